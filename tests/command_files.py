@@ -47,6 +47,8 @@ def write_command_files(root: Path) -> None:
     shutil.copytree(GOLDENS / "bert_tiny_tf", root / "uncased_L-12_H-768_A-12")
     for name in ("elmo", "elmo_2x4096_512_2048cnn_2xhighway"):
         shutil.copytree(GOLDENS / "elmo_tiny", root / name)
+    for name in ("cove", "runs/cove"):
+        shutil.copytree(GOLDENS / "cove_tiny", root / name)
     write_texts_and_corpora(root)
     write_task_files(root)
     write_treebanks(root)
@@ -100,6 +102,7 @@ def write_texts_and_corpora(root: Path) -> None:
     (root / "news.tsv").write_text(f"english\tkorean\n{table}", encoding="utf-8")
     for place in ("corpora/news", "data/wmt"):
         toy_pairs(root / place, topics=2, words=2, documents=60, heldout=0.3)
+    toy_pairs(root / "data/wmt_words", topics=2, words=2, documents=60, heldout=0.3, tokenizer="words")
 
 
 def write_task_files(root: Path) -> None:
@@ -142,10 +145,11 @@ def write_task_files(root: Path) -> None:
         for place in places:
             (root / place).parent.mkdir(parents=True, exist_ok=True)
             (root / place).write_text("\n".join(lines[name]) + "\n", encoding="utf-8")
-    for folder in ("sst2", "swag", "squad"):
+    for folder in ("sst2", "sst2_glue", "swag", "squad"):
         (root / folder).mkdir()
     for part in ("train", "dev", "test"):
-        write_texts(root / "sst2" / f"{part}.tsv", coins, 24)
+        for folder in ("sst2", "sst2_glue"):
+            write_texts(root / folder / f"{part}.tsv", coins, 24)
     for part in ("train", "val"):
         write_choices(root / "swag" / f"{part}.csv", coins, 8)
     for place in ("dev-v1.1.json", "squad/train-v1.1.json", "squad/dev-v1.1.json", "squad/train-v2.0.json",

@@ -145,7 +145,7 @@ def value_of(words, flag, default=""):
 
 def small_pretraining(words, command):
     kinds = {"configs/bert.py": (BERT, BERT_SIZES), "configs/gpt.py": (BERT, BERT_SIZES),
-             "configs/transformer.py": (PAIRS, PAIR_SIZES),
+             "configs/transformer.py": (PAIRS, PAIR_SIZES), "configs/cove.py": (PAIRS, {"lstm_size": 8}),
              "configs/awd_lstm.py": (AWD_LSTM, AWD_LSTM_SIZES)}  # fmt: skip
     own, sizes = next((kind for file, kind in kinds.items() if file in command), (ELMO, ELMO_SIZES))
     small = fields({**PRETRAINING, **own})
@@ -155,6 +155,8 @@ def small_pretraining(words, command):
         small.remove("--config.negatives=8")
     if "gpt.py:small" in command:
         small += fields({"accumulate": 1})
+    if "cove.py:original" in command:
+        small += fields({"model.vector_size": 2})  # of the stand-in for GloVe
     devices = 8 if "mesh" in command else 1
     if devices > 1:
         small += fields({"batch_size": 8})
@@ -163,7 +165,7 @@ def small_pretraining(words, command):
 
 def small_finetuning(words, command):
     config = value_of(words, "config")
-    network = re.search(r"configs/(tagger|taglm|bcn|esim|bidaf).py", config)
+    network = re.search(r"configs/(tagger|taglm|bcn|bcn_cove|esim|bidaf).py", config)
     small = fields({**FINETUNING, **(NETWORK if network else {})})
     if "ulmfit.py" in command:
         small += fields(ULMFIT)
@@ -180,7 +182,8 @@ def small_finetuning(words, command):
 
 
 def small_plan(words, command):
-    return Start(words[0], [*words[1:], *fields(BERT_SIZES, "model."), "--tries=0"], devices=8)
+    lengths = fields({"length": 16, "long_length": 32}) if "configs/bert.py" in command else []
+    return Start(words[0], [*words[1:], *fields(BERT_SIZES, "model."), *lengths, "--tries=0"], devices=8)
 
 
 def small_sweep(words, command):
