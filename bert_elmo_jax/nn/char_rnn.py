@@ -10,13 +10,13 @@ from jaxtyping import Array, Float, Int
 
 from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.nn.char_cnn import NUM_IDS, PAD, uniform
-from bert_elmo_jax.nn.gru import gru_from_zeros, init_bigru
+from bert_elmo_jax.nn.gru import bigru_with_states, init_bigru
 from bert_elmo_jax.nn.layers import embed
-from bert_elmo_jax.nn.lstm import both_directions, init_bilstm, lstm_from_zeros
+from bert_elmo_jax.nn.lstm import bilstm_with_states, init_bilstm
 
 CELLS: dict[str, tuple[Callable[..., Any], Any]] = {
-    "gru": (init_bigru, gru_from_zeros),
-    "lstm": (init_bilstm, lstm_from_zeros),
+    "gru": (init_bigru, bigru_with_states),
+    "lstm": (init_bilstm, bilstm_with_states),
 }
 
 
@@ -51,5 +51,5 @@ class CharRNN(nn.Module):
         x = embed(table, words)
         last = jnp.zeros((len(words), 2 * self.size))
         for n in range(self.num_layers):
-            x, last = both_directions(run, x, self.param(f"layer_{n}", init, x.shape[-1], self.size), lengths)
+            x, *_, last = run(x, self.param(f"layer_{n}", init, x.shape[-1], self.size), lengths)
         return last.reshape(*characters.shape[:-1], 2 * self.size)

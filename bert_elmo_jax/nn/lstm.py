@@ -1,9 +1,9 @@
 """An LSTM with projection and clipping, whose input products are one matrix product outside the loop; a BiLSTM."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import flax.linen as nn
 import jax
@@ -13,11 +13,10 @@ from jaxtyping import Array, Float, Float32, Int, PRNGKeyArray
 
 from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.nn.layers import look_up
+from bert_elmo_jax.nn.run_steps import Loop, run_steps
 from bert_elmo_jax.nn.step_products import step_product, step_product_transposed, sum_products
 
 Clips = tuple[float | None, float | None]
-# Rows, the parameters of one direction and the lengths -> the outputs and the last state.
-Run = Callable[[Array, Mapping[str, Any], Any], tuple[Array, Array]]
 Steps = tuple[Float32[Array, "B C"], Float32[Array, "B P"]]
 
 
@@ -32,11 +31,12 @@ def lstm(
     lengths: Int[AnyArray, " B"],
     cell_clip: float | None = None,
     proj_clip: float | None = None,
+    reverse: bool = False,
 ) -> tuple[Float[Array, "B T P"], Float32[Array, "B C"], Float32[Array, "B P"]]:
     """Return the outputs and, for each row, the cell and hidden state after its last real step.
 
     The G = 4 · C gates are i, j, f, o, with a forget bias of 1. Without `projection` the output is as wide as the cell.
-    Outputs beyond a row's length are zeros.
+    Outputs beyond a row's length are zeros. With `reverse`, each row is read from its last real step to its first.
 
     >>> weights, zeros = (jnp.ones((5, 12)), jnp.ones((3, 12)), jnp.zeros(12), None), jnp.zeros((2, 3))
     >>> outputs, _, hidden = lstm(jnp.ones((2, 4, 5)), *weights, zeros, zeros, lengths=jnp.array([4, 1]))
@@ -45,7 +45,7 @@ def lstm(
     """
     gates = product(x.swapaxes(0, 1), input_kernel)
     outputs, cell, hidden = recurrence(
-        gates, state_kernel, bias, projection, cell, hidden, lengths, cell_clip, proj_clip
+        gates, state_kernel, bias, projection, cell, hidden, lengths, cell_clip, proj_clip, reverse=reverse
     )
     return outputs.swapaxes(0, 1), cell, hidden
 
@@ -57,50 +57,29 @@ def bilstm(x: Float[Array, "B T I"], params: Mapping[str, Any], lengths: Int[Any
     >>> bilstm(jnp.ones((2, 4, 5)), params, jnp.array([4, 1])).shape
     (2, 4, 6)
     """
-    return both_directions(lstm_from_zeros, x, params, lengths)[0]
+    return bilstm_with_states(x, params, lengths)[0]
 
 
-def both_directions(
-    run: Run, x: Float[Array, "B T I"], params: Mapping[str, Any], lengths: Int[AnyArray, " B"]
-) -> tuple[Float[Array, "B T O"], Float32[Array, "B O"]]:
-    """Return the outputs of a forward and a backward network side by side, and the last states of both.
-
-    `run` takes rows, the parameters of one direction and the lengths, and returns the outputs and the last state. The
-    backward network reads each row from its last real step.
-
-    >>> def add(x, params, lengths):
-    ...     sums = jnp.cumsum(x, axis=1)
-    ...     return sums, sums[:, -1]
-    >>> x, params = jnp.array([[[1.0], [2.0]]]), {"forward": {}, "backward": {}}
-    >>> outputs, last = both_directions(add, x, params, jnp.array([2]))
-    >>> outputs.tolist(), last.tolist()
-    ([[[1.0, 3.0], [3.0, 2.0]]], [[3.0, 3.0]])
-    """
-    ahead, ahead_last = run(x, params["forward"], lengths)
-    back, back_last = run(turn(x, lengths), params["backward"], lengths)
-    return jnp.concatenate([ahead, turn(back, lengths)], axis=-1), jnp.concatenate([ahead_last, back_last], axis=-1)
-
-
-def lstm_from_zeros(
+def bilstm_with_states(
     x: Float[Array, "B T I"], params: Mapping[str, Any], lengths: Int[AnyArray, " B"]
-) -> tuple[Float[Array, "B T C"], Float32[Array, "B C"]]:
-    """Return the outputs and the last hidden state of one direction of `init_bilstm`, read from a zero state.
+) -> tuple[Float[Array, "B T O"], Float32[Array, "B O"], Float32[Array, "B O"]]:
+    """Return what `bilstm` returns, and the last cells and hidden states of both directions.
 
-    >>> params = init_bilstm(jax.random.key(0), 5, 3)["forward"]
-    >>> lstm_from_zeros(jnp.ones((2, 4, 5)), params, jnp.array([4, 1]))[1].shape
-    (2, 3)
+    The backward LSTM reads each row from its last real step, and ends at the first.
+
+    >>> params = init_bilstm(jax.random.key(0), 5, 3)
+    >>> [part.shape for part in bilstm_with_states(jnp.ones((2, 4, 5)), params, jnp.array([4, 1]))]
+    [(2, 4, 6), (2, 6), (2, 6)]
     """
-    zero = jnp.zeros((len(x), params["state_kernel"].shape[0]), jnp.float32)
-    weights = params["input_kernel"], params["state_kernel"], params["bias"]
-    outputs, _, hidden = lstm(x, *weights, None, zero, zero, lengths)
-    return outputs, hidden
-
-
-def turn(x: Float[Array, "B T D"], lengths: Int[AnyArray, " B"]) -> Float[Array, "B T D"]:
-    """Reverse the real positions of each row and leave the padding in place."""
-    place, lengths = jnp.arange(x.shape[1])[None, :], jnp.asarray(lengths)[:, None]
-    source = jnp.where(place < lengths, lengths - 1 - place, place)
-    return jnp.take_along_axis(x, source[..., None], axis=1)
+    reads, directions = x.swapaxes(0, 1), []
+    for name in ("forward", "backward"):
+        p = params[name]
+        zero = jnp.zeros((len(x), p["state_kernel"].shape[0]), jnp.float32)
+        gates = product(reads, p["input_kernel"])
+        directions.append(_direction(gates, None, p["state_kernel"], p["bias"], None, zero, zero))
+    found = _recurrence((None, None), (False, True), jnp.asarray(lengths), directions)
+    outputs, cells, hiddens = (jnp.concatenate(parts, axis=-1) for parts in zip(*found))
+    return outputs.swapaxes(0, 1), cells, hiddens
 
 
 def init_bilstm(key: PRNGKeyArray, inputs: int, size: int) -> dict[str, dict[str, Array]]:
@@ -142,8 +121,9 @@ def recurrence(
     cell_clip: float | None = None,
     proj_clip: float | None = None,
     words: Int[AnyArray, "T B"] | None = None,
+    reverse: bool = False,
 ) -> tuple[Float[Array, "T B P"], Float32[Array, "B C"], Float32[Array, "B P"]]:
-    """Run the loop of an LSTM, given the input's contribution to the gates.
+    """Run the loop of an LSTM, from the last step to the first with `reverse`, given the input's part of the gates.
 
     `gates` are [T, B, G]; or, with `words`, [N, U, G]: a table of distinct words for each of N parts of the batch,
     looked up in the loop (see `look_up`). Products are computed in the type of `gates`, all else in float32.
@@ -154,12 +134,9 @@ def recurrence(
     >>> recurrence(gates, jnp.ones((3, 12)), jnp.zeros(12), None, zeros, zeros, lengths)[0].shape
     (4, 2, 3)
     """
-    state_kernel = jnp.asarray(state_kernel).astype(gates.dtype)
-    projection = None if projection is None else jnp.asarray(projection).astype(gates.dtype)
-    bias, cell, hidden = (jnp.asarray(part, jnp.float32) for part in (bias, cell, hidden))
     clips = (cell_clip, None if projection is None else proj_clip)
-    words = None if words is None else jnp.asarray(words)
-    return _recurrence(clips, gates, words, state_kernel, bias, projection, cell, hidden, jnp.asarray(lengths))
+    direction = _direction(gates, words, state_kernel, bias, projection, cell, hidden)
+    return _recurrence(clips, (reverse,), jnp.asarray(lengths), [direction])[0]
 
 
 def lstm_step(
@@ -204,54 +181,93 @@ def _step(
     return (cell, hidden), jnp.concatenate([i, j, f, o], axis=-1)
 
 
-def _scan(clips: Clips, keep: bool, *arrays: Any) -> tuple[Steps, Any]:
-    gates, words, kernel, bias, projection, cell, hidden, lengths = arrays
+class Direction(NamedTuple):
+    """The arrays of one LSTM; all have the same rows and steps."""
 
-    def step(state: Steps, at: tuple[Array, Array]) -> tuple[Steps, Any]:
-        t, read = at
-        gates_t = read if words is None else look_up(gates, read[None, :])[0]
-        new, activated = _step(clips, kernel, bias, projection, state, gates_t)
+    gates: Array  # [T, B, G], or [N, U, G] with words
+    words: Array | None  # [T, B]
+    kernel: Array
+    bias: Array
+    projection: Array | None
+    cell: Array
+    hidden: Array
+
+
+def _direction(gates: Array, words: Any, kernel: Any, bias: Any, projection: Any, cell: Any, hidden: Any) -> Direction:
+    """Return the arrays with kernels in the type of `gates`, and all else in float32."""
+    kernel, projection = (
+        None if part is None else jnp.asarray(part).astype(gates.dtype) for part in (kernel, projection)
+    )
+    bias, cell, hidden = (jnp.asarray(part, jnp.float32) for part in (bias, cell, hidden))
+    return Direction(gates, None if words is None else jnp.asarray(words), kernel, bias, projection, cell, hidden)
+
+
+def _loop(clips: Clips, reverse: bool, keep: bool, lengths: Array, d: Direction) -> Loop:
+    reads = d.gates if d.words is None else d.words
+
+    def step(t: Array, state: Steps) -> tuple[Steps, Any]:
+        read = lax.dynamic_index_in_dim(reads, t, keepdims=False)
+        gates = read if d.words is None else look_up(d.gates, read[None, :])[0]
+        new, activated = _step(clips, d.kernel, d.bias, d.projection, state, gates)
         live = (t < lengths)[:, None]
         output = jnp.where(live, new[1], 0.0).astype(gates.dtype)
         state = (jnp.where(live, new[0], state[0]), jnp.where(live, new[1], state[1]))
-        if not keep:
-            return state, (output, None)
-        return state, (output, (jnp.where(live, activated, 0.0).astype(gates.dtype), *state))
+        return state, (output, (jnp.where(live, activated, 0.0).astype(gates.dtype), *state) if keep else None)
 
-    reads = gates if words is None else words
-    return lax.scan(step, (cell, hidden), (jnp.arange(len(reads), dtype=lengths.dtype), reads))
+    def repeat(one: Any) -> Array:
+        return jnp.broadcast_to(one, (len(reads), *one.shape))
 
-
-@partial(jax.custom_vjp, nondiff_argnums=(0,))
-def _recurrence(clips: Clips, *arrays: Any) -> tuple[Array, Array, Array]:
-    state, (outputs, _) = _scan(clips, False, *arrays)
-    return outputs, *state
+    state = d.cell, d.hidden
+    # Where steps are skipped, the states are the first ones: a reverse loop goes on from them.
+    activated = jnp.zeros((len(d.hidden), d.gates.shape[-1]), d.gates.dtype)
+    kept = tuple(map(repeat, (activated, *state))) if keep else None
+    return Loop(step, state, (repeat(jnp.zeros_like(d.hidden, d.gates.dtype)), kept), reverse)
 
 
-def _forward(clips: Clips, *arrays: Any) -> tuple[tuple[Array, Array, Array], Any]:
-    state, (outputs, kept) = _scan(clips, True, *arrays)
-    gates, words, kernel, _, projection, cell, hidden, lengths = arrays
-    table = None if words is None else (words, gates.shape)
-    return (outputs, *state), (table, kernel, projection, cell, hidden, lengths, *kept)
+Results = list[tuple[Array, Array, Array]]  # of each direction: the outputs, the last cell and the last hidden state
 
 
-def _backward(clips: Clips, kept: Any, gradients: tuple[Array, Array, Array]) -> tuple[Array | None, ...]:
-    table, kernel, projection, cell, hidden, lengths, activated, cells, hiddens = kept
-    d_outputs, d_cell, d_hidden = gradients
-    cells_before = jnp.concatenate([cell[None], cells])[:-1]
+@partial(jax.custom_vjp, nondiff_argnums=(0, 1))
+def _recurrence(clips: Clips, reverses: tuple[bool, ...], lengths: Array, directions: list[Direction]) -> Results:
+    loops = [_loop(clips, reverse, False, lengths, d) for reverse, d in zip(reverses, directions, strict=True)]
+    return [(outputs, *state) for state, (outputs, _) in run_steps(loops, lengths)]
 
-    def step(carried: Steps, at: Any) -> tuple[Steps, Any]:
+
+def _forward(
+    clips: Clips, reverses: tuple[bool, ...], lengths: Array, directions: list[Direction]
+) -> tuple[Results, Any]:
+    loops = [_loop(clips, reverse, True, lengths, d) for reverse, d in zip(reverses, directions, strict=True)]
+    found = run_steps(loops, lengths, trained=True)
+    # The gradient needs no more of the gates than their shape.
+    few = [d._replace(gates=jnp.zeros((0, *d.gates.shape), d.gates.dtype)) for d in directions]
+    return [(outputs, *state) for state, (outputs, _) in found], (lengths, few, [kept for _, (_, kept) in found])
+
+
+def before_each_step(
+    first: Float32[Array, "B S"], states: Float32[Array, "T B S"], reverse: bool
+) -> Float32[Array, "T B S"]:
+    """Return the state before each step, given the first state and the state after each step."""
+    if reverse:
+        return jnp.concatenate([states, first[None]])[1:]
+    return jnp.concatenate([first[None], states])[:-1]
+
+
+def _loop_back(clips: Clips, reverse: bool, lengths: Array, d: Direction, kept: Any, gradients: Any) -> Loop:
+    (activated, cells, hiddens), (d_outputs, d_cell, d_hidden) = kept, gradients
+    arrays = d_outputs, activated, before_each_step(d.cell, cells, reverse), cells, hiddens
+
+    def step(t: Array, carried: Steps) -> tuple[Steps, Any]:
         d_cell, d_hidden = carried
-        t, d_output, acts, before, after, output = at
+        d_output, acts, before, after, output = (lax.dynamic_index_in_dim(x, t, keepdims=False) for x in arrays)
         live = (t < lengths)[:, None]
         i, j, f, o = jnp.split(acts.astype(jnp.float32), 4, axis=-1)
         squashed = jnp.tanh(after)
         d_projected = d_hidden + d_output.astype(jnp.float32)
-        if projection is None:
+        if d.projection is None:
             d_out = d_projected
         else:
             d_projected = _inside(output, d_projected, clips[1])
-            d_out = step_product_transposed(d_projected, projection)
+            d_out = step_product_transposed(d_projected, d.projection)
         d_new = _inside(after, d_cell + d_out * o * (1 - squashed * squashed), clips[0])
         d_gates = jnp.concatenate(
             [
@@ -265,26 +281,34 @@ def _backward(clips: Clips, kept: Any, gradients: tuple[Array, Array, Array]) ->
         d_gates = jnp.where(live, d_gates, 0.0).astype(acts.dtype)
         d_projected = jnp.where(live, d_projected, 0.0).astype(acts.dtype)
         d_cell = jnp.where(live, d_new * f, d_cell)
-        d_hidden = jnp.where(live, step_product_transposed(d_gates, kernel), d_hidden)
-        return (d_cell, d_hidden), (d_gates, d_projected)
+        d_hidden = jnp.where(live, step_product_transposed(d_gates, d.kernel), d_hidden)
+        return (d_cell, d_hidden), (d_gates, None if d.projection is None else d_projected)
 
-    steps = jnp.arange(len(activated), dtype=lengths.dtype)
-    over = (steps, d_outputs, activated, cells_before, cells, hiddens)
-    (d_cell, d_hidden), (d_gates, d_projected) = lax.scan(step, (d_cell, d_hidden), over, reverse=True)
+    to_projected = None if d.projection is None else jnp.zeros_like(d_outputs)
+    return Loop(step, (d_cell, d_hidden), (jnp.zeros_like(activated), to_projected), not reverse)
 
-    hiddens_before = jnp.concatenate([hidden[None], hiddens])[:-1]
-    d_kernel = sum_products(hiddens_before, d_gates, kernel)
+
+def _backward(clips: Clips, reverses: tuple[bool, ...], kept: Any, gradients: Results) -> tuple[None, list[Direction]]:
+    lengths, directions, arrays = kept
+    each = list(zip(reverses, directions, arrays, gradients, strict=True))
+    loops = [_loop_back(clips, reverse, lengths, *rest) for reverse, *rest in each]
+    found = run_steps(loops, lengths, trained=True)
+    return None, [_gradients(reverse, d, kept, *ends) for (reverse, d, kept, _), ends in zip(each, found, strict=True)]
+
+
+def _gradients(reverse: bool, d: Direction, kept: Any, ends: Steps, found: Any) -> Direction:
+    """Return the gradients of a direction's arrays, given those of its first state and of each step."""
+    (activated, cells, hiddens), (d_gates, d_projected) = kept, found
+    d_kernel = sum_products(before_each_step(d.hidden, hiddens, reverse), d_gates, d.kernel)
     d_projection = None
-    if projection is not None:
-        outs = activated[..., -cell.shape[-1] :].astype(jnp.float32) * jnp.tanh(cells)
-        d_projection = sum_products(outs, d_projected, projection)
+    if d.projection is not None:
+        outs = activated[..., -d.cell.shape[-1] :].astype(jnp.float32) * jnp.tanh(cells)
+        d_projection = sum_products(outs, d_projected, d.projection)
     d_bias = d_gates.astype(jnp.float32).sum((0, 1))
-    if table is not None:
-        words, shape = table
-        (d_gates,) = jax.linear_transpose(
-            lambda gates: look_up(gates, words), jax.ShapeDtypeStruct(shape, d_gates.dtype)
-        )(d_gates)
-    return d_gates, None, d_kernel, d_bias, d_projection, d_cell, d_hidden, None
+    if d.words is not None:
+        table = jax.ShapeDtypeStruct(d.gates.shape[1:], d_gates.dtype)
+        (d_gates,) = jax.linear_transpose(partial(look_up, words=d.words), table)(d_gates)
+    return Direction(d_gates, None, d_kernel, d_bias, d_projection, *ends)
 
 
 _recurrence.defvjp(_forward, _backward)

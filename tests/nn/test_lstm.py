@@ -33,13 +33,16 @@ def inputs(projection=True, seed=1):
     return tuple(jnp.asarray(random.normal(0, 1, shape), jnp.float32) for shape in shapes)
 
 
-def naive(x, input_kernel, state_kernel, bias, projection, cell, hidden, lengths, cell_clip=None, proj_clip=None):
+def naive(
+    x, input_kernel, state_kernel, bias, projection, cell, hidden, lengths, cell_clip=None, proj_clip=None,
+    reverse=False,
+):  # fmt: skip
     """Run each row separately, step by step."""
     rows, cells, hiddens = [], [], []
     for row, length in enumerate(lengths):
         c, h = cell[row], hidden[row]
         outputs = []
-        for t in range(length):
+        for t in reversed(range(length)) if reverse else range(length):
             i, j, f, o = jnp.split(x[row, t] @ input_kernel + h @ state_kernel + bias, 4)
             c = jax.nn.sigmoid(f + 1) * c + jax.nn.sigmoid(i) * jnp.tanh(j)
             c = c if cell_clip is None else jnp.clip(c, -cell_clip, cell_clip)
@@ -48,18 +51,28 @@ def naive(x, input_kernel, state_kernel, bias, projection, cell, hidden, lengths
                 h = h @ projection
                 h = h if proj_clip is None else jnp.clip(h, -proj_clip, proj_clip)
             outputs.append(h)
+        outputs = outputs[::-1] if reverse else outputs
         rows.append(jnp.stack(outputs + [jnp.zeros_like(h)] * (x.shape[1] - length)))
         cells.append(c)
         hiddens.append(h)
     return jnp.stack(rows), jnp.stack(cells), jnp.stack(hiddens)
 
 
-def scored(function, lengths, clips):
+def scored(function, lengths, clips, **options):
     """Return a scalar that depends on all outputs, so that every gradient is nonzero."""
 
     def score(w, x, cell, hidden):
         parts = function(
-            x, w["input_kernel"], w["state_kernel"], w["bias"], w["projection"], cell, hidden, lengths, *clips
+            x,
+            w["input_kernel"],
+            w["state_kernel"],
+            w["bias"],
+            w["projection"],
+            cell,
+            hidden,
+            lengths,
+            *clips,
+            **options,
         )
         # Include the final states: gradients must pass through the finished steps of a row.
         mix = [
@@ -72,14 +85,24 @@ def scored(function, lengths, clips):
 
 @pytest.mark.parametrize("projection", [True, False])
 @pytest.mark.parametrize("clips", [(None, None), (0.5, 0.8), (0.5, None), (None, 0.8)])
-def test_values_and_every_gradient(projection, clips):
+@pytest.mark.parametrize("reverse", [False, True])
+def test_values_and_every_gradient(projection, clips, reverse):
     w, (x, cell, hidden) = weights(projection), inputs(projection)
-    ours, theirs = (scored(f, LENGTHS, clips)(w, x, cell, hidden) for f in (lstm, naive))
+    ours, theirs = (scored(f, LENGTHS, clips, reverse=reverse)(w, x, cell, hidden) for f in (lstm, naive))
     if clips[0]:  # check that the clips are active
         assert (np.abs(np.asarray(theirs[0][1][1])) == clips[0]).mean() > 0.2
     if clips[1] and projection:
         assert (np.abs(np.asarray(theirs[0][1][0])) == np.float32(clips[1])).mean() > 0.05
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=2e-5, rtol=2e-5), ours, theirs)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_steps_beyond_the_longest_row(reverse):
+    w, (x, cell, hidden), short = weights(), inputs(), np.minimum(LENGTHS, 3)
+    wide, narrow = (scored(lstm, short, (0.5, 0.8), reverse=reverse)(w, x[:, :width], cell, hidden) for width in (T, 3))
+    assert not np.asarray(wide[0][1][0][:, 3:]).any() and not np.asarray(wide[1][1][:, 3:]).any()
+    np.testing.assert_allclose(wide[0][1][0][:, :3], narrow[0][1][0], atol=1e-6)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-6), wide[0][1][1:], narrow[0][1][1:])
 
 
 def test_finished_rows_keep_their_state_and_output_zeros():
@@ -148,14 +171,12 @@ def test_loops_carry_only_the_state():
     w, (x, cell, hidden) = weights(), inputs()
     run = functools.partial(lstm, cell=cell, hidden=hidden, lengths=LENGTHS)
     (forward,) = scans(jax.make_jaxpr(lambda w: run(x, **w)[0])(w).jaxpr)
-    assert sorted(v.aval.shape for v in forward.outvars) == sorted([(B, C), (B, P), (T, B, P)])
+    assert sorted(v.aval.shape for v in forward.outvars if v.aval.shape) == sorted([(B, C), (B, P), (T, B, P)])
     loops = list(scans(jax.make_jaxpr(jax.grad(lambda w: run(x, **w)[0].sum()))(w).jaxpr))
-    (backward,) = (loop for loop in loops if loop.params["reverse"])
-    # A carried array has the shape of one step's output; a collected array has one more axis.
-    ends = zip(backward.outvars, backward.params["jaxpr"].jaxpr.outvars, strict=True)
-    carried = [whole for whole, turn in ends if whole.aval.shape == turn.aval.shape]
-    assert len(carried) >= 2
-    assert {v.aval.shape for v in carried} <= {(), (B, C), (B, P)}
+    assert len(loops) == 2
+    for loop in loops:
+        states = {v.aval.shape for v in loop.outvars if v.aval.shape[:2] != (T, B)}
+        assert {(B, C), (B, P)} <= states <= {(), (B, C), (B, P)}
 
 
 def test_bfloat16_products_with_float32_state():

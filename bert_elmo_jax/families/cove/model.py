@@ -14,13 +14,11 @@ from flax import struct
 from jaxtyping import Array, Float, Float32, Int, PRNGKeyArray
 
 from bert_elmo_jax.families.cove.config import CoveConfig
-from bert_elmo_jax.nn import dropout, init_bilstm, lstm
+from bert_elmo_jax.nn import dropout, init_bilstm
 from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.nn.layers import embed
-from bert_elmo_jax.nn.lstm import turn
+from bert_elmo_jax.nn.lstm import bilstm_with_states
 from bert_elmo_jax.weights.parameter_tree import flatten
-
-DIRECTIONS = ("forward", "backward")
 
 
 @no_type_check  # tree operations put other values than arrays of these shapes into it
@@ -63,31 +61,11 @@ class Cove(nn.Module):
         for n in range(c.num_layers):
             x = layers[-1]
             params = self.param(f"layer_{n}", init_bilstm, x.shape[-1], c.lstm_size)
-            y, cell, state = bidirectional(x, params, lengths)
+            y, cell, state = bilstm_with_states(x, params, lengths)
             layers.append(dropout(y, c.dropout, keys[n + 1]))
             cells.append(cell)
             hidden.append(state)
         return CoveOutput(tuple(layers), jnp.stack(cells), jnp.stack(hidden))
-
-
-def bidirectional(
-    x: Float[Array, "B T I"], params: Mapping[str, Any], lengths: Int[Array, " B"]
-) -> tuple[Float[Array, "B T S"], Float32[Array, "B S"], Float32[Array, "B S"]]:
-    """Return the outputs of both directions side by side, and their cells and hidden states at the end of each row.
-
-    >>> params, ones = init_bilstm(jax.random.key(0), 5, 3), jnp.ones((2, 4, 5))
-    >>> [part.shape for part in bidirectional(ones, params, jnp.array([4, 1]))]
-    [(2, 4, 6), (2, 6), (2, 6)]
-    """
-    found = []
-    for name in DIRECTIONS:
-        p = params[name]
-        zero = jnp.zeros((len(x), p["state_kernel"].shape[0]), jnp.float32)
-        read = x if name == "forward" else turn(x, lengths)
-        y, *state = lstm(read, p["input_kernel"], p["state_kernel"], p["bias"], None, zero, zero, lengths)
-        found.append((y if name == "forward" else turn(y, lengths), *state))
-    outputs, cells, hidden = (jnp.concatenate(parts, axis=-1) for parts in zip(*found))
-    return outputs, cells, hidden
 
 
 def look_up_vectors(

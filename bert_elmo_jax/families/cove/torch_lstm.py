@@ -14,7 +14,6 @@ from jaxtyping import Float32
 
 from bert_elmo_jax.families.cove.config import CoveConfig
 from bert_elmo_jax.families.cove.files import FIRST, WRITTEN, find_weights
-from bert_elmo_jax.families.cove.model import DIRECTIONS
 from bert_elmo_jax.weights.huggingface_files import read_safetensors, write_safetensors
 from bert_elmo_jax.weights.parameter_tree import FLOATS, Report, nest
 from bert_elmo_jax.weights.stored import StoredTensor
@@ -22,6 +21,7 @@ from bert_elmo_jax.weights.torch_pickle import read_torch_pickle
 
 Tensors = Mapping[str, StoredTensor]
 PREFIXES = ("", "rnn.")
+DIRECTIONS = ("forward", "backward")
 MOST_LAYERS = 100
 NAME = re.compile(r"(weight|bias)_(ih|hh|hr)_l(\d+)(_reverse)?")
 GATES = (0, 2, 1, 3)  # places of torch's gates i, f, g, o in the order i, g, f, o; the same permutation goes back
