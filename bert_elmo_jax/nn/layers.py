@@ -115,6 +115,9 @@ def _normalise_forward(x: Array, scale: Array, bias: Array | None, eps: float) -
     inverse = lax.rsqrt(jnp.square(centred).mean(-1, keepdims=True) + eps)
     y = centred * inverse * jnp.broadcast_to(scale, x.shape)
     y = y if bias is None else y + jnp.broadcast_to(bias, x.shape)
+    if jax.default_backend() == "gpu":
+        # Without the barrier, the gradient would compute both again, and write an array of float32 on the way.
+        mean, inverse = lax.optimization_barrier((mean, inverse))
     return y.astype(x.dtype), (x, scale, bias, mean, inverse)
 
 

@@ -44,6 +44,21 @@ def test_layer_norm_against_float64():
     np.testing.assert_allclose(ours, expected, atol=2e-6)
 
 
+@pytest.mark.parametrize("backend", ["cpu", "gpu"])
+def test_gradients_of_layer_norm_against_float64(backend, monkeypatch):
+    monkeypatch.setattr(jax, "default_backend", lambda: backend)
+    draw = np.random.default_rng(0)
+    x, (scale, bias) = draw.normal(3, 2, (4, 7, 16)), draw.normal(size=(2, 16))
+    weights = draw.normal(size=x.shape)
+    found = jax.grad(lambda *arrays: (layer_norm(*arrays) * weights.astype(np.float32)).sum(), argnums=(0, 1, 2))(
+        *(jnp.asarray(array, jnp.float32) for array in (x, scale, bias))
+    )
+    normal, g = (x - x.mean(-1, keepdims=True)) / x.std(-1, keepdims=True), weights * scale
+    to_x = (g - g.mean(-1, keepdims=True) - normal * (g * normal).mean(-1, keepdims=True)) / x.std(-1, keepdims=True)
+    for ours, expected in zip(found, (to_x, (weights * normal).sum((0, 1)), weights.sum((0, 1))), strict=True):
+        np.testing.assert_allclose(ours, expected, atol=1e-5)
+
+
 def test_layer_norm_of_constants_has_finite_gradients():
     value, gradient = jax.value_and_grad(lambda x: layer_norm(x, jnp.ones(8), jnp.full(8, 0.5)).sum())(
         jnp.full((1, 8), 3.0)
