@@ -1,8 +1,8 @@
 """Our BiLSTM-CRF tagger with cached encoder vectors: training and prediction over all batches.
 
 The batches have random sentences of similar length, with layers [L, T, D] as from a cache; word vectors of 100, a
-mixture of the layers at the input, two BiLSTMs of 200, a conditional random field over the tags. Prediction has two
-batches on the way, as `predict`.
+mixture of the layers at the input, two BiLSTMs of 200, a conditional random field over the tags. Prediction begins with
+the longest sentences and has two batches on the way, as `predict`.
 """
 
 from collections.abc import Callable, Mapping
@@ -67,7 +67,7 @@ def compile_passes(config: TaggerConfig, params: dict, batches: Batches) -> Pass
         jax.block_until_ready((state.params, metrics))
 
     def prediction(tags_of: Callable) -> None:
-        read = ({name: batch[name] for name in batch if name != "tags"} for batch in batches)
+        read = ({name: batch[name] for name in batch if name != "tags"} for batch in reversed(batches))
         for _ in two_at_a_time(partial(tags_of, params), read):
             pass
 
