@@ -196,7 +196,7 @@ def _backward(reverses: tuple[bool, ...], kept: Any, gradients: Results) -> tupl
 
 
 def _gradients(kernel: Array, activated: Array, before: Array, d_hidden: Array, d_gates: Array) -> Direction:
-    """Return the gradients of a direction's arrays, given those of its first state and of each step."""
+    """Return the gradients of a direction's arrays; `d_hidden` and `d_gates` come from the loop."""
     size = d_hidden.shape[-1]
     through = d_gates[..., 2 * size :] * activated[..., :size]  # what reaches the state's part of n
     d_kernel = sum_products(before, jnp.concatenate([d_gates[..., : 2 * size], through], axis=-1), kernel)

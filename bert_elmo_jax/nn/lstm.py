@@ -218,7 +218,7 @@ def _loop(clips: Clips, reverse: bool, keep: bool, lengths: Array, d: Direction)
         return jnp.broadcast_to(one, (len(reads), *one.shape))
 
     state = d.cell, d.hidden
-    # Where steps are skipped, the states are the first ones: a reverse loop goes on from them.
+    # A reverse loop starts at the longest row's end, so the states beyond it are the first ones.
     activated = jnp.zeros((len(d.hidden), d.gates.shape[-1]), d.gates.dtype)
     kept = tuple(map(repeat, (activated, *state))) if keep else None
     return Loop(step, state, (repeat(jnp.zeros_like(d.hidden, d.gates.dtype)), kept), reverse)
@@ -297,7 +297,7 @@ def _backward(clips: Clips, reverses: tuple[bool, ...], kept: Any, gradients: Re
 
 
 def _gradients(reverse: bool, d: Direction, kept: Any, ends: Steps, found: Any) -> Direction:
-    """Return the gradients of a direction's arrays, given those of its first state and of each step."""
+    """Return the gradients of a direction's arrays; `ends` and `found` come from the loop."""
     (activated, cells, hiddens), (d_gates, d_projected) = kept, found
     d_kernel = sum_products(before_each_step(d.hidden, hiddens, reverse), d_gates, d.kernel)
     d_projection = None

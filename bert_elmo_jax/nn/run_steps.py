@@ -30,7 +30,7 @@ def run_steps(loops: Sequence[Loop], lengths: Int[Array, " B"], *, trained: bool
 
     On a CPU, their products then use several cores, and the steps after the end of the longest row are skipped:
     batches are padded to few widths, so an eighth of the steps can be padding alone. There, a step may not change the
-    carry, and a skipped one leaves `outputs` as they are.
+    carry, and a skipped one does not write to `outputs`.
 
     A `trained` loop is unrolled on a GPU: a step of ELMo takes 0.87 of its time, but ten more seconds to compile.
 
