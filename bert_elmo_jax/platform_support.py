@@ -51,12 +51,22 @@ def leave_terminal() -> None:
 @functools.cache
 def has_bfloat16_products() -> bool:
     """Return whether this processor has instructions for products of bfloat16 (AMX or AVX-512), as Linux tells it."""
+    return not {"amx_bf16", "avx512_bf16"}.isdisjoint(_about_processor("flags").split())
+
+
+@functools.cache
+def is_intel() -> bool:
+    """Return whether Intel made this processor, as Linux tells it."""
+    return "GenuineIntel" in _about_processor("vendor_id")
+
+
+def _about_processor(field: str) -> str:
+    """Return the first line of /proc/cpuinfo that begins with this word; "" without one."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
-            flags = next((line for line in lines if line.startswith("flags")), "")
+            return next((line for line in lines if line.startswith(field)), "")
     except OSError:
-        return False
-    return not {"amx_bf16", "avx512_bf16"}.isdisjoint(flags.split())
+        return ""
 
 
 def check_machine_limits() -> None:

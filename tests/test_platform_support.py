@@ -2,6 +2,7 @@
 
 import pytest
 
+from bert_elmo_jax import platform_support
 from bert_elmo_jax.platform_support import OPEN_FILES, check_machine_limits
 
 resource = pytest.importorskip("resource", reason="only Unix has limits on open files")
@@ -29,3 +30,16 @@ def test_a_limit_that_cannot_be_raised(monkeypatch):
     monkeypatch.setattr(resource, "getrlimit", lambda what: (24, 24))
     with pytest.raises(OSError, match="24 files may be open at once, and 64 are needed: raise the limit"):
         check_machine_limits()
+
+
+@pytest.mark.parametrize(("vendor", "intel"), [("GenuineIntel", True), ("AuthenticAMD", False), (None, False)])
+def test_maker_of_the_processor(tmp_path, monkeypatch, vendor, intel):
+    told = tmp_path / "cpuinfo"
+    if vendor:
+        told.write_text(f"processor\t: 0\nvendor_id\t: {vendor}\nflags\t\t: fpu amx_bf16\n", "utf-8")
+    monkeypatch.setattr(platform_support, "open", lambda path, **options: told.open(**options), raising=False)
+    for function, expected in (
+        (platform_support.is_intel, intel),
+        (platform_support.has_bfloat16_products, bool(vendor)),
+    ):
+        assert function.__wrapped__() == expected

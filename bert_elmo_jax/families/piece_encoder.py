@@ -27,7 +27,7 @@ from bert_elmo_jax.families.sentences import encode_sentences, save_sentences
 from bert_elmo_jax.generation.generate import generate, stream_text
 from bert_elmo_jax.heads.sentence_head import SentenceHead
 from bert_elmo_jax.nn.any_array import AnyArray
-from bert_elmo_jax.nn.matrix_product import cast_kernels, turn_kernels
+from bert_elmo_jax.nn.matrix_product import cast_kernels, transposed_is_faster, turn_kernels
 from bert_elmo_jax.text import Tokenizer
 
 
@@ -363,9 +363,8 @@ class PieceEncoder(Encoder):
     def _compute(self, arrays: PieceArrays, wanted: Wanted) -> ForwardOutput:
         """Return the outputs of a batch; `pooled` has one vector per window of a row."""
         if self.family.packs:
-            plain = self.config.dtype == "float32" and jax.default_backend() == "cpu"
             self.check_process()
-            if plain and arrays.tokens.size <= SMALL:
+            if self.config.dtype == "float32" and arrays.tokens.size <= SMALL and transposed_is_faster():
                 return self._run_turned(self._turned_params, *arrays, wanted=wanted)
             return self._run(self.working_params, *arrays, wanted=wanted)
         output = self._run(self.working_params, arrays.tokens, arrays.types, None, arrays.segments, wanted=wanted)

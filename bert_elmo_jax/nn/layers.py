@@ -62,8 +62,25 @@ def dense(
     # speed, which costs a sixth of a BERT training step.
     y = multiply(x.reshape(math.prod(x.shape[:-1]), x.shape[-1]), kernel)
     if bias is not None:
-        y = y + jnp.broadcast_to(bias.astype(x.dtype), y.shape)
+        y = _add_bias(y, jnp.asarray(bias))
     return y.reshape(*x.shape[:-1], kernel.shape[1])
+
+
+@jax.custom_vjp
+def _add_bias(x: Float[Array, "N O"], bias: Float[Array, " O"]) -> Float[Array, "N O"]:
+    """Return `x + bias` in the type of `x`, with a bias gradient summed in float32.
+
+    JAX's own gradient sums bfloat16, which is less exact, and on a CPU takes twenty times as long.
+    """
+    return x + jnp.broadcast_to(bias.astype(x.dtype), x.shape)
+
+
+def _add_bias_backward(like: Array, g: Array) -> tuple[Array, Array]:
+    return g, g.sum(0, dtype=jnp.promote_types(g.dtype, jnp.float32)).astype(like.dtype)
+
+
+# An empty array passes on the bias's type.
+_add_bias.defvjp(lambda x, bias: (_add_bias(x, bias), jnp.zeros(0, bias.dtype)), _add_bias_backward)
 
 
 class Dense(nn.Module):

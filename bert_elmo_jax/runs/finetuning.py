@@ -181,7 +181,7 @@ def run(config: ConfigDict, workdir: Path, data: Data, start: AnyStart, asked: M
                     steps, config.log_every, eval_every, checkpoint_every, config.stop_after_failures
                 ),
                 size=ready.size, enough=patience,
-                extra=lambda step: {"learning_rate": float(ready.rate(step - 1))}, report=say,
+                extra=jax.jit(lambda step: {"learning_rate": ready.rate(step - 1)}), report=say,
             )  # fmt: skip
     if stopped is None:
         files = describe_files({part: config[part] for part in ("train", "dev", "test")})

@@ -147,7 +147,7 @@ def pretrain(
                     ),
                     evaluate=lambda state: objective.figures(means(state)), score=objective.score, size=objective.size,
                     top_speed=peak / objective.work(params, config.length),
-                    extra=lambda step: {"learning_rate": float(rate(step - 1))}, report=say,
+                    extra=jax.jit(lambda step: {"learning_rate": rate(step - 1)}), report=say,
                 )  # fmt: skip
 
         # The mean of the last checkpoints, and the report.

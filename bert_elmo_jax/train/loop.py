@@ -21,6 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.experimental import multihost_utils
+from jax.typing import ArrayLike
 from tqdm import tqdm
 
 from bert_elmo_jax.train.checkpoint import Checkpoints, Restored
@@ -119,7 +120,7 @@ def train(
     score: str | None = None,
     size: Callable[[Mapping[str, np.ndarray]], int] | None = None,
     top_speed: float | None = None,
-    extra: Callable[[int], Mapping[str, float]] | None = None,
+    extra: Callable[[int], Mapping[str, ArrayLike]] | None = None,
     enough: Callable[[Mapping[str, float]], bool] | None = None,
     progress: bool = True,
     report: Callable[[str], object] = print,
@@ -155,7 +156,7 @@ def train(
         line = {"loss": found.pop("loss"), **found}
         log = step % schedule.log_every == 0 or step == schedule.steps
         if metrics is not None:
-            metrics.write(step, {**line, **(extra(step) if extra else {}), **(figures or {})}, events=log)
+            metrics.write(step, {**line, **(figures or {})}, events=log)
         bar.update(step - bar.n)
         if log:
             now = time.perf_counter()
@@ -229,6 +230,8 @@ def train(
                 compiled.add(shapes)
                 bar.set_description("compiling")
             state, values = parallel.step(state, fetched.device)
+            if extra is not None:  # computed by the device after this step: read now, it would wait for the next one
+                values = {**values, **extra(step)}
             settle()
             pending, position = (step, fetched, values), fetched.position
             if size is not None:

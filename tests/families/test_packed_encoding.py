@@ -13,7 +13,7 @@ from bert_elmo_jax.data.rows.packed_rows import PackedBatch
 from bert_elmo_jax.encoders.encoder import Work
 from bert_elmo_jax.encoders.layout import Windows
 from bert_elmo_jax.encoders.rows import to_row
-from bert_elmo_jax.families import REGISTRY
+from bert_elmo_jax.families import REGISTRY, piece_encoder
 from bert_elmo_jax.families.bert.family import FAMILY
 from bert_elmo_jax.families.init_params import init_params
 from bert_elmo_jax.families.piece_encoder import PieceEncoder
@@ -117,7 +117,7 @@ def test_pooled_vectors_are_left_out_on_request(encoder, texts):
 def test_a_short_text_is_computed_in_a_small_row(encoder, words):
     model = change(encoder)
     model.encode([" ".join(words[:1] * 10)])
-    assert (model.work.pieces, model.work.positions) == (12, 16)
+    assert (model.work.pieces, model.work.positions) == (12, 12)
 
 
 def test_little_is_padded(encoder, words):
@@ -193,11 +193,16 @@ def test_bfloat16_kernels_are_cast_once_and_give_the_same_numbers(goldens):
     np.testing.assert_array_equal(found.layers, encoder.forward(tokens).layers)
 
 
-def test_small_requests_read_transposed_kernels_and_give_the_same_vectors(encoder, words):
-    assert encoder.encode(words[:4]).last.shape[0] == 4
-    turned = encoder._turned_params["encoder"]["layer_0"]["feed_forward"]["up"]["kernel"]
-    assert turned.shape == encoder.params["encoder"]["layer_0"]["feed_forward"]["up"]["kernel"].shape[::-1]
+@pytest.mark.parametrize("faster", [True, False])
+def test_small_requests_read_transposed_kernels_where_that_is_faster(goldens, words, monkeypatch, faster):
+    monkeypatch.setattr(piece_encoder, "transposed_is_faster", lambda: faster)
+    encoder = load(goldens / "bert_tiny")
+    found = encoder.encode(words[:4])
+    assert ("_turned_params" in vars(encoder)) == faster
+    if faster:
+        turned = encoder._turned_params["encoder"]["layer_0"]["feed_forward"]["up"]["kernel"]
+        assert turned.shape == encoder.params["encoder"]["layer_0"]["feed_forward"]["up"]["kernel"].shape[::-1]
     whole = encoder.encode([*words[:4], " ".join(words[:30]), " ".join(words[10:40])])
-    for n, alone in enumerate(encoder.encode(words[:4])):
+    for n, alone in enumerate(found):
         np.testing.assert_allclose(alone.last[0], whole[n].last[0], atol=2e-6)
         np.testing.assert_allclose(alone.pooled, whole[n].pooled, atol=2e-6)

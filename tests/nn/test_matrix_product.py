@@ -69,6 +69,14 @@ def test_dense_layer_in_tiles_agrees_with_the_plain_one(monkeypatch, inputs):
         np.testing.assert_allclose(ours.astype(jnp.float32), plain.astype(jnp.float32), rtol=0.02, atol=0.02)
 
 
+@pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float32, jnp.float64])
+def test_the_gradient_of_a_bias_is_summed_at_least_in_float32(dtype):
+    with jax.enable_x64(dtype == jnp.float64):
+        x, kernel, bias = jnp.zeros((1001, 2), dtype), jnp.zeros((2, 3), dtype), jnp.zeros(3, jnp.float32)
+        found = jax.grad(lambda bias: dense(x, kernel, bias).astype(jnp.float32).sum())(bias)
+        assert found.dtype == jnp.float32 and found.tolist() == [1001.0] * 3  # 1000 in bfloat16
+
+
 @pytest.mark.parametrize("narrow", [True, False])
 def test_gradients_of_word_logits(monkeypatch, inputs, narrow):
     x, _, g = inputs

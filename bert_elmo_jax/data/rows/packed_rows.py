@@ -18,7 +18,7 @@ CALL = 32
 SHAPE = 64
 
 USUAL = 128  # the widest row for short texts
-SMALL = 64  # pieces of a request that gets one row, as wide as the next multiple of 8
+SMALL = 64  # pieces of a request that gets one row, as wide as the next multiple of 8, or of 4 up to half of this
 HEIGHTS = (1, 2, 8, 32)  # of batches with fewer rows than the batch size
 SHORTEST = 3  # pieces of the shortest text: one between two special ones
 
@@ -99,12 +99,13 @@ def plan_packed(lengths: Int64[np.ndarray, "N"], batch_size: int, limit: int) ->
     if not len(lengths):
         return []
     room = batch_size * width_for(int(lengths.max()), limit)
-    small = max(16, round_up(int(lengths.sum()), 8))
+    pieces = int(lengths.sum())
+    small = max(8, round_up(pieces, 4 if pieces <= SMALL // 2 else 8))
     if small <= min(SMALL, room):
         members, starts = pack(lengths, small, most_texts(small))
         if len(starts) == 2:
             return _Rows(small, [1], members, starts).to_batches(np.arange(len(lengths)), lengths)
-    planner = _Planner(batch_size, limit, room, max(SHAPE, int(lengths.sum()) // SHAPE))
+    planner = _Planner(batch_size, limit, room, max(SHAPE, pieces // SHAPE))
     left, batches = np.arange(len(lengths)), []
     while len(left):
         part = planner.choose_rows(lengths[left])

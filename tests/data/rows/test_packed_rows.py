@@ -68,14 +68,16 @@ def test_short_texts_fill_the_gaps_of_long_rows():
 
 
 def test_a_short_request_has_a_small_shape():
-    shapes = {(12,): [(1, 16)], (12, 12): [(1, 24)], (40, 8, 9, 5): [(1, 64)], (500,): [(1, 512)], (700,): [(1, 1024)]}
+    shapes = {(12,): [(1, 12)], (12, 12): [(1, 24)], (40, 8, 9, 5): [(1, 64)], (500,): [(1, 512)], (700,): [(1, 1024)]}
     for lengths, expected in shapes.items():
         batches = plan_packed(np.array(lengths), 32, 1024)
         assert [(batch.height, batch.width) for batch in batches] == expected, lengths
     assert plan_packed(np.zeros(0, np.int64), 32, 512) == []
 
 
-@pytest.mark.parametrize(("lengths", "width"), [([12], 16), ([19], 24), ([12, 19], 32), ([40, 20, 4], 64), ([64], 64)])
+@pytest.mark.parametrize(
+    ("lengths", "width"), [([3], 8), ([12], 12), ([19], 20), ([12, 19], 32), ([33], 40), ([40, 20, 4], 64), ([64], 64)]
+)
 def test_a_small_request_is_one_narrow_row(lengths, width):
     [batch] = plan_packed(np.array(lengths), 32, 512)
     assert (batch.height, batch.width) == (1, width)
