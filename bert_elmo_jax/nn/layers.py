@@ -76,7 +76,8 @@ def _add_bias(x: Float[Array, "N O"], bias: Float[Array, " O"]) -> Float[Array, 
 
 
 def _add_bias_backward(like: Array, g: Array) -> tuple[Array, Array]:
-    return g, g.sum(0, dtype=jnp.promote_types(g.dtype, jnp.float32)).astype(like.dtype)
+    wide = g if g.dtype.itemsize >= 4 else g.astype(jnp.float32)
+    return g, wide.sum(0).astype(like.dtype)
 
 
 # An empty array passes on the bias's type.
