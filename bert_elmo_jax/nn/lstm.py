@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Float32, Int, PRNGKeyArray
 
@@ -15,6 +16,9 @@ from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.nn.layers import look_up
 from bert_elmo_jax.nn.run_steps import Loop, run_steps
 from bert_elmo_jax.nn.step_products import step_product, step_product_transposed, sum_products
+
+# Of the gates i, j, f, o: how tanh is scaled and shifted to become σ, and the forget bias.
+PER_GATE = np.array([[0.5, 1.0, 0.5, 0.5], [0.5, 0.0, 0.5, 0.5], [0.0, 0.0, 1.0, 0.0]], np.float32)
 
 Clips = tuple[float | None, float | None]
 Steps = tuple[Float32[Array, "B C"], Float32[Array, "B P"]]
@@ -171,14 +175,23 @@ def _step(
 ) -> tuple[Steps, Array]:
     """Return the new state and the activated gates of all rows."""
     cell, hidden = state
-    gates = gates.astype(jnp.float32) + step_product(hidden, kernel) + bias[None, :]
-    i, j, f, o = jnp.split(gates, 4, axis=-1)
-    i, j, f, o = jax.nn.sigmoid(i), jnp.tanh(j), jax.nn.sigmoid(f + 1), jax.nn.sigmoid(o)
+    activated = _activate(gates.astype(jnp.float32) + step_product(hidden, kernel) + bias[None, :])
+    i, j, f, o = jnp.split(activated, 4, axis=-1)
     cell = _clip(f * cell + i * j, clips[0])
     hidden = o * jnp.tanh(cell)
     if projection is not None:
         hidden = _clip(step_product(hidden, projection), clips[1])
-    return (cell, hidden), jnp.concatenate([i, j, f, o], axis=-1)
+    return (cell, hidden), activated
+
+
+def _activate(gates: Float32[Array, "B G"]) -> Float32[Array, "B G"]:
+    """Return σ(i), tanh(j), σ(f + 1) and σ(o).
+
+    With σ(x) = (1 + tanh(x / 2)) / 2 this is one loop over the rows. As four functions, XLA would read each gate in a
+    loop of its own on a CPU, with jumps: a tenth of the time of a BiLSTM.
+    """
+    scale, shift, forget = np.repeat(PER_GATE, gates.shape[-1] // 4, axis=1)[:, None, :]
+    return jnp.tanh((gates + forget) * scale) * scale + shift
 
 
 class Direction(NamedTuple):

@@ -10,7 +10,7 @@ import pytest
 from bert_elmo_jax.nn import bigru, gru, init_bigru
 from bert_elmo_jax.nn.gru import bigru_with_states
 
-from .test_lstm import scans
+from .test_lstm import find_loops
 
 pytestmark = pytest.mark.usefixtures("strict_dtypes")
 B, T, D, C = 4, 5, 3, 6
@@ -148,7 +148,7 @@ def test_loops_carry_only_the_state():
     """Neither weights nor sums of their gradients pass from step to step."""
     w, (x, hidden) = ours(torch_weights()), inputs()
     run = functools.partial(gru, hidden=hidden, lengths=LENGTHS)
-    loops = list(scans(jax.make_jaxpr(jax.grad(lambda w: run(x, **w)[0].sum()))(w).jaxpr))
+    loops = list(find_loops(jax.make_jaxpr(jax.grad(lambda w: run(x, **w)[0].sum()))(w).jaxpr))
     assert len(loops) == 2
     for loop in loops:
         states = {v.aval.shape for v in loop.outvars} - {(T, B, n * C) for n in (1, 3, 4)}

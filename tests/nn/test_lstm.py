@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.special
 from jax.sharding import NamedSharding, PartitionSpec
 
 from bert_elmo_jax.families import get_family
@@ -155,24 +156,36 @@ def test_gates_of_distinct_words_equal_gates_of_all_positions(parts):
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5, rtol=1e-5), ours, theirs)
 
 
-def scans(jaxpr):
-    """Yield all scans of a jaxpr, nested ones included."""
+def test_a_step_against_float64_and_far_from_zero():
+    draw = np.random.default_rng(0)
+    gates, cell = draw.normal(0, 5, (3, 4 * C)), draw.normal(0, 1, (3, C))
+    gates[0] = np.sign(gates[0]) * 1e4
+    i, j, f, o = np.split(gates, 4, axis=1)
+    sigmoid = scipy.special.expit
+    expected = sigmoid(f + 1) * cell + sigmoid(i) * np.tanh(j)
+    new, hidden = lstm_step(*map(jnp.float32, (gates, np.zeros((C, 4 * C)), np.zeros(4 * C), cell, np.zeros((3, C)))))
+    np.testing.assert_allclose(new, expected, atol=1e-6)
+    np.testing.assert_allclose(hidden, sigmoid(o) * np.tanh(expected), atol=1e-6)
+
+
+def find_loops(jaxpr):
+    """Yield all loops of a jaxpr, nested ones included."""
     for eqn in jaxpr.eqns:
-        if eqn.primitive.name == "scan":
+        if eqn.primitive.name in ("scan", "while"):
             yield eqn
         for value in eqn.params.values():
             for inner in value if isinstance(value, tuple | list) else [value]:
                 inner = getattr(inner, "jaxpr", inner)
                 if hasattr(inner, "eqns"):
-                    yield from scans(inner)
+                    yield from find_loops(inner)
 
 
 def test_loops_carry_only_the_state():
     w, (x, cell, hidden) = weights(), inputs()
     run = functools.partial(lstm, cell=cell, hidden=hidden, lengths=LENGTHS)
-    (forward,) = scans(jax.make_jaxpr(lambda w: run(x, **w)[0])(w).jaxpr)
+    (forward,) = find_loops(jax.make_jaxpr(lambda w: run(x, **w)[0])(w).jaxpr)
     assert sorted(v.aval.shape for v in forward.outvars if v.aval.shape) == sorted([(B, C), (B, P), (T, B, P)])
-    loops = list(scans(jax.make_jaxpr(jax.grad(lambda w: run(x, **w)[0].sum()))(w).jaxpr))
+    loops = list(find_loops(jax.make_jaxpr(jax.grad(lambda w: run(x, **w)[0].sum()))(w).jaxpr))
     assert len(loops) == 2
     for loop in loops:
         states = {v.aval.shape for v in loop.outvars if v.aval.shape[:2] != (T, B)}

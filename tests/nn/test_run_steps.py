@@ -8,7 +8,7 @@ import pytest
 
 from bert_elmo_jax.nn.run_steps import Loop, run_steps
 
-from .test_lstm import scans
+from .test_lstm import find_loops
 
 XS = jnp.arange(1, 6)
 
@@ -52,7 +52,7 @@ def test_accelerators_run_every_step_and_a_gpu_unrolls_trained_loops(backend, mo
     loop = Loop(lambda t, carry: (carry + xs[t], xs[t]), jnp.array(0), jnp.zeros(50, jnp.int32))
     for trained in (False, True):
         run = functools.partial(run_steps, [loop], trained=trained)
-        (eqn,) = scans(jax.make_jaxpr(run)(jnp.array([3])).jaxpr)
+        (eqn,) = find_loops(jax.make_jaxpr(run)(jnp.array([3])).jaxpr)
         assert eqn.params["unroll"] == (20 if trained and backend == "gpu" else 1)
         assert not any(inner.primitive.name == "cond" for inner in eqn.params["jaxpr"].eqns)
     ((last, outputs),) = run_steps([loop], jnp.array([3]))

@@ -33,6 +33,8 @@ def test_adding_a_constant_to_the_weights_changes_nothing():
 def test_16_bit_layers_stay_16_bit():
     layers = jnp.asarray(draw(3, 1, 2, 4), jnp.bfloat16)
     assert scalar_mix(layers, np.zeros(3, np.float32)).dtype == jnp.bfloat16
+    wide = scalar_mix(layers.astype(jnp.float32), np.zeros(3, np.float32))
+    np.testing.assert_array_equal(scalar_mix(layers, np.zeros(3, np.float32)), wide.astype(jnp.bfloat16))
     assert normalise_layer(layers[0], np.ones((1, 2), bool)).dtype == jnp.bfloat16
 
 
