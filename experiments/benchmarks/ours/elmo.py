@@ -16,6 +16,7 @@ from bert_elmo_jax.families import get_family
 from bert_elmo_jax.families.init_params import init_params
 from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.nn import scalar_mix
+from bert_elmo_jax.runs.start_run import keep_freed_memory
 from bert_elmo_jax.text import boundary_characters, character_table
 from experiments.benchmarks.ours import about
 
@@ -74,6 +75,7 @@ def write_inputs(folder: Path, config: Any, rows: int, words: int) -> None:
 
 def make_passes(folder: Path, precision: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return a forward pass that ends with the mean of the layers, and one with all gradients of its sum."""
+    keep_freed_memory()  # as `finetune` does
     model = read_model(folder)
     params = jax.device_put(model.params["encoder"])  # as `load` does; otherwise each call would copy them
     passes = compile_passes(model.config, params, np.load(folder / "ids.npy"))
