@@ -17,8 +17,8 @@ from . import compiled_programs
 # Tests compile much and compute little. Without optimisations, and with the older fusion emitters that JAX 0.10 still
 # has, compiling takes two fifths of the time.
 os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=8"
-# The scheduler that runs what is independent at the same time lets the simulated devices wait for each other in two
-# collectives at once, in different orders: on two cores, all threads then wait until XLA aborts the process.
+# XLA's concurrent scheduler starts independent collectives in a different order on each simulated device. On two cores,
+# all threads can then wait for each other until XLA aborts the process.
 os.environ["XLA_FLAGS"] += " --xla_cpu_enable_concurrency_optimized_scheduler=false"
 if version("jaxlib").startswith("0.10."):
     os.environ["XLA_FLAGS"] += " --xla_cpu_use_fusion_emitters=false"
