@@ -14,7 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from bert_elmo_jax.data.pipeline.feeds import Batch, Examples, Places, Reader, Recipe, check_corpora, check_ids
+from bert_elmo_jax.data.pipeline.feeds import (
+    OLD_KINDS,
+    Batch,
+    Examples,
+    Places,
+    Reader,
+    Recipe,
+    check_corpora,
+    check_ids,
+)
 from bert_elmo_jax.data.pipeline.windows import WINDOW, Place
 from bert_elmo_jax.data.rows.masking import Masking
 from bert_elmo_jax.data.rows.pieces import PieceExamples
@@ -74,6 +83,7 @@ class Batches(Iterator[Batch]):
             places, epoch, of = _places_of(state), float(state["epoch"]), dict(state["of"])
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"this is not a state of batches ({error!r}); give the return value of state()") from None
+        of["kind"] = OLD_KINDS.get(of.get("kind", ""), of.get("kind"))
         names = sorted(
             name for name in {*of, *self._identity} if of.get(name, "(absent)") != self._identity.get(name, "(absent)")
         )

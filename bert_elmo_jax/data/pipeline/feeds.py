@@ -28,6 +28,9 @@ Batch = dict[str, np.ndarray]
 INPUT_IDS = ("tokens", "words_forward", "words_backward", "source_tokens", "target_in")
 TARGET_IDS = ("mlm_targets", "forward_targets", "backward_targets", "target_out")
 Examples = PieceExamples | LanguageModelExamples | PairExamples
+# The name of each kind of examples in a checkpoint. `OLD_KINDS` are the names in older checkpoints.
+KINDS: Mapping[type, str] = {PieceExamples: "pieces", LanguageModelExamples: "language_model", PairExamples: "pairs"}
+OLD_KINDS = {"PieceExamples": "pieces", "LanguageModelExamples": "language_model", "PairExamples": "pairs"}
 
 
 class Places(NamedTuple):
@@ -105,9 +108,9 @@ class Recipe:
             del examples["spread"]
         shards = [[store.manifest["shards"], weight] for store, (_, weight) in zip(self.stores(), self.corpora)]
         digest = hashlib.sha256(json.dumps(shards, sort_keys=True).encode()).hexdigest()[:32]
-        kind = type(self.examples).__name__
+        kind = KINDS[type(self.examples)]
         # Streams depend on the batch size.
-        rows = {"batch_size": self.batch_size} if kind == "LanguageModelExamples" else {}
+        rows = {"batch_size": self.batch_size} if kind == "language_model" else {}
         return {"kind": kind, **examples, "seed": self.seed, "window": self.window, "corpora": digest, **rows}
 
     def start(self) -> Places:

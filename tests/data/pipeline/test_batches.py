@@ -271,6 +271,17 @@ def test_state_of_other_batches_raises_and_names_the_difference(english, more_en
             train_batches(english, BERT["nsp"], 4, seed=1).restore(wrong)
 
 
+def test_checkpoints_with_older_names_of_kinds_resume(case):
+    batches = train_batches(*case, 6, seed=3, window=SMALL)
+    next(batches)
+    state = batches.state()
+    assert state["of"]["kind"] in ("pieces", "language_model", "pairs")
+    older = {**state, "of": {**state["of"], "kind": type(case[1]).__name__}}
+    again = train_batches(*case, 6, seed=3, window=SMALL)
+    again.restore(older)
+    assert again.state() == state and same(next(again), next(batches))
+
+
 def test_bert_can_resume_with_another_batch_size(english, more_english):
     for corpora in (english, {str(english): 2.0, str(more_english): 1.0}):
         small, large = (train_batches(corpora, BERT["nsp"], size) for size in (4, 8))
