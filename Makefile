@@ -1,9 +1,12 @@
 # The two commands of the README are `git clone` and `make quickstart`. Everything else is for developers.
 #   make quickstart                installs, pretrains a toy BERT and a toy ELMo, uses them, opens the report
-#   make test                      environment, lint, import rules, types, tests (aim: under 12 minutes on two cores); the
-#                                  second run is faster, because what was compiled is kept in .pytest_cache
+#   make check                     environment, lint, import rules, types, and the quick tests: text, data, metrics, weights,
+#                                  one golden per family (aim: under 2 minutes on two cores)
+#   make test                      everything that every change must pass (aim: under 8 minutes on two cores); the second run
+#                                  is faster, because what was compiled is kept in .pytest_cache
 #   make test PYTHON=python3.12    the same with the newest JAX, in its own environment
-#   make proofs                    the long tests that prove a commit: kills, memory, Ray, documented commands, notebooks
+#   make proofs                    every night: all tests with types and shapes checked on each call, and the long ones:
+#                                  kills, memory, Ray, documented commands, notebooks, pages, without Linux's system calls
 #   make tables                    the tables of all sweeps at toy scale, which take most of an hour
 #   make test-all                  make test, make proofs and make tables
 #   make campaign                  kills, faults, broken files, fuzzing, lost machines: hours, and resumable; KINDS= COUNT=
@@ -26,22 +29,29 @@ INSTALLED = $(VENV)/installed
 DOCUMENTED = $(VENV)/installed-docs
 # All tests of a file run in one worker; tests/conftest.py orders the files.
 TESTS = $(RUN) -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
+# The number of devices is fixed when a process starts, so tests of several devices have a run of their own.
+ON_DEVICES = $(shell grep -rl mark.devices tests --include='test_*.py')
 
 # Without bytecode files, collecting the tests takes 29 seconds instead of 8.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: quickstart test test-all proofs tables campaign trust lint format bench docs goldens peers lock audit sbom clean
+.PHONY: quickstart check test test-all proofs tables campaign trust lint format bench docs goldens peers lock audit sbom clean
 
 # On Linux, allocating memory without huge pages takes a third of the time of such small steps. Other systems ignore
 # the variable.
 quickstart: $(INSTALLED)
 	GLIBC_TUNABLES=glibc.malloc.hugetlb=1 $(RUN) -m experiments.quickstart
 
+check: lint
+	$(TESTS) tests/test_architecture.py tests/text tests/data tests/evals tests/weights tests/families/*/test_golden.py
+
 test: lint
-	$(TESTS) --doctest-modules bert_elmo_jax tests
+	$(TESTS) -m "not long and not tables and not devices" --doctest-modules bert_elmo_jax tests
+	TEST_DEVICES=8 $(TESTS) -m "devices and not long" $(ON_DEVICES)
 
 proofs: $(INSTALLED)
-	$(TESTS) -m "long and not tables" tests
+	TEST_TYPES=1 $(TESTS) -m "not tables and not devices" --doctest-modules bert_elmo_jax tests
+	TEST_TYPES=1 TEST_DEVICES=8 $(TESTS) -m devices $(ON_DEVICES)
 
 tables: $(INSTALLED)
 	$(TESTS) -m tables tests

@@ -1,4 +1,4 @@
-"""Strict JAX for every test: eight CPU devices, no silent rank promotion, shapes and types checked on each call."""
+"""Strict JAX for every test: no silent rank promotion, and with TEST_TYPES=1 shapes and types checked on each call."""
 
 import contextlib
 import functools
@@ -12,11 +12,12 @@ from importlib.metadata import version
 from pathlib import Path
 
 from . import compiled_programs
+from .simulated_devices import DEVICES, FLAG
 
 # Set before JAX is imported, which reads these variables once; programs that tests start inherit them.
 # Tests compile much and compute little. Without optimisations, and with the older fusion emitters that JAX 0.10 still
 # has, compiling takes two fifths of the time.
-os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=8"
+os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + f" {FLAG}={DEVICES}"
 # XLA's concurrent scheduler starts independent collectives in a different order on each simulated device. On two cores,
 # all threads can then wait for each other until XLA aborts the process.
 os.environ["XLA_FLAGS"] += " --xla_cpu_enable_concurrency_optimized_scheduler=false"
@@ -37,7 +38,9 @@ import pytest
 from absl import flags
 from jaxtyping import install_import_hook
 
-install_import_hook("bert_elmo_jax", "beartype.beartype")
+# Checking types and shapes on each call takes a third of the time, so only `make proofs` does it.
+if os.environ.get("TEST_TYPES"):
+    install_import_hook("bert_elmo_jax", "beartype.beartype")
 # Tracing makes many long-lived objects; with the default thresholds, garbage collection takes a twentieth of the time.
 gc.set_threshold(20_000, 50, 100)
 
@@ -97,6 +100,10 @@ FIRST = ("test_toy_scale", "test_notebooks", "test_pages", "test_portable")  # f
 def pytest_collection_modifyitems(items):
     """Run first what takes longest, with the sweeps: no worker should end with it."""
     items.sort(key=lambda item: (not item.path.name.startswith(FIRST), "sweeps" not in item.path.parts))
+    if DEVICES < 8:
+        for item in items:
+            if item.get_closest_marker("devices"):
+                item.add_marker(pytest.mark.skip(reason="needs eight devices: set TEST_DEVICES=8"))
 
 
 @pytest.fixture(scope="module", autouse=True)

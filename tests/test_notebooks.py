@@ -19,6 +19,7 @@ from types import SimpleNamespace
 import pytest
 
 from .notebook_files import FILES, FINETUNE, PAPER, PRETRAIN, ROOT, SENSES, WHY, code_of, nbformat, read, settings_of
+from .simulated_devices import program_environment
 
 TINY = {
     SENSES: {"steps": 6, "documents": 100, "per_sense": 12},
@@ -93,7 +94,7 @@ def start(name, folder, compiled, settings, before=""):
     here = folder / f"{name}.ipynb"
     nbformat.write(changed(read(name), settings, before), here)
     env = {name: value for name, value in os.environ.items() if name != "PYTHONWARNINGS"}
-    env |= {"XLA_FLAGS": env["XLA_FLAGS"].replace("count=8", "count=1"), "JAX_COMPILATION_CACHE_DIR": str(compiled)}
+    env |= {"XLA_FLAGS": program_environment()["XLA_FLAGS"], "JAX_COMPILATION_CACHE_DIR": str(compiled)}
     env |= {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0", "PIP_NO_INDEX": "1", "HF_HUB_OFFLINE": "1"}
     # Ignore the user's own Jupyter and IPython profiles, extensions and history.
     env |= {f"JUPYTER_{kind}_DIR": str(compiled / "jupyter") for kind in ("CONFIG", "DATA", "RUNTIME")}

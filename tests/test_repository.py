@@ -71,6 +71,13 @@ def test_old_interpreter_is_named(make, tmp_path):
     assert "needs Python 3.11 or newer" in line and "is Python 3.9.1" in line and "make test PYTHON=" in line
 
 
+def test_tests_of_several_devices_have_a_run_with_eight():
+    done = subprocess.run(["make", "--dry-run", "test"], cwd=ROOT, capture_output=True, text=True, check=True)
+    [line] = [line for line in done.stdout.splitlines() if line.startswith("TEST_DEVICES=8")]
+    marked = [p for p in (ROOT / "tests").rglob("test_*.py") if "pytest.mark.devices" in p.read_text(encoding="utf-8")]
+    assert len(marked) > 15 and all(str(path.relative_to(ROOT)) in line for path in marked)
+
+
 def test_one_address():
     """The address is in `setup.cfg`; to replace it everywhere: `git grep -l OLD | xargs sed -i`."""
     address = re.search(r"^url = (\S+)$", (ROOT / "setup.cfg").read_text(encoding="utf-8"), re.M)[1]

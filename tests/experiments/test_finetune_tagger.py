@@ -2,7 +2,6 @@
 
 import importlib
 import json
-import os
 import random
 import re
 import subprocess
@@ -300,8 +299,6 @@ def command(fields, workdir):
 
 @pytest.mark.long  # test_finetune.py kills the same loop in every run of the tests
 def test_killed_anywhere_it_ends_as_if_left_alone(program, files, tmp_path, monkeypatch):
-    one = os.environ["XLA_FLAGS"].replace("count=8", "count=1")  # the compiling is most of it
-    monkeypatch.setenv("XLA_FLAGS", one)
     alone, killed = tmp_path / "alone", tmp_path / "killed"
     process = subprocess.Popen(command(files["entities"], killed), cwd=ROOT, stderr=subprocess.DEVNULL)
     while not any(int(path.parent.name) >= 5 for path in killed.glob("checkpoints/*/files.json")):

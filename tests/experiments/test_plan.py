@@ -20,6 +20,8 @@ from bert_elmo_jax.plan.plan import Compiled, TooLarge, describe_shortage, descr
 from bert_elmo_jax.runs.config_files import read_config
 from bert_elmo_jax.runs.pretraining import build_objective, build_step
 
+from ..simulated_devices import DEVICES
+
 ROOT = Path(__file__).parents[2]
 LIBTPU = pytest.mark.skipif(importlib.util.find_spec("libtpu") is None, reason="needs libtpu, of the extra `tpu`")
 
@@ -54,6 +56,7 @@ OTHERS = [pytest.param(family, marks=pytest.mark.long) for family in ("gpt", "aw
 
 
 @pytest.mark.parametrize("family", ["bert", "elmo", "transformer", *OTHERS])
+@pytest.mark.devices
 def test_the_step_is_the_programs_own(family, tmp_path):
     """Lowered from shapes and from a run's state and batch: the same text."""
     make = toy_pairs if family in ("transformer", "cove") else toy_corpus
@@ -83,6 +86,7 @@ def test_the_step_is_the_programs_own(family, tmp_path):
     assert lower_step(step, state, shapes, mesh, (*known.sharding, *train.RULES)).as_text() == theirs
 
 
+@pytest.mark.devices
 def test_a_plan_for_simulated_devices(capsys):
     fits, said = planned(toy("bert", long_share=0.0), find_topology("cpu:8"), 100, capsys)
     assert fits
@@ -98,6 +102,7 @@ def test_a_plan_for_simulated_devices(capsys):
     assert "largest batch" not in said
 
 
+@pytest.mark.devices
 def test_search_for_the_largest_batch_that_fits(capsys, monkeypatch):
     """The search uses a compiler that needs 1 GiB, and a quarter of a GiB more for each row of a device."""
 
@@ -121,6 +126,7 @@ def test_search_for_the_largest_batch_that_fits(capsys, monkeypatch):
         planning.plan(config, find_topology("cpu:8"), 100, None, 0)
 
 
+@pytest.mark.devices
 def test_both_phases_are_reported(capsys, monkeypatch):
     def refused(step, state, batch, mesh, rules):
         raise TooLarge(2.0 * GIB, 1.0 * GIB)
@@ -211,7 +217,7 @@ def test_topologies_that_are_not(name):
 
 
 def test_more_devices_than_jax_was_started_with():
-    with pytest.raises(ValueError, match="cpu:9: JAX was started with 8 devices"):
+    with pytest.raises(ValueError, match=f"cpu:9: JAX was started with {DEVICES} devices"):
         find_topology("cpu:9")
 
 

@@ -1,6 +1,5 @@
 """Pretraining as people run it: killed, stopped, damaged, and resumed."""
 
-import os
 import random
 import re
 import shutil
@@ -18,6 +17,8 @@ from bert_elmo_jax.runs.config_files import list_recipes, read_config
 from bert_elmo_jax.runs.pretraining import build_objective, build_step, pretrain
 from bert_elmo_jax.train.checkpoint import load_params
 from bert_elmo_jax.train.metrics import read_metrics
+
+from ..simulated_devices import program_environment
 
 ROOT = Path(__file__).parents[2]
 STEPS = 48
@@ -76,15 +77,10 @@ def command(model, workdir, corpora, *more):
     ]
 
 
-def environment(devices):
-    """Return the environment; with one device the programs take half the time of eight devices."""
-    return {**os.environ, "XLA_FLAGS": os.environ["XLA_FLAGS"].replace("count=8", f"count={devices}")}
-
-
 def run(model, workdir, corpora, *more, devices=1):
     return subprocess.run(
-        command(model, workdir, corpora, *more), cwd=ROOT, env=environment(devices), capture_output=True, text=True,
-        timeout=300, check=False,
+        command(model, workdir, corpora, *more), cwd=ROOT, env=program_environment(devices), capture_output=True,
+        text=True, timeout=300, check=False,
     )  # fmt: skip
 
 
@@ -136,7 +132,7 @@ def test_killed_anywhere_it_ends_as_if_left_alone(undisturbed_on_eight, corpora,
     coins = random.Random(seed)
     for _ in range(5):
         process = subprocess.Popen(
-            command(model, tmp_path, corpora), cwd=ROOT, env=environment(8), stdout=subprocess.DEVNULL,
+            command(model, tmp_path, corpora), cwd=ROOT, env=program_environment(8), stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )  # fmt: skip
         time.sleep(coins.uniform(0.2, 1.0) * duration)
@@ -196,7 +192,7 @@ def test_killed_and_asked_to_stop_it_ends_as_if_left_alone(undisturbed, corpora,
 
     def started(until):
         process = subprocess.Popen(
-            command(model, tmp_path, corpora), cwd=ROOT, env=environment(1), stderr=subprocess.PIPE, text=True
+            command(model, tmp_path, corpora), cwd=ROOT, env=program_environment(), stderr=subprocess.PIPE, text=True
         )
         while not until():
             time.sleep(0.02)
@@ -270,7 +266,7 @@ def test_a_shard_deleted_while_running(undisturbed, corpora, tmp_path):
     copy = {model: tmp_path / "data"}
     shutil.copytree(corpora[model], copy[model])
     process = subprocess.Popen(
-        command(model, tmp_path / "run", copy), cwd=ROOT, env=environment(1), stderr=subprocess.PIPE, text=True
+        command(model, tmp_path / "run", copy), cwd=ROOT, env=program_environment(), stderr=subprocess.PIPE, text=True
     )
     while not any((tmp_path / "run").glob("checkpoints/6/files.json")):
         time.sleep(0.05)

@@ -1,6 +1,5 @@
 """Pretraining has the same result on one device, on eight, under pmap, and as two processes."""
 
-import os
 import socket
 import subprocess
 import sys
@@ -12,6 +11,8 @@ import pytest
 from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus, toy_pairs
 from bert_elmo_jax.train.checkpoint import load_params
 from bert_elmo_jax.train.metrics import read_metrics
+
+from ..simulated_devices import program_environment
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.long
@@ -42,7 +43,7 @@ def begin(model, workdir, corpora, devices, *more):
     command = [sys.executable, "-m", "experiments.pretrain", f"--workdir={workdir}"]
     command += [f"--config=experiments/configs/{model}.py:toy", f"--config.data={corpora[model]}", *MODELS[model]]
     command += ["--config.steps=20", "--config.batch_size=16", "--config.eval_every=10", "--config.eval_batches=2"]
-    environment = {**os.environ, "XLA_FLAGS": os.environ["XLA_FLAGS"].replace("count=8", f"count={devices}")}
+    environment = program_environment(devices)
     return subprocess.Popen(command + list(more), cwd=ROOT, stderr=subprocess.PIPE, text=True, env=environment)
 
 

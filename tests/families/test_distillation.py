@@ -126,6 +126,7 @@ def update(objective, params, devices, accumulate):
 @pytest.mark.parametrize(
     "way", [pytest.param(way, marks=[pytest.mark.long] if "pmap" in way else []) for way in WAYS if way != "one device"]
 )
+@pytest.mark.devices
 def test_the_same_update(learned, expected, way):
     found = update(*learned, *WAYS[way])
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=2e-6), found, expected)

@@ -80,6 +80,7 @@ def test_bf16_hidden_has_float32_logits_and_typed_gradients(keep):
 
 
 @KEEP
+@pytest.mark.devices
 def test_jit_and_mesh(keep):
     mesh = jax.make_mesh((8,), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
     hidden, table, bias, targets, weights = draw(words=64, positions=16)

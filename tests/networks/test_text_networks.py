@@ -188,6 +188,7 @@ def test_pairs_may_be_turned(name):
     assert not np.allclose(kind.scores(kind.config, params, turned)[0][:2], whole[:2], atol=1e-3)
 
 
+@pytest.mark.devices
 def test_pairs_on_eight_devices():
     kind, mesh = KINDS["esim"], jax.make_mesh((8,), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
     params, batch = params_of(kind), batch_of(examples_of(kind, LENGTHS * 2), 8, 8)

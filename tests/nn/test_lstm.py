@@ -228,6 +228,7 @@ def test_single_steps_give_the_outputs_of_the_loop():
 
 @pytest.mark.parametrize("projection", [True, False])
 @pytest.mark.parametrize("family", ["elmo", "awd_lstm"])
+@pytest.mark.devices
 def test_gradients_on_a_mesh_with_the_rules_of_the_families(family, projection):
     """With kernels split over two axes, XLA compiles the loop without a projection to wrong gradients."""
     size = 8

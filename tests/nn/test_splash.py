@@ -53,6 +53,7 @@ def test_values_and_gradients_equal_the_reference(sizes, options):
 
 
 @pytest.mark.parametrize(("rows", "axes"), [(4, (2, 2, 2)), pytest.param(3, (4, 2, 1), marks=pytest.mark.long)])
+@pytest.mark.devices
 def test_each_device_of_a_mesh_computes_its_rows_and_heads(rows, axes):
     mesh = train.make_mesh(*axes)
     split = P(None, ("data", "fsdp") if rows == 4 else None)

@@ -188,6 +188,7 @@ LAYOUTS = {
 
 
 @pytest.mark.parametrize("layout", [pytest.param("tables by rows", marks=pytest.mark.long), "tables by both"])
+@pytest.mark.devices
 def test_eight_devices_equal_one(layout):
     mesh = jax.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
     optimizer, params = adagrad(0.2, clip=0.5), new_params(False)
@@ -204,6 +205,7 @@ def test_eight_devices_equal_one(layout):
     equal(step(*arrays, jax.device_put(batch, rows_of_batch), shared), expected)
 
 
+@pytest.mark.devices
 def test_pmap_with_the_ids_of_all_devices():
     optimizer, params = adagrad(0.2, clip=0.5), new_params(False)
     state, batch, shared = optimizer.init(params), draw_batch(0), draw_shared(0)

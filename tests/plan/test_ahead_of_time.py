@@ -24,7 +24,8 @@ def compiled(rows, mesh, rules):
     return compile_step(make_step(loss, method, {"square": 1.0}), state, batch, mesh, rules)
 
 
-def test_memory_of_one_device():
+@pytest.mark.devices
+def test_memory_per_device():
     weights = 64 * 256 * 4
     whole = compiled(16, make_mesh(), ())
     split = compiled(16, make_mesh(1, 8), [("w$", P("fsdp"))])
@@ -36,6 +37,7 @@ def test_memory_of_one_device():
         assert one.total == one.arguments + one.outputs - one.aliased + one.temporaries + one.code
 
 
+@pytest.mark.devices
 def test_rows_that_do_not_divide():
     with pytest.raises(ValueError, match="x has 12 rows, which 8 devices cannot share equally: choose a multiple of 8"):
         compiled(12, make_mesh(), ())

@@ -35,7 +35,7 @@ def update(head, params, batch, devices, accumulate):
     return jax.device_get((state.params, metrics["loss"]))
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", [pytest.param(way, marks=[pytest.mark.devices] * (WAYS[way][0] > 1)) for way in WAYS])
 def test_the_same_update(choice, way):
     head, params, rows, expected = choice
     devices, accumulate = WAYS[way]

@@ -52,15 +52,15 @@ def update(params, batch, devices):
     return jax.device_get((state.params, metrics["loss"]))
 
 
-def test_in_batch_negatives_are_those_of_all_devices_and_rows():
+@pytest.mark.parametrize("devices", [1, pytest.param(8, marks=pytest.mark.devices)])
+def test_in_batch_negatives_are_those_of_all_devices_and_rows(devices):
     params = jax.tree.map(np.asarray, init_task_params(FAMILY, CONFIG, HEAD, jax.random.key(1)))
     rows = make_rows(14)
     (changed, loss) = update(params, collate(rows, 16, 16, 0), 1)
     assert loss > 1.0 and not np.array_equal(changed["sentence"]["dense_0"]["bias"], np.zeros(6))
-    for devices in (1, 8):
-        batch = PackedBatches((Shape(8, 56),), 0, devices, choices=3)(rows, 16)
-        found = update(params, batch, devices)
-        jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=2e-5), found, (changed, loss))
+    batch = PackedBatches((Shape(8, 56),), 0, devices, choices=3)(rows, 16)
+    found = update(params, batch, devices)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=2e-5), found, (changed, loss))
 
 
 @pytest.fixture(scope="module")

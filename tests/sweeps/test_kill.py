@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from ..simulated_devices import program_environment
+
 HERE, ROOT = Path(__file__).parent, Path(__file__).parents[2]
 
 
@@ -122,11 +124,10 @@ def test_only_a_second_interrupt_is_in_a_hurry(write_small, tmp_path, how, saved
 def test_ten_random_moments_of_a_real_sweep(write_toy, tmp_path):
     file = write_toy()
     command = [sys.executable, "-m", "experiments.sweep", f"--sweep={file}", "--jobs=2", "--retries=9"]
-    asked = {**os.environ, "XLA_FLAGS": os.environ["XLA_FLAGS"].replace("count=8", "count=1")}
 
     def begin(workdir):
         return subprocess.Popen(
-            [*command, f"--workdir={workdir}"], cwd=ROOT, env=asked, stderr=subprocess.PIPE, text=True
+            [*command, f"--workdir={workdir}"], cwd=ROOT, env=program_environment(), stderr=subprocess.PIPE, text=True
         )
 
     whole = begin(tmp_path / "one")

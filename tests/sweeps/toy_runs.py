@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from ..simulated_devices import program_environment
+
 ROOT = Path(__file__).parents[2]
 SWEEPS = ROOT / "experiments" / "sweeps"
 NAMES = sorted(file.stem for file in SWEEPS.glob("[!_]*.py"))
@@ -31,8 +33,8 @@ def run_toy(file, workdir, *more, quick=False):
 
 def one_device(quick=False):
     """Return the environment of such a run."""
-    one = {**os.environ, "XLA_FLAGS": os.environ["XLA_FLAGS"].replace("count=8", "count=1")}
-    return one if quick else {**one, "XLA_FLAGS": "", "JAX_DISABLE_MOST_OPTIMIZATIONS": "0"}
+    environment = program_environment()
+    return environment if quick else {**environment, "XLA_FLAGS": "", "JAX_DISABLE_MOST_OPTIMIZATIONS": "0"}
 
 
 def check_toy_scale(name, workdir, quick=False):

@@ -1,10 +1,11 @@
 import json
-import os
 
 import numpy as np
 import pytest
 
 from bert_elmo_jax.train.checkpoint import load_params, save_params, saved_steps
+
+from ..simulated_devices import program_environment
 
 PARAMS = {
     "encoder": {"kernel": np.arange(6000, dtype=np.float32).reshape(60, 100)},
@@ -92,6 +93,7 @@ def test_what_orbax_itself_refuses_is_said_in_one_line(run, monkeypatch):
         load_params(run)
 
 
+@pytest.mark.devices
 def test_what_eight_devices_wrote_one_reads(tmp_path):
     """A run of many devices is opened on a laptop."""
     import subprocess
@@ -108,9 +110,8 @@ def test_what_eight_devices_wrote_one_reads(tmp_path):
         checkpoints.save(3, {"dense": jax.device_put(np.arange(8.0), split)}, {"m": np.zeros(2)}, {})
     program = "import sys, jax; from bert_elmo_jax.train.checkpoint import load_params\n"
     program += "print(jax.device_count(), *load_params(sys.argv[1])[1]['dense'])"
-    one = {**os.environ, "XLA_FLAGS": os.environ["XLA_FLAGS"].replace("count=8", "count=1")}
     command = [sys.executable, "-c", program, tmp_path]
-    done = subprocess.run(command, env=one, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, env=program_environment(), capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["1", *map(str, np.arange(8.0))]
 
 

@@ -182,6 +182,7 @@ def test_a_signal_saves_and_the_next_start_goes_on(tmp_path, alone):
     assert lines(tmp_path) == alone[1]
 
 
+@pytest.mark.devices
 def test_on_another_mesh(tmp_path, alone):
     with pytest.raises(FileNotFoundError):
         run(tmp_path, Batches(fail=9), devices=4)

@@ -24,6 +24,7 @@ OPTIMIZER = optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(1e-2))
 PRETRAINING = piece_loss(FAMILY, CONFIG, pairs=True)
 COEFFICIENTS = {"mlm": 1.0, "nsp": 1.0}
 ROWS, STEPS = 16, 20
+many = functools.partial(pytest.param, marks=pytest.mark.devices)
 LONG = pytest.mark.long  # its like is in every run of the tests
 
 
@@ -91,6 +92,7 @@ def alone():
     ],
     ids=["data", "data fsdp tensor", "fsdp", "accumulate", "accumulate and mesh", "accumulate and pmap"],
 )
+@pytest.mark.devices
 def test_one_answer_everywhere(make, alone):
     lines, state = run(make())
     np.testing.assert_allclose(lines, alone[0], rtol=1e-5, atol=1e-5)
@@ -104,6 +106,7 @@ def test_it_learns(alone):
     assert alone[0][-1, 1] < alone[0][0, 1]
 
 
+@pytest.mark.devices
 def test_parameters_really_are_split():
     parallel = on_mesh(data=1, fsdp=4, tensor=2)
     state = parallel.place(fresh())
@@ -178,10 +181,10 @@ def test_weighing_costs_next_to_nothing():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: make_mesh(data=3), r"a mesh of data=3 × fsdp=1 × tensor=1 is for 3 devices, but there are 8"),
+        many(lambda: make_mesh(data=3), r"a mesh of data=3 × fsdp=1 × tensor=1 is for 3 devices, but there are 8"),
         (lambda: make_mesh(fsdp=0), "use whole numbers from 1"),
-        (lambda: on_mesh(data=8).put({"x": np.zeros((12, 1))}), "x has 12 rows, which 8 devices cannot share"),
-        (lambda: over_pmap(lambda s, b: (s, b)).put({"x": np.zeros((12, 1))}), "x has 12 rows, which 8 devices"),
+        many(lambda: on_mesh(data=8).put({"x": np.zeros((12, 1))}), "x has 12 rows, which 8 devices cannot share"),
+        many(lambda: over_pmap(lambda s, b: (s, b)).put({"x": np.zeros((12, 1))}), "x has 12 rows, which 8 devices"),
         (
             lambda: run(on_mesh(accumulate=3, devices=jax.devices()[:1])),
             r"16 rows \(on each device\), which cannot be split into 3",
@@ -253,7 +256,7 @@ def draw_for_test(batch, key):
 
 @pytest.mark.parametrize(
     "options",
-    [{}, pytest.param({"accumulate": 4}, marks=LONG), {"devices": 8, "tensor": 4}, {"pmap": True}],
+    [{}, pytest.param({"accumulate": 4}, marks=LONG), many({"devices": 8, "tensor": 4}), many({"pmap": True})],
     ids=["one", "accumulated", "mesh", "pmap"],
 )
 def test_touched_rows_are_the_same_as_the_whole_table(options):

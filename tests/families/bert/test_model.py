@@ -273,6 +273,7 @@ def test_dropout_without_a_key_is_an_error():
 
 
 @pytest.mark.parametrize("options", [pytest.param({}, marks=LONG), BOTH], ids=str)
+@pytest.mark.devices
 def test_eight_devices_equal_one(options):
     """Rows are split over four devices, matrices over two: with dropout, values and gradients equal one device's."""
     config = replace(**options)

@@ -88,6 +88,7 @@ def test_rotary_positions_see_distances_and_not_places():
     assert not np.allclose(first, apply(config, params, positions=np.broadcast_to(2 * np.arange(9), (2, 9))).last)
 
 
+@pytest.mark.devices
 def test_a_mesh_splits_the_gates():
     params = fresh(replace(**ALL))
     mesh = make_mesh(data=2, fsdp=2, tensor=2)

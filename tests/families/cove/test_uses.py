@@ -168,6 +168,7 @@ def test_a_run_with_vectors_of_a_file(pairs, tmp_path):
 
 
 @pytest.mark.long
+@pytest.mark.devices
 def test_exact_resume_and_pmap(pairs, tmp_path):
     """The run has four steps with dropout on eight devices, and a checkpoint every two."""
     alone, again = tmp_path / "alone", tmp_path / "again"
@@ -186,6 +187,7 @@ def test_exact_resume_and_pmap(pairs, tmp_path):
 
 
 @pytest.mark.long
+@pytest.mark.devices
 def test_a_mesh_that_shards_parameters(pairs, tmp_path):
     plain = small_run(pairs, **{"model.dropout": 0.0})
     split = small_run(pairs, **{"model.dropout": 0.0})
@@ -199,6 +201,7 @@ def test_a_mesh_that_shards_parameters(pairs, tmp_path):
 
 
 @pytest.mark.long
+@pytest.mark.devices
 def test_a_plan(capsys):
     from bert_elmo_jax.plan.chips import find_topology
     from bert_elmo_jax.plan.plan import plan

@@ -151,6 +151,7 @@ def whole(params):
     ],
     ids=["accumulation over a mesh", "pmap"],
 )
+@pytest.mark.devices
 def test_the_same_update(params, whole, way):
     found = update(params, **way)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=2e-5, atol=4e-6), found, whole)

@@ -273,6 +273,7 @@ def loss(tree, words, lengths, characters, config=CONFIG):
     return jnp.square(output.layers.astype(jnp.float32)).sum()
 
 
+@pytest.mark.devices
 def test_eight_devices_equal_one():
     sentences = [SENTENCES[i % 4][i // 4 :] or ["a"] for i in range(16)]
     words, lengths, _ = batch(sentences)
