@@ -156,11 +156,11 @@ def find_names(tree, family):
 
 
 def find_class_tests(tree):
-    """Yield the places of a tree that test for the class of a configuration: (line, code)."""
+    """Yield the places of a tree that test for the class of a configuration or of inputs: (line, code)."""
 
     def is_config(node):
         names = [n.id if isinstance(n, ast.Name) else getattr(n, "attr", "") for n in ast.walk(node)]
-        return any(name.endswith("Config") for name in names)
+        return any(name.endswith("Config") or name in ("Inputs", "Pieces", "Words", "Pairs") for name in names)
 
     for node in ast.walk(tree):
         asked = None

@@ -167,7 +167,7 @@ def support(yes, no):
         formats = ", ".join(f"`{name}`" for name in (*family.formats, "run"))
         written = ", ".join(f"`{name}`" for name in (*(n for n, form in family.formats.items() if form.write), "run"))
         objectives = ", ".join(f"`{name}`" for name in family.objectives)
-        heads = no if family.inputs == "words" else yes
+        heads = no if family.inputs.name == "words" else yes
         masks = yes if "mlm" in family.heads else no
         writes = no if family.decoder is None else yes
         cells = (f"`{family.name}`", formats, yes, masks, objectives, heads, yes, written, writes)

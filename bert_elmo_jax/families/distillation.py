@@ -85,11 +85,11 @@ def check_teacher(objective: Objective, student: Family, model: Any, teacher: Te
     """Raise ValueError if a model cannot learn from a teacher."""
     causal = student.causal(model)
     family, config, said = teacher.family, teacher.config, f"the teacher {teacher.source}"
-    if family.inputs != "pieces":
-        raise ValueError(f"{said} is {family.called}, which reads words: use a model that reads pieces")
     if "mlm" not in teacher.params:
         has = ", ".join(name for name in teacher.params if name != "encoder") or "none"
-        raise ValueError(f"{said} has no head `mlm` for masked pieces (its heads: {has}): use a pretrained model")
+        raise ValueError(
+            f"{said} has no head `mlm` for masked pieces (its heads: {has}): use a pretrained model that reads pieces"
+        )
     if config.vocab_size < model.vocab_size:
         raise ValueError(f"{said} has {config.vocab_size} pieces, and the model {model.vocab_size}: they must agree")
     longest = max(phase.examples.length for phase in objective.phases)
@@ -98,7 +98,7 @@ def check_teacher(objective: Objective, student: Family, model: Any, teacher: Te
             f"{said} has {config.max_positions} positions, and the rows {longest}: lower config.length "
             "(and config.long_length)"
         )
-    if objective.phases[0].examples.sequences > 1 and not family.packs:
+    if objective.phases[0].examples.sequences > 1 and not family.inputs.packs:
         raise ValueError(f"{said} cannot read packed rows: use --config.sequences=1")
     if family.causal(config) != causal:
         sees = {True: "only the pieces before it", False: "all pieces"}

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args, get_origin, no_type_check
+from typing import Any, ClassVar, Literal, NamedTuple, get_args, get_origin, no_type_check
 
 import flax.linen as nn
 from flax import struct
@@ -21,6 +21,7 @@ from bert_elmo_jax.families.documents import DocumentReader
 from bert_elmo_jax.generation.decoder import Decoder
 
 Params = dict[str, Any]
+Shapes = dict[str, tuple[int, ...]]
 # The axes of the mesh for the parameters of `nn.transformer` and of the tables of embeddings.
 TRANSFORMER_SHARDING = (
     (r"attention/(query|key|value)/kernel$", PartitionSpec("fsdp", "tensor")),
@@ -110,15 +111,131 @@ def encoder_depth(path: str) -> int | None:
     return int(found[1]) + 1 if found else None
 
 
+class Head(NamedTuple):
+    """A head of a family: how it is made, and what it reads."""
+
+    # configuration -> module; None for a head that only the family's `init` makes. A pretraining head is called with
+    # `(hidden, words, positions=None)`, where `words` is the table of word embeddings.
+    make: Callable[[Any], nn.Module] | None = None
+    tied: bool = False  # it has no parameters of its own, so every model has it
+    pooled: bool = False  # it reads pooled vectors alone; a head of pieces: every piece through the pooler
+    bias: bool = True  # of the dense layer of a task head
+
+
+# `pooled` for heads of pieces (tag, span) means that the module takes `pool_pieces`.
+TASK_HEADS = {"classify": Head(pooled=True), "choice": Head(pooled=True), "tag": Head(), "span": Head()}
+
+
+class ModelFields(NamedTuple):
+    """Names and types of fields in `model.json`."""
+
+    needed: Mapping[str, str] = {}
+    optional: Mapping[str, str] = {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inputs:
+    """How the models of a family read text: `Pieces`, `Words` or `Pairs`, each in a file of its own.
+
+    It decides on tokenizers, batches, the encoder that `load` returns, and the part of `model.json` that depends on
+    them. A further way of reading is a further subclass.
+    """
+
+    name: ClassVar[str]  # for messages: "pieces"
+    tokenizers: ClassVar[str]  # of `prepare_data`, for messages
+    toy_tokenizer: ClassVar[str]  # of the toy corpus
+    takes_heads: ClassVar[bool]  # task heads read its encoder; otherwise a task network does
+    adapts: ClassVar[bool]  # a task network's encoder can first be trained on the texts of the task
+    folds_case: ClassVar[bool]  # some of its tokenizers fold case and others do not
+
+    vocab_size: int = 30_522  # of the released models, for planning without data
+    # The module keeps the texts of a row apart by `segments`, counts places by `positions`, and takes rows of more than
+    # `max_positions` pieces. If False, every text has a row of its own.
+    packs: bool = True
+    # (configuration, parameters, tokenizer, source) -> what `load` returns; None: the usual one for these inputs.
+    encoder: Callable[..., Any] | None = None
+    # Further fields of a configuration that are ids of its tokenizer, such as the piece that ends a text.
+    special_ids: Callable[[Any], dict[str, Any]] = lambda tokenizer: {}
+    reads_vocabulary: Callable[[Any, Sequence[str]], bool] = lambda config, heads: True  # from config and heads
+    # How documents are read part by part; None for a family that has no classifier of documents.
+    documents: DocumentReader | None = None
+    # Of a language model whose layers keep its directions apart: for each direction, the first of its columns and the
+    # end of the last.
+    directions: Callable[[Any], Mapping[str, tuple[int, int]]] = lambda config: {}
+
+    def find_tokenizer(self, family: "Family", folder: Path, config: Any, lowercase: bool | None) -> Any:
+        """Return the tokenizer or vocabulary of a model's folder, or None; raise if it does not fit the model."""
+        raise NotImplementedError
+
+    def load_corpus_tokenizer(self, corpus: Path, kind: str) -> Any:
+        """Return the tokenizer of a prepared corpus; raise if it is of a `kind` that these models do not read."""
+        raise NotImplementedError
+
+    def wrong_corpus(self, corpus: Path, kind: str) -> ValueError:
+        """Return the error about a corpus that was prepared with a tokenizer of another kind."""
+        return ValueError(
+            f"{corpus} was made with {kind}, and this model reads {self.name}: prepare it with "
+            f"--tokenizer={self.tokenizers}"
+        )
+
+    def make_encoder(
+        self, family: "Family", config: Any, params: Mapping[str, Any], tokenizer: Any, source: str
+    ) -> Any:
+        """Return what `load` returns for a model without a task."""
+        assert self.encoder is not None
+        return self.encoder(config, params, tokenizer, source)
+
+    def begin_from(
+        self, params: Mapping[str, Any], tokenizer: Any, same: bool
+    ) -> tuple[Mapping[str, Any], dict[str, Any]]:
+        """Return the stored parameters that a run on these data can use, and fields of their configuration to change.
+
+        `same` is True if the data were prepared with the model's own vocabulary.
+        """
+        return params, {}
+
+    def needs_same_vocabulary(self, stored: Any) -> bool:
+        """Return True if a stored tokenizer, or None, forbids to train on data with another one."""
+        return stored is not None
+
+    def split(self, devices: int) -> dict[str, int]:
+        """Return the arguments of `train_batches` for batches that so many devices share."""
+        return {}
+
+    def join_phases(self, phases: Sequence[tuple[int, Any]]) -> Any:
+        """Return the batches of a run from the number of steps and the batches of each of its phases."""
+        from bert_elmo_jax.data.pipeline.batches import Phases  # loading a model does not import it
+
+        return Phases(phases)
+
+    def model_fields(self) -> ModelFields:
+        """Return the fields of `model.json` that only these models have."""
+        return ModelFields()
+
+    def describe(self, shapes: Shapes) -> dict[str, Any]:
+        """Return the values of those fields that the shapes of parameters show."""
+        return {}
+
+    def shapes(self, family: "Family", config: Any, facts: Mapping[str, Any], source: str) -> Shapes:
+        """Return the shape of every parameter of a model, from the fields of its `model.json`."""
+        raise NotImplementedError
+
+    def next_steps(self, run: Path) -> list[tuple[str, str]]:
+        """Return what a report suggests after a pretraining: pairs of a title and code."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True)
 class Family:
     """One architecture with its weights and objectives.
 
     Parameters are `{"encoder": …, head: …}`. `module(config)` is the encoder: for pieces it is called with `tokens,
-    types, positions, segments` and the keywords `layers`, `attentions`, `deterministic`, and returns an `Output`.
+    types, positions, segments` and the keywords `layers`, `attentions`, `deterministic`, and returns an `Output`. A
+    module with a pooler has the field `add_pooler`, and is called with `nsp_positions`, too.
     A configuration is a frozen dataclass with (at least) `vocab_size`, `hidden_size`, `num_layers`, `max_positions`,
-    `pad_id` and `dtype`, and for task heads `initializer_range` and `head_dropout`. If not every layer sees whole rows,
-    `pieces_seen(length)` returns how many pieces a piece sees, summed over the layers.
+    `pad_id` and `dtype`, and for task heads `initializer_range` and `head_dropout`. It has `causal`, True if a piece
+    sees only the pieces before it; without, it is False. If not every layer sees whole rows, `pieces_seen(length)`
+    returns how many pieces a piece sees, summed over the layers.
 
     The task heads `classify` and `choice` read `Output.pooled`. If released models have no pooler but a classifier of
     two layers, the module has a pooler with that classifier's activation, and the weight map reads the first layer as
@@ -130,45 +247,17 @@ class Family:
     called: str  # for messages: "a BERT"
     config: type[Any]
     module: type[nn.Module]
-    # Which tokenizer, rows and batches feed it. The encoder of a family of "pairs" reads pieces; its objectives read
-    # pair batches of a source and a target.
-    inputs: Literal["pieces", "words", "pairs"]
+    inputs: Inputs
     objectives: Mapping[str, Callable[[ConfigDict, Any], Objective]]
-    # Pretraining heads by name; None for one that only `init` makes. They are called with `(hidden, words,
-    # positions=None)`, where `words` is the table of word embeddings; the `pooled_heads` with the pooled vectors.
-    heads: Mapping[str, Callable[[Any], nn.Module] | None] = field(default_factory=dict)
-    pooled_heads: tuple[str, ...] = ()
-    tied_heads: tuple[str, ...] = ()  # pretraining heads without parameters of their own, which every model has
+    heads: Mapping[str, Head] = field(default_factory=dict)  # for pretraining
+    task_heads: Mapping[str, Head] = field(default_factory=dict)  # those that differ from `TASK_HEADS`
     formats: Mapping[str, WeightFormat] = field(default_factory=dict)
-    encoder: Callable[..., Any] | None = None  # what `load` returns; None: PieceEncoder
+    presets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     depth_of: Callable[[str], int | None] = encoder_depth
     sharding: Sequence[tuple[str, PartitionSpec]] = ()
-    pooler: bool = False  # the module takes `add_pooler` and `nsp_positions`
-    # Heads of pieces (tag, span) read every piece through the pooler, too: the module takes `pool_pieces`.
-    pools_pieces: bool = False
-    unbiased_heads: tuple[str, ...] = ()  # task heads whose dense layer has no bias
-    # The module keeps the texts of a row apart by `segments`, counts places by `positions`, and takes rows of more than
-    # `max_positions` pieces. If False, every text has a row of its own.
-    packs: bool = True
-    presets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    vocab_size: int = 30_522  # of the released models, for planning without data
     init: Callable[..., Params] | None = None  # (config, key, heads) -> parameters; None: `init_params`
-    causal: Callable[[Any], bool] = lambda config: False  # True if a piece sees only the pieces before it
-    reads_vocabulary: Callable[[Any, Sequence[str]], bool] = lambda config, heads: True  # from config and heads
-    # The width of word vectors that are stored in a file of their own, not as parameters; None if it needs none.
-    vectors: Callable[[Any], int | None] = lambda config: None
-    reads_pieces: bool = False  # the words of a family of "words" may be the pieces of a tokenizer
-    # Finds the vocabulary of words in a folder; None: a `WordVocabulary`.
-    find_vocabulary: Callable[[Path], Any] | None = None
-    # Further fields of a configuration that are ids of its tokenizer, such as the piece that ends a text.
-    special_ids: Callable[[Any], dict[str, Any]] = lambda tokenizer: {}
-    # Of a language model whose layers keep its directions apart: for each direction, the first of its columns and the
-    # end of the last.
-    directions: Callable[[Any], Mapping[str, tuple[int, int]]] = lambda config: {}
     # What writes text with a configuration and its heads; None for a family that does not write.
     decoder: Callable[[Any], Decoder] | None = None
-    # How documents are read part by part; None for a family that has no classifier of documents.
-    documents: DocumentReader | None = None
 
     def __reduce__(self) -> tuple[Callable[[str], "Family"], tuple[str]]:
         from bert_elmo_jax.families import get_family
@@ -179,11 +268,24 @@ class Family:
         """Return the module of a configuration, with the pooler if the family has one."""
         return self.module(config, add_pooler=pooler) if self.pooler else self.module(config)
 
+    @property
+    def pooler(self) -> bool:
+        """True if the module has a pooler."""
+        return "add_pooler" in self.module.__dataclass_fields__
+
+    def causal(self, config: Any) -> bool:
+        """Return True if a piece sees only the pieces before it."""
+        return getattr(config, "causal", False)
+
     def head(self, name: str, config: Any) -> nn.Module:
         """Return the module of a pretraining head."""
-        make = self.heads[name]
+        make = self.heads[name].make
         assert make is not None, f"the head {name} of {self.called} has no module"
         return make(config)
+
+    def task_head(self, name: str) -> Head:
+        """Return what is particular about a task head of this family."""
+        return self.task_heads.get(name, TASK_HEADS[name])
 
     def config_for(self, tokenizer: Any, **fields: Any) -> Any:
         """Return a configuration with the vocabulary of a tokenizer."""
@@ -191,11 +293,11 @@ class Family:
 
     def vocabulary_fields(self, tokenizer: Any) -> dict[str, Any]:
         """Return the fields of a configuration that a tokenizer decides; the `sep` piece ends a text."""
-        known = {name.name for name in dataclasses.fields(self.config)}
-        taken: dict[str, Any] = {name: getattr(tokenizer, name) for name in ("vocab_size", "pad_id") if name in known}
-        if "end_id" in known:
-            taken["end_id"] = tokenizer.sep_id
-        return taken | dict(self.special_ids(tokenizer))
+        names = {field.name for field in dataclasses.fields(self.config)}
+        ids: dict[str, Any] = {name: getattr(tokenizer, name) for name in ("vocab_size", "pad_id") if name in names}
+        if "end_id" in names:
+            ids["end_id"] = tokenizer.sep_id
+        return ids | dict(self.inputs.special_ids(tokenizer))
 
     def objective(self, config: ConfigDict, model: Any) -> Objective:
         """Return the objective that a run's config names."""

@@ -47,8 +47,7 @@ class Wanted(NamedTuple):
 
 def choose_head(family: Family, params: Mapping[str, Any]) -> str | None:
     """Return the head that gives `logits`: `mlm`, or else the first of the family's that reads pieces."""
-    there = {*params, *family.tied_heads}
-    names = [name for name in family.heads if name in there and name not in family.pooled_heads]
+    names = [name for name, head in family.heads.items() if (name in params or head.tied) and not head.pooled]
     return "mlm" if "mlm" in names else next(iter(names), None)
 
 

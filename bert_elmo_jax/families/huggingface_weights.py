@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from bert_elmo_jax.families import Family, get_family
+from bert_elmo_jax.families.family import TASK_HEADS
 from bert_elmo_jax.families.huggingface_config import ConfigFile
 from bert_elmo_jax.families.huggingface_format import CLASSIFIERS
 from bert_elmo_jax.families.init_params import param_shapes
@@ -85,7 +86,7 @@ class WeightFile:
         for ours, theirs in modules.items():
             weight = "scale" if ours.split("/")[-1] == "norm" else "kernel"
             table[f"{ours}/{weight}"] = f"{theirs}.weight"
-            if ours not in self._family.unbiased_heads:
+            if ours not in TASK_HEADS or self._family.task_head(ours).bias:
                 table[f"{ours}/bias"] = f"{theirs}.bias"
         return table | dict(self.biases)
 
@@ -276,7 +277,8 @@ class WeightFile:
             )
         outputs = {head: flat[f"{head}/kernel"].shape[-1] for head in SIZED if f"{head}/kernel" in flat}
         shapes = self.shapes(config, outputs)
-        pooled = (*self._family.pooled_heads, *(TASKS if self._family.pools_pieces else ("classify", "choice")))
+        all_heads = {**self._family.heads, **TASK_HEADS, **self._family.task_heads}
+        pooled = [name for name, head in all_heads.items() if head.pooled]
         has_pooler, needed = (any(path.startswith("encoder/pooler/") for path in some) for some in (flat, shapes))
         lacking = [head for head in heads if head in pooled and needed and not has_pooler]
         if lacking:

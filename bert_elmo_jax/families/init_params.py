@@ -43,9 +43,9 @@ def init_params(
     module = family.build(plain, pooler=family.pooler if pooler is None else pooler)
     params = {"encoder": _init(module, _key_of("encoder", key), token)}
     for name in heads:
-        if name in family.tied_heads:
+        if family.heads[name].tied:
             continue
-        pooled = name in family.pooled_heads
+        pooled = family.heads[name].pooled
         read = [jax.ShapeDtypeStruct((1, config.hidden_size) if pooled else (1, 1, config.hidden_size), jnp.float32)]
         if not pooled:
             table = params["encoder"]["embeddings"]["word"]
@@ -98,7 +98,7 @@ def param_shapes(
     for name, size in (SIZES | dict(outputs or {})).items():
         if name in heads:
             shapes[f"{name}/kernel"] = (width, size)
-            if name not in family.unbiased_heads:
+            if family.task_head(name).bias:
                 shapes[f"{name}/bias"] = (size,)
     if features is not None:
         reader = jax.eval_shape(lambda: init_reader(features, config.hidden_size, jax.random.key(0)))

@@ -344,7 +344,7 @@ class PieceEncoder(Encoder):
     ) -> None:
         """Compute rows, and write the vectors of each into its target."""
         windows = Windows(rows)
-        plan = plan_packed if self.family.packs else plan_padded
+        plan = plan_packed if self.family.inputs.packs else plan_padded
         outputs = Wanted(layers=wanted or (), pooled=targets[0].pooled is not None)
         # The device computes a batch while the host writes the vectors of the one before.
         write: Callable[[], object] | None = None
@@ -362,17 +362,10 @@ class PieceEncoder(Encoder):
 
     def _compute(self, arrays: PieceArrays, wanted: Wanted) -> ForwardOutput:
         """Return the outputs of a batch; `pooled` has one vector per window of a row."""
-        if self.family.packs:
+        if self.family.inputs.packs:
             self.check_process()
             if self.config.dtype == "float32" and arrays.tokens.size <= SMALL and transposed_is_faster():
                 return self._run_turned(self._turned_params, *arrays, wanted=wanted)
             return self._run(self.working_params, *arrays, wanted=wanted)
         output = self._run(self.working_params, arrays.tokens, arrays.types, None, arrays.segments, wanted=wanted)
         return output if output.pooled is None else output.replace(pooled=output.pooled[:, None])
-
-
-def make_encoder(family: Family, config: Any, params: Mapping[str, Any], tokenizer: Any, source: str) -> Any:
-    """Return the encoder of a family: its own, or a `PieceEncoder`."""
-    if family.encoder is not None:
-        return family.encoder(config, params, tokenizer, source)
-    return PieceEncoder(family, config, params, tokenizer, source)

@@ -107,7 +107,7 @@ def _fill(
 ) -> None:
     """Compute rows, and write their vectors."""
     windows = Windows(rows)
-    plan = plan_packed if encoder.family.packs else plan_padded
+    plan = plan_packed if encoder.family.inputs.packs else plan_padded
     params = encoder.params.get(NAME, {})
     waiting: tuple[Any, Any] | None = None
 
@@ -119,7 +119,7 @@ def _fill(
     for batch in plan(windows.lengths, batch_size, encoder.config.max_positions):
         arrays = windows.lay_out(batch, encoder.config.pad_id)
         output = encoder._compute(arrays, Wanted())
-        number = arrays.firsts.shape[1] if encoder.family.packs else 1
+        number = arrays.firsts.shape[1] if encoder.family.inputs.packs else 1
         found = _pool(head, params, output.last, arrays.segments, arrays.positions, number=number, skip=skip)
         encoder.work.add(int(windows.lengths[batch.texts].sum()), batch.positions)
         if waiting is not None:

@@ -11,7 +11,6 @@ from jaxtyping import Float32
 from bert_elmo_jax.data.tasks.document_rows import collate_documents, make_document_rows
 from bert_elmo_jax.data.tasks.task import Example, Task
 from bert_elmo_jax.families import Family
-from bert_elmo_jax.families.piece_encoder import make_encoder
 from bert_elmo_jax.inference.predictions import Prediction, make_label, softmax
 from bert_elmo_jax.inference.read_model import checkpoint_of
 from bert_elmo_jax.inference.row_outputs import compute_outputs
@@ -59,8 +58,8 @@ class DocumentModel(Predictor):
 
 def document_rows(family: Family, config: Any, vocabulary: Any, examples: Sequence[Any]) -> list[Any]:
     """Return the rows of examples, without labels."""
-    assert family.documents is not None
-    read = functools.partial(family.documents.read, config, vocabulary)
+    assert family.inputs.documents is not None
+    read = functools.partial(family.inputs.documents.read, config, vocabulary)
     return make_document_rows(examples, read, (), labelled=False)
 
 
@@ -75,7 +74,7 @@ def document_scores(
     progress: bool = False,
 ) -> list[Float32[np.ndarray, "C"]]:
     """Return the scores of rows; the memory does not depend on their lengths."""
-    reader = family.documents
+    reader = family.inputs.documents
     assert reader is not None
 
     def run(batch: Mapping[str, np.ndarray]) -> Float32[np.ndarray, "B C"]:
@@ -107,7 +106,7 @@ def load_documents(family: Family, model: StoredModel, path: str | Path) -> Docu
         if other.task is None or model.task is None or other.task.labels != model.task.labels:
             raise ValueError(f"{run / name} has other labels than {run}: they do not belong together; copy it again")
         others.append(load_documents(family, other, run / name))
-    encoder = make_encoder(family, model.config, model.params, model.tokenizer, str(path))
+    encoder = family.inputs.make_encoder(family, model.config, model.params, model.tokenizer, str(path))
     encoder.check_words()
     assert model.task is not None
     return DocumentModel(encoder, family, model.task, others)

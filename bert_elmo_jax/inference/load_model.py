@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bert_elmo_jax.families import find_family
-from bert_elmo_jax.families.piece_encoder import make_encoder
 from bert_elmo_jax.inference.read_model import read_model
 
 
@@ -45,7 +44,7 @@ def load(
         )
     computed = {"dtype": dtype, "implementation": implementation or "reference"}
     config = dataclasses.replace(model.config, **{name: value for name, value in computed.items() if name in known})
-    if model.task is not None and family.documents is not None:
+    if model.task is not None and family.inputs.documents is not None:
         from bert_elmo_jax.inference.document_model import load_documents
 
         return load_documents(family, dataclasses.replace(model, config=config), path)
@@ -55,7 +54,7 @@ def load(
         tokenizer: Any = model.tokenizer
         own = model.task, model.features, model.sentences
         return TaskModel(family, config, model.params, tokenizer, str(path), *own)
-    encoder = make_encoder(family, config, model.params, model.tokenizer, str(path))
+    encoder = family.inputs.make_encoder(family, config, model.params, model.tokenizer, str(path))
     if model.sentences is not None:
         encoder.sentence_head = model.sentences
     return encoder

@@ -10,21 +10,20 @@ from typing import Any, Literal, get_origin
 
 from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.families import REGISTRY, Family, find_family, get_family
-from bert_elmo_jax.families.init_params import SIZES, param_shapes
-from bert_elmo_jax.heads.features import Features
-from bert_elmo_jax.text import FastaiVocabulary, Lexicon, Tokenizer, WordTable, WordVocabulary, load_tokenizer
-from bert_elmo_jax.text.tokenizer_folder import BPE_PAIRS
-from bert_elmo_jax.weights.parameter_tree import flatten, part
+from bert_elmo_jax.families.family import Shapes
+from bert_elmo_jax.families.init_params import param_shapes
+from bert_elmo_jax.text import FastaiVocabulary, Lexicon, Tokenizer, WordTable, WordVocabulary
+from bert_elmo_jax.weights.parameter_tree import flatten
 
-Shapes = dict[str, tuple[int, ...]]
 Reads = Tokenizer | WordVocabulary | FastaiVocabulary | Lexicon | WordTable  # converts text to ids, or to vectors
-CLASSES = ("classify", "tag")  # heads whose size depends on the task
 FIELDS = {  # of all kinds of models; each kind has more
     "family": "a string",
     "config": "an object",
     "heads": "a list of strings",
     "tokenizer": "an object or null",
 }
+# Of a classifier of documents: the folders of models whose probabilities are averaged with this one's.
+DOCUMENT_FIELDS = {"task": "an object", "average_with": "a list of strings"}
 KINDS: dict[str, Callable[[Any], bool]] = {
     "a string": lambda value: isinstance(value, str),
     "an object": lambda value: isinstance(value, dict),
@@ -96,65 +95,19 @@ def find_kind(config: Any) -> ModelKind:
 
 
 def _family_kind(family: Family) -> ModelKind:
-    pieces = family.inputs != "words"
-    fields = {
-        "pooler": "true or false",
-        "classes": "an object of whole numbers",  # the sizes of the heads whose size depends on the task
-        "labels": "a list of strings or null",
-        "problem_type": "a string or null",
-    }
-    optional = {"task": "an object", "features": "an object or null", "sentences": "an object"} if pieces else {}
-    if family.documents is not None:
-        # The folders of models whose probabilities are averaged with this one's.
-        optional |= {"task": "an object", "average_with": "a list of strings"}
+    inputs = family.inputs
+    fields = inputs.model_fields()
     return ModelKind(
         name=family.name,
         called=family.called,
         config=family.config,
-        fields=fields if pieces else {},
-        optional=optional,
-        shapes=partial(_family_shapes, family),
-        find_tokenizer=_find_pieces if pieces else partial(_find_words, family),
-        describe=_describe_heads if pieces else lambda shapes: {},
-        folds_case=pieces,
+        fields=fields.needed,
+        optional={**fields.optional, **(DOCUMENT_FIELDS if inputs.documents else {})},
+        shapes=partial(inputs.shapes, family),
+        find_tokenizer=partial(inputs.find_tokenizer, family),
+        describe=inputs.describe,
+        folds_case=inputs.folds_case,
     )
-
-
-def _describe_heads(shapes: Shapes) -> dict[str, Any]:
-    return {
-        "pooler": any(part(name) == "pooler" for name in shapes),
-        "classes": {head: shapes[f"{head}/kernel"][1] for head in CLASSES if shapes.get(f"{head}/kernel")},
-    }
-
-
-def _family_shapes(family: Family, config: Any, facts: Mapping[str, Any], source: str) -> Shapes:
-    if family.inputs == "words":
-        _check_heads(facts["heads"], list(family.heads), source)
-        return param_shapes(family, config, facts["heads"])
-    features = read_features(facts.get("features"), source)
-    sentences: Shapes = {}
-    if "sentences" in facts:
-        from bert_elmo_jax.families.sentence_files import head_from_json
-
-        sentences = head_from_json(facts["sentences"], source).shapes()
-    known = [*family.heads, *CLASSES, *SIZES, *([] if features is None else ["reader"]), *map(part, sentences)]
-    _check_heads(facts["heads"], known, source)
-    for head in facts["heads"]:
-        if head in CLASSES and head not in facts["classes"]:
-            raise ValueError(f"{source}: the field classes lacks the number of classes of the head {head!r}")
-    outputs = facts["classes"]
-    own = param_shapes(family, config, facts["heads"], pooler=facts["pooler"], outputs=outputs, features=features)
-    return own | sentences
-
-
-def read_features(fields: Mapping[str, Any] | None, source: str) -> Features | None:
-    """Return the features that a task's head reads, from `model.json`; None if it reads the last layer."""
-    if fields is None:
-        return None
-    try:
-        return Features(**{**fields, "layers": tuple(fields.get("layers", ()))})
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{source}: features: {error}; copy it again from the run") from error
 
 
 def _network_kind(name: str, network: Any) -> ModelKind:
@@ -183,61 +136,6 @@ def _network_shapes(network: Any, config: Any, facts: Mapping[str, Any], source:
     except (TypeError, ValueError) as error:
         raise ValueError(f"{source}: encoder: {error}; copy it again from the run") from error
     return own | param_shapes(family, encoder, pooler=False)
-
-
-def _check_heads(heads: Sequence[str], known: Sequence[str], source: str) -> None:
-    for head in heads:
-        if head not in known:
-            raise ValueError(f"{source}: no head {head!r} is known; there are {', '.join(known)}")
-
-
-def _find_pieces(folder: Path, config: Any, lowercase: bool | None) -> Tokenizer | None:
-    names = ("vocab.txt", *(name for pair in BPE_PAIRS for name in pair), "tokenizer.json", "*.model", "*.spm")
-    if not any(any(folder.glob(name)) for name in names):
-        return None
-    tokenizer = load_tokenizer(folder, lowercase=lowercase)
-    pad = getattr(config, "pad_id", tokenizer.pad_id)
-    # A generative tokenizer has no pad piece of its own.
-    if tokenizer.pad_id not in (pad, tokenizer.sep_id):
-        raise ValueError(
-            f"{folder}: the pad piece of the tokenizer is {tokenizer.tokens[tokenizer.pad_id]!r} with the id "
-            f"{tokenizer.pad_id}, that of the model has the id {pad}: they do not belong together. Copy the tokenizer "
-            "of this model there, or correct pad_token_id in config.json."
-        )
-    return tokenizer
-
-
-def _find_words(family: Family, folder: Path, config: Any, lowercase: bool | None) -> Reads | None:
-    if (width := family.vectors(config)) is not None:
-        table = WordTable.find(folder, width)
-        if table is not None and table.width != width:
-            raise ValueError(
-                f"{table.source} has vectors of {table.width} numbers, {family.called} here reads {width}: they do not "
-                "belong together"
-            )
-        return table
-    if family.find_vocabulary is not None:
-        found = family.find_vocabulary(folder)
-        if found is not None and found.vocab_size != config.vocab_size:
-            raise ValueError(
-                f"the vocabulary in {folder} has {found.vocab_size} words, the model {config.vocab_size}: they do not "
-                "belong together"
-            )
-        return found
-    files = [folder / "words.txt"] if (folder / "words.txt").is_file() else sorted(folder.glob("vocab*.txt"))
-    if not files:
-        return None
-    if len(files) > 1:
-        raise ValueError(
-            f"{folder} holds {len(files)} word vocabularies: {', '.join(file.name for file in files)}. Call the one "
-            "of this model words.txt."
-        )
-    vocabulary = WordVocabulary.load(files[0])
-    if config.vocab_size not in (None, len(vocabulary)):
-        raise ValueError(
-            f"{files[0]} has {len(vocabulary)} words, the model {config.vocab_size}: they do not belong together"
-        )
-    return vocabulary
 
 
 def read_facts(file: Path) -> dict[str, Any]:

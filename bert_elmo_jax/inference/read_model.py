@@ -94,7 +94,7 @@ def _read_folder(found: Path, format: str | None, classifier: str | None, lowerc
             f"lowercase={lowercase} was given for {found}, but {family.called} never folds case: leave it out"
         )
     folder = found if found.is_dir() else found.parent
-    needed = family.reads_vocabulary(config, report.heads)
+    needed = family.inputs.reads_vocabulary(config, report.heads)
     tokenizer = kind.find_tokenizer(folder, config, lowercase) if needed else None
     _check_rows(tokenizer, config, folder)
     labels, problem_type = report.extras.get("labels"), report.extras.get("problem_type")

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bert_elmo_jax.families import REGISTRY
+from bert_elmo_jax.families.pieces import read_features
 from bert_elmo_jax.files import hash_file, read_json, write_json, write_sums, write_text
 from bert_elmo_jax.heads.features import Features
 from bert_elmo_jax.heads.sentence_head import SentenceHead
-from bert_elmo_jax.inference.model_kinds import Reads, find_kind, get_kind, read_config, read_facts, read_features
+from bert_elmo_jax.inference.model_kinds import Reads, find_kind, get_kind, read_config, read_facts
 from bert_elmo_jax.lazy_imports import lazy_function
 from bert_elmo_jax.text import WordVocabulary
 from bert_elmo_jax.weights.parameter_tree import Report, check_depth, check_shapes, flatten

@@ -133,7 +133,7 @@ class RowShapes:
     @classmethod
     def of(cls, task: Task, head: TaskHead, family: Family, config: Any) -> "RowShapes":
         """Return the shapes for a task and a model."""
-        packs = family.packs and head.packs
+        packs = family.inputs.packs and head.packs
         return cls(packs, head.kind in OF_PIECES, task.max_length, config.max_positions, config.pad_id)
 
     def compute(
@@ -160,8 +160,8 @@ def make_head(task: Task, features: Features | None, config: Any, sentences: Sen
     family = find_family(config)
     return TaskHead(
         task.kind, len(task.labels) or 1, features, config.head_dropout, config.initializer_range,
-        at_end=family.causal(config), pools_pieces=family.pools_pieces, sentences=sentences,
-        use_bias="classify" not in family.unbiased_heads, both_orders=task.both_orders,
+        at_end=family.causal(config), pools_pieces=family.task_head("tag").pooled, sentences=sentences,
+        use_bias=family.task_head("classify").bias, both_orders=task.both_orders,
     )  # fmt: skip
 
 

@@ -9,7 +9,6 @@ from jaxtyping import Float32
 from bert_elmo_jax.data.tasks.word_rows import Batch, Layers, WordRow
 from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.families import find_family
-from bert_elmo_jax.families.piece_encoder import make_encoder
 from bert_elmo_jax.inference.kept_vectors import KeptVectors, keep_vectors
 from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.inference.word_layers import Encoder
@@ -25,8 +24,8 @@ def word_encoder(path: str) -> Encoder:
         raise ValueError(f"{path} is a task network and has no layers; give the encoder that it was trained with")
     params = {"encoder": {name: part for name, part in stored.params["encoder"].items() if name != "pooler"}}
     family = find_family(stored.config)
-    tokenizer = stored.tokenizer if family.reads_vocabulary(stored.config, ()) else None
-    encoder: Encoder = make_encoder(family, stored.config, params, tokenizer, str(path))
+    tokenizer = stored.tokenizer if family.inputs.reads_vocabulary(stored.config, ()) else None
+    encoder: Encoder = family.inputs.make_encoder(family, stored.config, params, tokenizer, str(path))
     encoder.check_words()
     return encoder
 
@@ -52,7 +51,7 @@ def find_columns(encoder: Encoder | None, directions: str) -> tuple[int, ...]:
     if encoder is None:
         raise ValueError(f"{asked} needs an encoder: give --config.encoder=…, or leave it out")
     family = find_family(encoder.config)
-    known = family.directions(encoder.config)
+    known = family.inputs.directions(encoder.config)
     if not known:
         why = f"{encoder.source} is {family.called}, whose layers have no direction of their own"
         raise ValueError(f"{asked}, and {why}: leave it out, or give a language model")

@@ -52,7 +52,7 @@ def adapt_encoder(config: ConfigDict, workdir: Path, data: Data, start: NetworkS
     folder = workdir / "adapted"
     stored = read_model(config.encoder)
     family = None if stored.network else get_family(stored.kind)
-    if family is None or family.inputs != "words":
+    if family is None or not family.inputs.adapts:
         kind = f"{config.encoder} is of the kind {stored.kind}"
         how = f"adapt it with `experiments.pretrain --init={config.encoder}`, and give that run directory"
         raise ValueError(f"config.adapt is for encoders that read words, and {kind}: {how}")
@@ -78,7 +78,7 @@ def adapt_encoder(config: ConfigDict, workdir: Path, data: Data, start: NetworkS
 def save_words(stored: StoredModel, folder: Path) -> str:
     """Save the words of the weights' softmax and return the folder, or "words", for new ones, if it has none."""
     if not isinstance(stored.tokenizer, WordVocabulary) or (
-        "lm" not in stored.params and not get_family(stored.kind).reads_vocabulary(stored.config, ())
+        "lm" not in stored.params and not get_family(stored.kind).inputs.reads_vocabulary(stored.config, ())
     ):
         return "words"
     if not (folder / "words.txt").is_file():

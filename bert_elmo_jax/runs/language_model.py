@@ -99,8 +99,8 @@ def add_new_words(start: DocumentStart, texts: Sequence[str], least: int) -> Doc
     say(f"{len(found):,} words of the task's texts are new to {start.source}: each gets the mean of its vectors")
 
     def extend(one: DocumentStart) -> DocumentStart:
-        assert one.family.documents is not None and one.stored is not None
-        vocabulary, params = one.family.documents.add_words(one.vocabulary, one.stored.params, found)
+        assert one.family.inputs.documents is not None and one.stored is not None
+        vocabulary, params = one.family.inputs.documents.add_words(one.vocabulary, one.stored.params, found)
         config = dataclasses.replace(one.stored.config, vocab_size=vocabulary.vocab_size)
         stored = dataclasses.replace(one.stored, config=config, params=params, tokenizer=vocabulary)
         return one._replace(vocabulary=vocabulary, stored=stored)
@@ -123,8 +123,8 @@ def tune(config: ConfigDict, folder: Path, texts: Sequence[str], start: Document
         if status := pretrain(recipe, folder, init=find_init(folder, start), program="tune", origin=start.source):
             return start, status
     stored = read_model(str(folder))
-    assert start.family.documents is not None and stored.tokenizer is not None
-    if stored.tokenizer.fingerprint != start.family.documents.for_corpus(start.vocabulary).fingerprint:
+    assert start.family.inputs.documents is not None and stored.tokenizer is not None
+    if stored.tokenizer.fingerprint != start.family.inputs.documents.for_corpus(start.vocabulary).fingerprint:
         raise ValueError(
             f"{folder} was tuned on other texts, whose words differ: restore the files of this run, or choose another "
             "run directory"
@@ -134,8 +134,8 @@ def tune(config: ConfigDict, folder: Path, texts: Sequence[str], start: Document
 
 def prepare_texts(folder: Path, texts: Sequence[str], start: DocumentStart, source: str) -> dict[str, Any]:
     """Prepare each different text as a document of one sentence, in the ids of the model's vocabulary."""
-    assert start.family.documents is not None
-    vocabulary = start.family.documents.for_corpus(start.vocabulary)
+    assert start.family.inputs.documents is not None
+    vocabulary = start.family.inputs.documents.for_corpus(start.vocabulary)
     lines: list[list[str]]
     if isinstance(vocabulary, WordVocabulary):
         split = (split_line(text, vocabulary.rule or RULE) for text in texts)
@@ -181,8 +181,8 @@ def find_init(folder: Path, start: DocumentStart) -> str | None:
     begun = folder / "start"
     if not is_run_directory(begun):
         shutil.rmtree(begun, ignore_errors=True)  # of a run that was killed while writing it
-        assert start.family.documents is not None
-        vocabulary = start.family.documents.for_corpus(start.vocabulary)
+        assert start.family.inputs.documents is not None
+        vocabulary = start.family.inputs.documents.for_corpus(start.vocabulary)
         params = {name: part for name, part in start.stored.params.items() if name in ("encoder", "lm")}
         config = dataclasses.replace(start.stored.config, classifier=())
         write_run_directory(begun, config, params, vocabulary, run={"program": "tune", "init": start.source})

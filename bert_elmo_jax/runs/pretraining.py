@@ -4,7 +4,6 @@ import contextlib
 import dataclasses
 import functools
 import html
-import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,9 +16,9 @@ from bert_elmo_jax import optim, train
 from bert_elmo_jax.compilation_cache import share_compiled
 from bert_elmo_jax.data.corpora.store import open_store
 from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus, toy_pairs
-from bert_elmo_jax.data.pipeline.batches import Phases, eval_batches, train_batches
+from bert_elmo_jax.data.pipeline.batches import eval_batches, train_batches
 from bert_elmo_jax.families import Family, get_family
-from bert_elmo_jax.families.family import Objective
+from bert_elmo_jax.families.family import Inputs, Objective
 from bert_elmo_jax.files import write_json
 from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.inference.run_directory import describe_run, is_run_directory
@@ -37,7 +36,6 @@ from bert_elmo_jax.runs.initial_state import (
 )
 from bert_elmo_jax.runs.start_run import cost_kept, keep_freed_memory, say
 from bert_elmo_jax.runs.teacher import add_teacher, has_teacher, read_teacher, record_teacher, start_teacher
-from bert_elmo_jax.text import WordVocabulary, load_tokenizer
 from bert_elmo_jax.train.devices import describe_devices
 from bert_elmo_jax.train.parallel import DEVICES
 from bert_elmo_jax.train.step import Step
@@ -68,7 +66,7 @@ def pretrain(
     train.check_average(config.get("average"), config.keep)
     family, workdir = get_family(config.family), Path(workdir)
     if init is None:  # otherwise the sizes come from the given weights
-        build_objective(config, family.vocab_size)  # raises before the data are read, or generated
+        build_objective(config, family.inputs.vocab_size)  # raises before the data are read, or generated
     first = jax.process_index() == 0
     if first and program == "pretrain":  # the folder of an adaptation has its texts
         train.refuse_other_files(workdir)
@@ -84,7 +82,7 @@ def pretrain(
         # Data, model and objective.
         corpora = load_corpora(config, workdir, family.inputs)
         described = describe_corpora(corpora)
-        tokenizer = load_corpus_tokenizer(corpora, family.inputs, family.reads_pieces)
+        tokenizer = load_corpus_tokenizer(corpora, family.inputs)
         model, stored = start_model(family, config, init, tokenizer)
         objective = family.objective(config, model)
         teacher = start_teacher(config, workdir, init, tokenizer)
@@ -94,11 +92,10 @@ def pretrain(
         if stored is not None:
             params = fill_missing(params, stored, report=not is_run_directory(workdir))
         here = {"process": jax.process_index(), "processes": jax.process_count()}
-        if family.inputs == "words":  # every part of a batch has a table of its distinct words
-            here["shards"] = mesh.shape["data"] * mesh.shape["fsdp"] if mesh else jax.device_count()
+        here |= family.inputs.split(mesh.shape["data"] * mesh.shape["fsdp"] if mesh else jax.device_count())
         feed: Any = functools.partial(train_batches, corpora, seed=config.seed, workers=config.workers, **here)
         phases = [(phase.steps, feed(phase.examples, phase.rows)) for phase in objective.phases]
-        batches: Any = phases[0][1] if family.inputs == "words" else Phases(phases)
+        batches: Any = family.inputs.join_phases(phases)
         examples, rows = objective.held_out_examples, config.batch_size
         held_out = functools.partial(eval_batches, corpora, examples, rows, limit=config.eval_batches, **here)
 
@@ -174,15 +171,14 @@ def added_fields(family: Family) -> dict[str, Any]:
     return {f"model.{name}": getattr(family.config, name) for name in added}
 
 
-def load_corpora(config: ConfigDict, workdir: Path, inputs: str) -> dict[str, float]:
+def load_corpora(config: ConfigDict, workdir: Path, inputs: Inputs) -> dict[str, float]:
     """Return the folders of a config's corpora with their weights; `toyworld` is generated in the run directory.
 
     The configs of models that translate have a `target_length`; their corpora are pairs.
     """
     if config.data == "toyworld":
-        tokenizer = "words" if inputs == "words" else "wordpiece"
         generate = toy_pairs if "target_length" in config else toy_corpus
-        return {str(generate(workdir / "toyworld", tokenizer=tokenizer, **config.toyworld)): 1.0}
+        return {str(generate(workdir / "toyworld", tokenizer=inputs.toy_tokenizer, **config.toyworld)): 1.0}
     if not config.data:
         raise ValueError("--config.data=… is needed: a folder of prepare_data, several as a=3,b=1, or toyworld")
     pairs = [part.rpartition("=") if "=" in part else (part, "=", "1") for part in str(config.data).split(",")]
@@ -192,16 +188,10 @@ def load_corpora(config: ConfigDict, workdir: Path, inputs: str) -> dict[str, fl
         raise ValueError(f"config.data={config.data!r}: expected folders with weights, such as wiki=3,news=1") from None
 
 
-def load_corpus_tokenizer(corpora: Mapping[str, float], inputs: str, reads_pieces: bool = False) -> Any:
-    """Return the tokenizer or word vocabulary of the first corpus; with `reads_pieces`, words may be pieces."""
+def load_corpus_tokenizer(corpora: Mapping[str, float], inputs: Inputs) -> Any:
+    """Return the tokenizer or word vocabulary of the first corpus."""
     store = open_store(next(iter(corpora)))
-    folder, kind = store.folder / "tokenizer", store.manifest["tokenizer"]["kind"]
-    if (inputs == "words") != (kind == "words") and not reads_pieces:
-        asked = "words" if inputs == "words" else "wordpiece or sentencepiece"
-        raise ValueError(
-            f"{store.folder} was made with {kind}, and this model reads {inputs}: prepare it with --tokenizer={asked}"
-        )
-    return WordVocabulary.load(folder) if kind == "words" else load_tokenizer(folder)
+    return inputs.load_corpus_tokenizer(store.folder, store.manifest["tokenizer"]["kind"])
 
 
 def start_model(
@@ -215,15 +205,13 @@ def start_model(
     if stored.kind != family.name:
         raise ValueError(f"--init={init} is not {family.called}; give one, or a config of its family")
     same = stored.tokenizer is not None and stored.tokenizer.fingerprint == tokenizer.fingerprint
-    needed = family.reads_vocabulary(stored.config, ())
-    if needed and not same and (stored.tokenizer is not None or family.inputs == "words"):
+    inputs, needed = family.inputs, family.inputs.reads_vocabulary(stored.config, ())
+    if needed and not same and inputs.needs_same_vocabulary(stored.tokenizer):
         raise ValueError(
             f"the data was not prepared with the vocabulary of --init={init}: prepare it again with --tokenizer={init}"
         )
-    if family.inputs == "words":
-        model = adopt_config(stored.config, {**asked, "vocab_size": tokenizer.vocab_size})
-        return model, stored.params if same else {"encoder": stored.params["encoder"]}
-    return adopt_config(stored.config, asked), stored.params
+    params, fields = inputs.begin_from(stored.params, tokenizer, same)
+    return adopt_config(stored.config, {**asked, **fields}), params
 
 
 def build_objective(config: ConfigDict, vocab_size: int | None, *, teacher: bool = False) -> tuple[Family, Objective]:
@@ -236,8 +224,8 @@ def build_objective(config: ConfigDict, vocab_size: int | None, *, teacher: bool
         vocab_size = config.toyworld.vocab_size
     elif vocab_size is None and config.data:
         corpora = load_corpora(config, Path(), family.inputs)
-        vocab_size = load_corpus_tokenizer(corpora, family.inputs, family.reads_pieces).vocab_size
-    model = family.config(vocab_size=vocab_size or family.vocab_size, **config.model)
+        vocab_size = load_corpus_tokenizer(corpora, family.inputs).vocab_size
+    model = family.config(vocab_size=vocab_size or family.inputs.vocab_size, **config.model)
     objective = family.objective(config, model)
     if teacher and has_teacher(config):
         objective = add_teacher(objective, config, family, model, read_teacher(config.teacher))
@@ -246,7 +234,7 @@ def build_objective(config: ConfigDict, vocab_size: int | None, *, teacher: bool
 
 def list_figures(config: ConfigDict) -> list[str]:
     """Return the names of the held-out figures of a run, from shapes alone."""
-    _, objective = build_objective(config, get_family(config.family).vocab_size)
+    _, objective = build_objective(config, get_family(config.family).inputs.vocab_size)
     rows = config.batch_size
     shapes = objective.held_out_examples.shapes(rows)
     batch = {name: jax.ShapeDtypeStruct(*shape) for name, shape in shapes.items()}
@@ -325,32 +313,7 @@ def describe_average(facts: Mapping[str, Any]) -> tuple[str, str]:
     return "The mean of the last checkpoints", f"<p>{html.escape(text)}</p>"
 
 
-LOAD = """from bert_elmo_jax import load
-encoding = load({run!r}).encode(["강가의 은행", "the bank of the river"])"""
-TRANSLATE = """from bert_elmo_jax import load
-load({run!r}).translate(["One day Junho was in the big office ."])"""
-NEIGHBOURS = """python -m experiments.probe --what=neighbours --model={run} --train=texts.txt --words=bank,은행 \\
-    --output=analysis"""
-OWN = "--train=my.csv --dev=0.1 --text=review --label=stars"
-FINETUNE = {
-    "pieces": f"""python -m experiments.finetune --task=classification {OWN} \\
-    --init={{run}} --workdir={{run}}_reviews""",
-    "words": f"""python -m experiments.finetune --config=experiments/configs/bcn.py --config.encoder={{run}} \\
-    --task=classification {OWN} --workdir={{run}}_reviews""",
-}
-
-
-def suggest_next(run: Path, inputs: str) -> tuple[str, str]:
+def suggest_next(run: Path, inputs: Inputs) -> tuple[str, str]:
     """Return a section of the report, title and HTML: commands that use the pretrained model."""
-    quoted = shlex.quote(str(run))
-    if inputs == "pairs":
-        return (
-            "What next",
-            f"<p>Its translations, in Python:</p><pre>{html.escape(TRANSLATE.format(run=str(run)))}</pre>",
-        )
-    steps = [
-        ("Its vectors, in Python", LOAD.format(run=str(run))),
-        ("Other uses of a word in your texts with a similar meaning", NEIGHBOURS.format(run=quoted)),
-        ("A task of your own: a table with a column of texts and one of labels", FINETUNE[inputs].format(run=quoted)),
-    ]
+    steps = inputs.next_steps(run)
     return "What next", "".join(f"<p>{title}:</p><pre>{html.escape(code)}</pre>" for title, code in steps)

@@ -49,7 +49,7 @@ def read_teacher(path: str) -> Read:
     if stored.network:
         raise ValueError(f"config.teacher={path} is a task network: use a pretrained model")
     family = get_family(stored.kind)
-    if stored.tokenizer is None and family.inputs == "pieces":
+    if stored.tokenizer is None and family.inputs.takes_heads:
         raise ValueError(f"config.teacher={path} has no tokenizer: copy its vocabulary into its folder")
     tokenizer = stored.tokenizer.fingerprint if stored.tokenizer else ""
     teacher = Teacher(family, stored.config, stored.params, str(path))

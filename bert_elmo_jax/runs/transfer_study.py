@@ -72,12 +72,12 @@ def study_transfer(
     with tempfile.TemporaryDirectory() as folder:
         files = write_senses(Path(folder), world)
         for name, source in models.items():
-            words = get_family(read_model(source).kind).inputs == "words"
+            heads = get_family(read_model(source).kind).inputs.takes_heads
             for way in ways:
-                config = copy.deepcopy(network if words else head)
+                config = copy.deepcopy(head if heads else network)
                 config.update({**TRAINING, **files, "transfer": way, **WAYS[way]})
                 config.optimizer.update({**OPTIMIZER, "learning_rate": rate, "name": optimizer})
-                if words:
+                if not heads:
                     config.update(encoder=source, tune_encoder=True)
                 found.setdefault(name, {})[way] = trace_way(config, source, seeds, steps)
                 say(f"{name}, {way}: scores {', '.join(f'{score:.3f}' for score in found[name][way].scores)}")

@@ -71,7 +71,7 @@ def start_documents(config: ConfigDict, init: str | None, tokenizer: str | None)
 def _start_pretrained(config: ConfigDict, source: str, flag: str) -> DocumentStart:
     stored = read_model(source)
     family = None if stored.network else get_family(stored.kind)
-    if family is None or family.documents is None:
+    if family is None or family.inputs.documents is None:
         called = f"of the kind {stored.kind}" if family is None else family.called
         raise ValueError(
             f"{flag}={source} is {called}, and this config trains a classifier of whole documents on "
@@ -105,16 +105,16 @@ def _start_other(config: ConfigDict, start: DocumentStart) -> DocumentStart:
 
 def direction_of(start: DocumentStart) -> str:
     """Return the reading direction of a model, "forward" or "backward"."""
-    assert start.family.documents is not None
-    return start.family.documents.direction(start.model)
+    assert start.family.inputs.documents is not None
+    return start.family.inputs.documents.direction(start.model)
 
 
 def list_asked(config: ConfigDict, family: Family, factor: float | None = None) -> dict[str, Any]:
     """Return the fields of a model that a run chooses: its type of numbers, and its rates of dropout."""
-    assert family.documents is not None
+    assert family.inputs.documents is not None
     for name in config.rates:
-        if name not in family.documents.rates:
-            known = ", ".join(family.documents.rates)
+        if name not in family.inputs.documents.rates:
+            known = ", ".join(family.inputs.documents.rates)
             raise ValueError(f"config.rates has {name!r}; {family.called} has the rates {known}")
     factor = config.drop_factor if factor is None else factor
     if factor < 0:
@@ -124,7 +124,7 @@ def list_asked(config: ConfigDict, family: Family, factor: float | None = None) 
 
 def find_preset(name: str) -> tuple[Family, Any]:
     """Return the family and the configuration of a preset, or of a model whose sizes are taken."""
-    families = [family for family in all_families() if family.documents is not None]
+    families = [family for family in all_families() if family.inputs.documents is not None]
     presets: dict[str, Any] = {}
     for family in families:
         for preset, sizes in family.presets.items():
@@ -132,17 +132,17 @@ def find_preset(name: str) -> tuple[Family, Any]:
             presets[f"{family.name}-{preset}"] = family, sizes
     if name in presets:
         family, sizes = presets[name]
-        return family, family.config(vocab_size=family.vocab_size, **sizes)
+        return family, family.config(vocab_size=family.inputs.vocab_size, **sizes)
     if Path(name).exists():
         stored = read_model(name)
-        if not stored.network and (family := get_family(stored.kind)).documents is not None:
+        if not stored.network and (family := get_family(stored.kind)).inputs.documents is not None:
             return family, dataclasses.replace(stored.config, classifier=())
     listed, hint = ", ".join(presets), did_you_mean(name, presets)
     raise ValueError(f"config.preset={name!r} is neither a preset ({listed}) nor {_known_families()}{hint}")
 
 
 def _known_families() -> str:
-    return " or ".join(family.called for family in all_families() if family.documents is not None)
+    return " or ".join(family.called for family in all_families() if family.inputs.documents is not None)
 
 
 def load_vocabulary(source: str) -> Any:
@@ -207,7 +207,7 @@ def check_documents(config: ConfigDict, task: Task) -> None:
 def prepare_documents(config: ConfigDict, data: Data, start: DocumentStart, report: bool = True) -> Prepared:
     """Return a language model with a new classifier for the classes of the task."""
     family, task = start.family, data.task
-    reader = family.documents
+    reader = family.inputs.documents
     assert reader is not None
     if start.vocabulary is None:
         texts = [example.text for example in data.train] + read_unlabelled(config, task)

@@ -109,7 +109,7 @@ def list_presets() -> dict[str, tuple[Family, Mapping[str, Any]]]:
     """
     presets: dict[str, tuple[Family, Mapping[str, Any]]] = {}
     for family in all_families():
-        if family.inputs != "words":
+        if family.inputs.takes_heads:
             for name, sizes in family.presets.items():
                 presets.setdefault(name, (family, sizes))
                 presets[f"{family.name}-{name}"] = family, sizes
@@ -118,8 +118,8 @@ def list_presets() -> dict[str, tuple[Family, Mapping[str, Any]]]:
 
 def _read_encoder(source: str, flag: str) -> tuple[StoredModel, Family]:
     stored = read_model(source)
-    if stored.network or get_family(stored.kind).inputs == "words":
-        known = ", ".join(family.name for family in all_families() if family.inputs != "words")
+    if stored.network or not get_family(stored.kind).inputs.takes_heads:
+        known = ", ".join(family.name for family in all_families() if family.inputs.takes_heads)
         raise ValueError(f"{flag}={source} is of the kind {stored.kind}, which reads no pieces: give one of {known}")
     return stored, get_family(stored.kind)
 
@@ -187,7 +187,8 @@ def choose_next(config: ConfigDict, family: Family, model: Any, kind: str) -> Ca
         return None
     if weight < 0:
         raise ValueError(f"config.lm_weight={weight}: expected 0 or more, such as 0.5")
-    if not family.causal(model) or not family.tied_heads:
+    tied = [name for name, pretraining in family.heads.items() if pretraining.tied]
+    if not family.causal(model) or not tied:
         raise ValueError(
             f"config.lm_weight={weight} is for models that predict the next piece by their word embeddings, such as a "
             f"GPT; {family.called} does not: leave it out"
@@ -195,7 +196,7 @@ def choose_next(config: ConfigDict, family: Family, model: Any, kind: str) -> Ca
     if config.transfer == "frozen" or kind == "sentences":
         what = "with transfer=frozen" if config.transfer == "frozen" else "for task=sentences"
         raise ValueError(f"config.lm_weight={weight} {what} would change nothing: leave it out")
-    [name] = family.tied_heads
+    [name] = tied
     head = family.head(name, model)
     return lambda params, states: head.apply({"params": {}}, states, params["encoder"]["embeddings"]["word"])
 

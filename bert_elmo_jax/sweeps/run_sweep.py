@@ -137,7 +137,7 @@ def _check_finetuning(point: Point, config: ConfigDict, data: Data) -> None:
         class_weights(config.class_weights, data.task, data.train)
         if pretrained := _find_pretraining(point):
             family, model = get_family(pretrained.family), pretrained.model
-            layers = family.config(vocab_size=family.vocab_size, **model).num_layers
+            layers = family.config(vocab_size=family.inputs.vocab_size, **model).num_layers
             read_features(config, family, layers, data.task.kind)
 
 
@@ -170,12 +170,12 @@ def _list_kinds(point: Point, name: str) -> list[str]:
     """Return the runs that a setting may name: families of pretrainings, or finetune."""
     if point.program == "pretrain":
         return [str(point.resolved.family)] if name == "init" else []
-    words = [family.name for family in all_families() if family.inputs == "words"]
+    words = [family.name for family in all_families() if family.inputs.adapts]
     if "documents" in point.resolved:
-        readers = [family.name for family in all_families() if family.documents is not None]
+        readers = [family.name for family in all_families() if family.inputs.documents is not None]
         taken = dict.fromkeys(("backward", "tokenizer", "preset"), readers) | {"init": [*readers, "finetune"]}
         return taken.get(name, [])
-    pieces = [family.name for family in all_families() if family.inputs != "words"]
+    pieces = [family.name for family in all_families() if family.inputs.takes_heads]
     if name == "encoder":
         return words if point.resolved.adapt.epochs else [*words, *pieces]
     return {"init": [*pieces, "finetune"], "tokenizer": pieces, "preset": pieces}.get(name, [])

@@ -149,8 +149,8 @@ def measure_case(case: Case, repeats: int) -> dict[str, Any]:
     from bert_elmo_jax.families import get_family
 
     family = get_family(config.family)
-    if family.inputs == "words":
-        size = min(family.vocab_size, 50_000) if case in CASES else 100
+    if "negatives" in config:  # a recipe for words
+        size = min(family.inputs.vocab_size, 50_000) if case in CASES else 100
         with config.unlocked():
             config.model.vocab_size = size
             config.negatives = min(config.negatives or 0, size // 2)

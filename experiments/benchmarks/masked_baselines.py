@@ -21,6 +21,7 @@ from jaxtyping import Bool, Float, Int64
 
 from bert_elmo_jax.data.corpora.store import Store, open_store
 from bert_elmo_jax.data.pipeline.windows import plan_windows, read_window
+from bert_elmo_jax.families.pieces import Pieces
 from bert_elmo_jax.runs.ideal.held_out import Batch, build_means, read_asked, read_held_out
 from bert_elmo_jax.runs.pretraining import load_corpora
 from experiments.command_line.start import start
@@ -138,7 +139,7 @@ def main() -> None:
     if asked.get("masking", {}).get("kind", "next") == "next":
         raise ValueError(f"{run} has no masked words: give a run with masking, not with masking.kind=next")
     asked.data = FLAGS.data or asked.data
-    corpora = load_corpora(asked, run, "pieces")
+    corpora = load_corpora(asked, run, Pieces())
     model, objective, batches = read_held_out(run, asked, corpora, asked.eval_batches)
     mask = model.tokenizer.mask_id
     right, hidden = right_guesses(count([open_store(folder) for folder in corpora]), batches, mask)

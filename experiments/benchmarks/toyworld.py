@@ -63,12 +63,12 @@ def main() -> None:
     if asked.data != "toyworld":
         raise ValueError(f"{run} was trained on {asked.data}; the best possible scores are known only for toyworld")
     family = get_family(asked.get("family") or read_model(run).kind)
-    if family.decoder is not None and family.inputs == "pieces":
-        print_next(next_scores(run, asked, run / "toyworld"))
-    elif family.inputs == "pieces":
-        print_masked(masked_scores(run, asked, run / "toyworld"))
-    else:
+    if "masking" not in asked:
         print_stream(stream_scores(run, asked, run / "toyworld"))
+    elif family.decoder is not None:
+        print_next(next_scores(run, asked, run / "toyworld"))
+    else:
+        print_masked(masked_scores(run, asked, run / "toyworld"))
 
 
 if __name__ == "__main__":

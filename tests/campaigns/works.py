@@ -230,9 +230,9 @@ def family_works(shop: Workshop, family: Any) -> Iterable[Work]:
 
     def pretrain(folder: Path) -> list[list[str]]:
         file = f"experiments/configs/{name}.py:toy"
-        small = small_fields(file, family.inputs)
+        small = small_fields(file, family.inputs.name)
         translates = any(field.startswith("--config.target_length=") for field in small)
-        kinds = ("words", "word_pairs") if family.inputs == "words" else ("pieces", "pairs")
+        kinds = ("words", "word_pairs") if family.inputs.name == "words" else ("pieces", "pairs")
         corpus = shop.data[kinds[translates]]
         return [["pretrain", f"--config={file}", f"--workdir={folder}/run", f"--config.data={corpus}", *small]]
 

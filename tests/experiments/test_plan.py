@@ -65,7 +65,7 @@ def test_the_step_is_the_programs_own(family, tmp_path):
     config.mesh.update({"fsdp": 2, "tensor": 2})
     mesh = train.make_mesh(**config.mesh)
     known, objective = build_objective(config, None)  # the data's vocabulary
-    phase, shards = objective.phases[0], {"shards": 4} if known.inputs == "words" else {}
+    phase, shards = objective.phases[0], {"shards": 4} if known.inputs.name == "words" else {}
     batches = train_batches(config.data, phase.examples, phase.rows, **shards)
     batch = {name: jax.ShapeDtypeStruct(array.shape, array.dtype) for name, array in next(batches).items()}
     batches.close()

@@ -10,8 +10,9 @@ import jax.numpy as jnp
 from ml_collections import ConfigDict
 
 from bert_elmo_jax.families import register
-from bert_elmo_jax.families.family import Family, Output
+from bert_elmo_jax.families.family import Family, Head, Output
 from bert_elmo_jax.families.piece_objective import piece_objective
+from bert_elmo_jax.families.pieces import Pieces
 
 
 @dataclass(frozen=True)
@@ -69,9 +70,9 @@ FAMILY = register(
         called="a bag",
         config=BagConfig,
         module=Bag,
-        inputs="pieces",
+        inputs=Pieces(),
         objectives={"documents": lambda config, model: piece_objective(FAMILY, config, model)},
-        heads={"mlm": Guess},
+        heads={"mlm": Head(Guess)},
         presets={"bag": {"hidden_size": 32}},
     )
 )

@@ -17,6 +17,7 @@ from bert_elmo_jax.families.family import Objective, Phase
 from bert_elmo_jax.families.forward import Wanted, run
 from bert_elmo_jax.families.init_params import init_params
 from bert_elmo_jax.families.piece_objective import piece_loss
+from bert_elmo_jax.families.pieces import Pieces
 from bert_elmo_jax.train.parallel import DEVICES
 
 SIZES = {"vocab_size": 48, "hidden_size": 16, "num_heads": 2, "feed_forward_size": 32, "max_positions": 16}
@@ -175,14 +176,19 @@ def test_layers_and_tables_come_from_the_teacher_where_shapes_agree():
 
 CAUSAL = dataclasses.replace(TEACHER, attention="causal")
 REFUSED = [
-    ({"teacher": make_teacher(heads=("nsp",))}, "has no head `mlm` for masked pieces (its heads: nsp)"),
+    (
+        {"teacher": make_teacher(heads=("nsp",))},
+        "masked pieces (its heads: nsp): use a pretrained model that reads pieces",
+    ),
     ({"teacher": make_teacher(heads=())}, "(its heads: none)"),
     ({"teacher": make_teacher(dataclasses.replace(TEACHER, vocab_size=40))}, "has 40 pieces, and the model 48"),
     ({"teacher": make_teacher(dataclasses.replace(TEACHER, max_positions=8))}, "has 8 positions, and the rows 16"),
     ({"teacher": make_teacher(dataclasses.replace(TEACHER, hidden_size=32))}, "use --config.coefficients.cosine=0"),
     ({"teacher": make_teacher(CAUSAL)}, "sees only the pieces before it, and one of the model all pieces"),
-    ({"teacher": make_teacher(family=dataclasses.replace(BERT, packs=False))}, "use --config.sequences=1"),
-    ({"teacher": make_teacher(family=dataclasses.replace(BERT, inputs="words"))}, "use a model that reads pieces"),
+    (
+        {"teacher": make_teacher(family=dataclasses.replace(BERT, inputs=Pieces(packs=False)))},
+        "use --config.sequences=1",
+    ),
     ({"temperature": 0.0}, "temperature=0.0: expected a number above 0"),
     ({"objective": make_objective()._replace(extend=None)}, "only an objective of masked pieces learns from a teacher"),
 ]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from bert_elmo_jax.families import get_family
+from bert_elmo_jax.families.family import Head
 from bert_elmo_jax.families.forward import Wanted, choose_head, run
 from bert_elmo_jax.families.init_params import init_params
 
@@ -23,7 +24,9 @@ class Replaced(nn.Module):
 
 
 BERT = get_family("bert")
-FAMILY = dataclasses.replace(BERT, heads={"nsp": BERT.heads["nsp"], "replaced": Replaced, "mlm": BERT.heads["mlm"]})
+FAMILY = dataclasses.replace(
+    BERT, heads={"nsp": BERT.heads["nsp"], "replaced": Head(Replaced), "mlm": BERT.heads["mlm"]}
+)
 CONFIG = BERT.config(vocab_size=30, hidden_size=8, num_layers=1, num_heads=2, feed_forward_size=16)
 TOKENS = np.ones((2, 3), np.int32)
 

@@ -17,6 +17,7 @@ from bert_elmo_jax.families import REGISTRY, piece_encoder
 from bert_elmo_jax.families.bert.family import FAMILY
 from bert_elmo_jax.families.init_params import init_params
 from bert_elmo_jax.families.piece_encoder import PieceEncoder
+from bert_elmo_jax.families.pieces import Pieces
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +50,10 @@ def change(encoder, family=FAMILY, **fields):
 def encode_alone(encoder, texts, **wish):
     """Encode each text in rows of its own, one window per row."""
     alone = PieceEncoder(
-        dataclasses.replace(encoder.family, packs=False), encoder.config, encoder.params, encoder.tokenizer
+        dataclasses.replace(encoder.family, inputs=Pieces(packs=False)),
+        encoder.config,
+        encoder.params,
+        encoder.tokenizer,
     )
     return [alone.encode([text], batch_size=1, **wish) for text in texts]
 
@@ -149,7 +153,7 @@ def test_a_family_that_does_not_pack_has_one_text_per_row(encoder, texts):
             assert "nsp_positions" not in options
             return super().__call__(tokens, types, positions, segments, **options)
 
-    family = dataclasses.replace(FAMILY, module=Watched, packs=False)
+    family = dataclasses.replace(FAMILY, module=Watched, inputs=Pieces(packs=False))
     model = PieceEncoder(family, encoder.config, encoder.params, encoder.tokenizer)
     with jax.disable_jit():
         found = model.encode(texts[:6])

@@ -8,6 +8,7 @@ import pytest
 from bert_elmo_jax import load
 from bert_elmo_jax.families import sentences
 from bert_elmo_jax.families.piece_encoder import PieceEncoder
+from bert_elmo_jax.families.pieces import Pieces
 from bert_elmo_jax.heads.sentence_head import SentenceHead
 
 
@@ -26,7 +27,7 @@ def texts(encoder):
 
 def change(encoder, packs=True, **fields):
     """Return an encoder with the same weights and another head."""
-    family = dataclasses.replace(encoder.family, packs=packs)
+    family = dataclasses.replace(encoder.family, inputs=Pieces(packs=packs))
     other = PieceEncoder(family, encoder.config, encoder.params, encoder.tokenizer)
     other.sentence_head = SentenceHead(**fields)
     return other

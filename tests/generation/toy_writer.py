@@ -9,6 +9,7 @@ from jax import lax
 
 from bert_elmo_jax.families.family import Family
 from bert_elmo_jax.families.piece_encoder import PieceEncoder
+from bert_elmo_jax.families.pieces import Pieces
 from bert_elmo_jax.generation.decoder import Decoder
 
 
@@ -114,7 +115,7 @@ FAMILY = Family(
     called="a toy writer",
     config=WriterConfig,
     module=nn.Module,
-    inputs="pieces",
+    inputs=Pieces(),
     objectives={},
     decoder=make_decoder,
 )

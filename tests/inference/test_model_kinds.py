@@ -1,9 +1,12 @@
 """Examples of `bert_elmo_jax.inference.model_kinds`."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from bert_elmo_jax.families import REGISTRY, get_family
-from bert_elmo_jax.inference.model_kinds import find_kind, get_kind, read_features
+from bert_elmo_jax.families.pieces import Pieces, read_features
+from bert_elmo_jax.inference.model_kinds import find_kind, get_kind
 
 
 def test_example_of_get_kind():
@@ -26,15 +29,14 @@ def test_example_of_read_features():
 
 
 def test_the_pad_piece_of_another_model_raises(goldens, tmp_path):
-    from types import SimpleNamespace
-
-    from bert_elmo_jax.inference.model_kinds import _find_pieces
+    def find(folder, pad_id):
+        return Pieces().find_tokenizer(get_family("bert"), folder, SimpleNamespace(pad_id=pad_id), None)
 
     folder = goldens / "tokenizers" / "roberta_tiny"
-    assert _find_pieces(folder, SimpleNamespace(pad_id=1), None).pad_id == 1
+    assert find(folder, 1).pad_id == 1
     with pytest.raises(ValueError, match=r"pad piece of the tokenizer is '<pad>' with the id 1, that of the model has"):
-        _find_pieces(folder, SimpleNamespace(pad_id=0), None)
-    assert _find_pieces(goldens / "tokenizers" / "gpt2_tiny", SimpleNamespace(pad_id=7), None).pad_id == 0
+        find(folder, 0)
+    assert find(goldens / "tokenizers" / "gpt2_tiny", 7).pad_id == 0
     (tmp_path / "vocab.json").write_text("{}")
     with pytest.raises(FileNotFoundError, match=r"lacks merges\.txt"):
-        _find_pieces(tmp_path, SimpleNamespace(pad_id=0), None)
+        find(tmp_path, 0)

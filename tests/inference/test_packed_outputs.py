@@ -9,6 +9,7 @@ from bert_elmo_jax.data.tasks.packed_examples import Shape
 from bert_elmo_jax.data.tasks.rows import Row
 from bert_elmo_jax.data.tasks.task import task_named
 from bert_elmo_jax.families.bert.family import FAMILY
+from bert_elmo_jax.families.pieces import Pieces
 from bert_elmo_jax.heads.features import Features
 from bert_elmo_jax.heads.task_head import TaskHead
 from bert_elmo_jax.inference.packed_outputs import compute_packed, plan_inputs
@@ -78,7 +79,7 @@ def test_what_is_not_packed():
     """Not packed: a family that does not separate packed texts, and BiLSTMs, which read across texts."""
     config, task = FAMILY.config(vocab_size=50), task_named("sst2", max_length=64)
     mixed, lstm = (TaskHead("classification", 2, Features((0, -1), "mix", lstm_layers=n)) for n in (0, 1))
-    apart = dataclasses.replace(FAMILY, packs=False)
+    apart = dataclasses.replace(FAMILY, inputs=Pieces(packs=False))
     found = [
         RowShapes.of(task, head, family, config).packs
         for family, head in ((FAMILY, mixed), (FAMILY, lstm), (apart, mixed))

@@ -12,6 +12,9 @@ from bert_elmo_jax.analysis.studies import Study
 from bert_elmo_jax.analysis.word_neighbours import Neighbour, Neighbourhood, draw_neighbours
 from bert_elmo_jax.data.tasks.examples import TaggedSentence, TextExample
 from bert_elmo_jax.data.tasks.task import Task, task_named
+from bert_elmo_jax.families.pairs import Pairs
+from bert_elmo_jax.families.pieces import Pieces
+from bert_elmo_jax.families.words import Words
 from bert_elmo_jax.files import write_json
 from bert_elmo_jax.inference.predictions import Label, Number, Tags
 from bert_elmo_jax.quickstart.run_quickstart import list_lessons
@@ -101,7 +104,7 @@ def test_a_fine_tuning(kind, tmp_path):
     check(page, NAME)
 
 
-@pytest.mark.parametrize("inputs", ["pieces", "words", "pairs"])
+@pytest.mark.parametrize("inputs", [Pieces(), Words(), Pairs()], ids=lambda inputs: inputs.name)
 def test_a_pretraining(inputs, tmp_path):
     run = tmp_path / NAME
     write_json(run / "run.json", {"data": BAD})

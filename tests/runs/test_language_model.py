@@ -73,7 +73,7 @@ def test_weights_of_fastai(files, models, tmp_path):
     assert one.probabilities == pytest.approx(other.probabilities)
     convert(str(tmp_path / "run"), tmp_path / "out", to_format="fastai")
     again = load(tmp_path / "out")
-    ids = model.family.documents.read(model.config, model.encoder.vocabulary, "good film")
+    ids = model.family.inputs.documents.read(model.config, model.encoder.vocabulary, "good film")
     found = again.classify(words=ids[None])[0]
     odds = other.probabilities["재미"] / other.probabilities["노잼"]
     assert np.exp(found[1] - found[0]) == pytest.approx(odds, rel=1e-3)
@@ -138,7 +138,7 @@ def test_a_document_of_100_000_words(files, models, tmp_path):
     model = load(tmp_path / "run")
     [label] = model.predict([long])
     # The same in parts of another size.
-    ids = model.family.documents.read(model.config, model.encoder.vocabulary, long)
+    ids = model.family.inputs.documents.read(model.config, model.encoder.vocabulary, long)
     assert len(ids) == 100_001
     logits = model.encoder.classify(words=ids[None], part=1_000)
     np.testing.assert_allclose(softmax(logits)[0], list(label.probabilities.values()), atol=1e-4)

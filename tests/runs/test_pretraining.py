@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from ml_collections import ConfigDict
 
+from bert_elmo_jax.families.pieces import Pieces
+from bert_elmo_jax.families.words import Words
 from bert_elmo_jax.runs.pretraining import read_coefficients, suggest_next
 
 
@@ -24,5 +26,5 @@ def test_example_of_read_coefficients():
 
 
 def test_example_of_suggest_next():
-    assert "--init=runs/bert " in suggest_next(Path("runs/bert"), "pieces")[1]
-    assert "--config.encoder=runs/elmo " in suggest_next(Path("runs/elmo"), "words")[1]
+    assert "--init=runs/bert " in suggest_next(Path("runs/bert"), Pieces())[1]
+    assert "--config.encoder=runs/elmo " in suggest_next(Path("runs/elmo"), Words())[1]

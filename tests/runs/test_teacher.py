@@ -13,6 +13,7 @@ from bert_elmo_jax import load, train
 from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus
 from bert_elmo_jax.families import get_family
 from bert_elmo_jax.families.init_params import init_params
+from bert_elmo_jax.families.pieces import Pieces
 from bert_elmo_jax.inference.run_directory import write_run_directory
 from bert_elmo_jax.plan.chips import find_topology
 from bert_elmo_jax.plan.plan import plan
@@ -27,7 +28,7 @@ SIZES = {"hidden_size": 16, "num_heads": 2, "feed_forward_size": 32, "max_positi
 
 def write_model(folder, corpus, seed=0, heads=("mlm", "nsp"), **sizes):
     """Write a run directory with an untrained BERT."""
-    tokenizer = load_corpus_tokenizer({str(corpus): 1.0}, "pieces")
+    tokenizer = load_corpus_tokenizer({str(corpus): 1.0}, Pieces())
     family = get_family("bert")
     config = family.config_for(tokenizer, **SIZES, num_layers=2, **sizes)
     params = jax.tree.map(np.asarray, init_params(family, config, jax.random.key(seed), heads))

@@ -228,7 +228,7 @@ def test_gradients_are_clipped_before_they_are_scaled():
 def test_every_part_of_every_encoder_has_a_layer(family):
     """Only a norm or pooler after the last layer has no layer, and the layers are numbered without gaps."""
     sizes = {name: value for name, value in next(iter(family.presets.values())).items() if name != "vocab_size"}
-    config = family.config(vocab_size=family.vocab_size, **sizes)
+    config = family.config(vocab_size=family.inputs.vocab_size, **sizes)
     params = jax.eval_shape(lambda: init_params(family, config, jax.random.key(0), ()))["encoder"]
     names = [path_name(path) for path, _ in jax.tree_util.tree_leaves_with_path(params)]
     without = {name.split("/")[0] for name in names if family.depth_of(name) is None}

@@ -113,7 +113,7 @@ def test_predictions_are_the_mean_of_both_directions(run, tmp_path):
         [list(one.probabilities.values()) for one in alone], atol=1e-6,
     )  # fmt: skip
     # By hand: the forward half is the encoder's own `classify`.
-    rows = [model.family.documents.read(model.config, model.encoder.vocabulary, text) for text in texts]
+    rows = [model.family.inputs.documents.read(model.config, model.encoder.vocabulary, text) for text in texts]
     width = max(map(len, rows))
     ids = np.array([np.pad(row, (0, width - len(row))) for row in rows])
     forward = softmax(model.encoder.classify(words=ids, lengths=np.array([len(row) for row in rows])))

@@ -5,7 +5,8 @@ from collections.abc import Callable
 from bert_elmo_jax.families.bert.config import PRESETS, BertConfig
 from bert_elmo_jax.families.bert.formats import FORMATS
 from bert_elmo_jax.families.bert.model import Bert, MaskedLM, NextSentence
-from bert_elmo_jax.families.family import TRANSFORMER_SHARDING, Family, Objective
+from bert_elmo_jax.families.family import TRANSFORMER_SHARDING, Family, Head, Objective
+from bert_elmo_jax.families.pieces import Pieces
 from bert_elmo_jax.lazy_imports import lazy_function
 
 
@@ -19,13 +20,10 @@ FAMILY = Family(
     called="a BERT",
     config=BertConfig,
     module=Bert,
-    inputs="pieces",
+    inputs=Pieces(),
     objectives={name: _objective(name in ("nsp", "sop")) for name in ("nsp", "sop", "sentences", "documents")},
-    heads={"mlm": MaskedLM, "nsp": NextSentence},
+    heads={"mlm": Head(MaskedLM), "nsp": Head(NextSentence, pooled=True)},
     formats=FORMATS,
     sharding=TRANSFORMER_SHARDING,
-    pooled_heads=("nsp",),
-    pooler=True,
     presets=PRESETS,
-    causal=lambda config: config.causal,
 )

@@ -5,7 +5,8 @@ from jax.sharding import PartitionSpec as P
 from bert_elmo_jax.families.cove.config import PRESETS, CoveConfig
 from bert_elmo_jax.families.cove.formats import FORMATS
 from bert_elmo_jax.families.cove.model import Cove, init_cove_params
-from bert_elmo_jax.families.family import Family
+from bert_elmo_jax.families.family import Family, Head
+from bert_elmo_jax.families.words import Words
 from bert_elmo_jax.lazy_imports import lazy_function
 
 FAMILY = Family(
@@ -13,11 +14,15 @@ FAMILY = Family(
     called="a CoVe",
     config=CoveConfig,
     module=Cove,
-    inputs="words",
+    inputs=Words(
+        vocab_size=50_000,
+        encoder=lazy_function("bert_elmo_jax.families.cove.encoder", "CoveEncoder"),
+        special_ids=lambda words: {"bos_id": words.bos_id, "eos_id": words.eos_id, "unk_id": words.unk_id},
+        vectors=lambda config: config.vector_size if config.vocab_size is None else None,
+    ),
     objectives={"translate": lazy_function("bert_elmo_jax.families.cove.objective", "translate_objective")},
-    heads={"decoder": None},  # made by init
+    heads={"decoder": Head()},  # made by init
     formats=FORMATS,
-    encoder=lazy_function("bert_elmo_jax.families.cove.encoder", "CoveEncoder"),
     # The LSTMs are small, and every step of a loop would wait for the other devices.
     sharding=(
         (r"decoder/output/kernel$", P("fsdp", "tensor")),
@@ -25,9 +30,6 @@ FAMILY = Family(
         (r"decoder/embedding$|encoder/embeddings/word$", P("tensor", "fsdp")),
     ),
     presets=PRESETS,
-    vocab_size=50_000,
     init=lambda config, key, heads: init_cove_params(config, key, decoder="decoder" in heads),
-    special_ids=lambda words: {"bos_id": words.bos_id, "eos_id": words.eos_id, "unk_id": words.unk_id},
     decoder=lazy_function("bert_elmo_jax.families.cove.decoder", "cove_decoder"),
-    vectors=lambda config: config.vector_size if config.vocab_size is None else None,
 )

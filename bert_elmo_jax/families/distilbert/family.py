@@ -5,7 +5,8 @@ from typing import Any
 from bert_elmo_jax.families.distilbert.config import PRESETS, DistilBertConfig
 from bert_elmo_jax.families.distilbert.formats import FORMATS
 from bert_elmo_jax.families.distilbert.model import DistilBert
-from bert_elmo_jax.families.family import TRANSFORMER_SHARDING, Family, Objective
+from bert_elmo_jax.families.family import TRANSFORMER_SHARDING, Family, Head, Objective
+from bert_elmo_jax.families.pieces import Pieces
 from bert_elmo_jax.lazy_imports import lazy_function
 from bert_elmo_jax.nn.transformer import MaskedLM
 
@@ -20,11 +21,10 @@ FAMILY = Family(
     called="a DistilBERT",
     config=DistilBertConfig,
     module=DistilBert,
-    inputs="pieces",
+    inputs=Pieces(),
     objectives={"sentences": _objective, "documents": _objective},
-    heads={"mlm": MaskedLM},
+    heads={"mlm": Head(MaskedLM)},
     formats=FORMATS,
     sharding=TRANSFORMER_SHARDING,
-    pooler=True,
     presets=PRESETS,
 )

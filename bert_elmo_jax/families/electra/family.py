@@ -5,7 +5,8 @@ from typing import Any
 from bert_elmo_jax.families.electra.config import PRESETS, ElectraConfig
 from bert_elmo_jax.families.electra.formats import FORMATS
 from bert_elmo_jax.families.electra.model import Electra, Generator, Replaced, masked_lm
-from bert_elmo_jax.families.family import TRANSFORMER_SHARDING, Family, Objective, encoder_depth
+from bert_elmo_jax.families.family import TRANSFORMER_SHARDING, Family, Head, Objective, encoder_depth
+from bert_elmo_jax.families.pieces import Pieces
 from bert_elmo_jax.lazy_imports import lazy_function
 
 
@@ -29,12 +30,11 @@ FAMILY = Family(
     called="an ELECTRA",
     config=ElectraConfig,
     module=Electra,
-    inputs="pieces",
+    inputs=Pieces(),
     objectives={"replaced": _replaced, "sentences": _masked_words, "documents": _masked_words},
-    heads={"mlm": masked_lm, "replaced": Replaced, "generator": Generator},
+    heads={"mlm": Head(masked_lm), "replaced": Head(Replaced), "generator": Head(Generator)},
     formats=FORMATS,
     depth_of=_depth_of,
     sharding=TRANSFORMER_SHARDING,
-    pooler=True,
     presets=PRESETS,
 )

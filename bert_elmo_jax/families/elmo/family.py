@@ -5,7 +5,8 @@ from jax.sharding import PartitionSpec as P
 from bert_elmo_jax.families.elmo.config import PRESETS, ElmoConfig
 from bert_elmo_jax.families.elmo.formats import FORMATS
 from bert_elmo_jax.families.elmo.model import Elmo, init_elmo_params
-from bert_elmo_jax.families.family import Family
+from bert_elmo_jax.families.family import Family, Head
+from bert_elmo_jax.families.words import Words
 from bert_elmo_jax.lazy_imports import lazy_function
 
 FAMILY = Family(
@@ -13,11 +14,16 @@ FAMILY = Family(
     called="an ELMo",
     config=ElmoConfig,
     module=Elmo,
-    inputs="words",
+    inputs=Words(
+        vocab_size=793_471,
+        encoder=lazy_function("bert_elmo_jax.families.elmo.encoder", "ElmoEncoder"),
+        # Characters need no vocabulary, unless a head predicts words.
+        reads_vocabulary=lambda config, heads: config.input == "words" or "lm" in heads,
+        directions=lambda config: {"forward": (0, config.width), "backward": (config.width, 2 * config.width)},
+    ),
     objectives={"bilm": lazy_function("bert_elmo_jax.families.elmo.objective", "bilm_objective")},
-    heads={"lm": None},  # both directions share one softmax, made by init
+    heads={"lm": Head()},  # both directions share one softmax, made by init
     formats=FORMATS,
-    encoder=lazy_function("bert_elmo_jax.families.elmo.encoder", "ElmoEncoder"),
     sharding=(
         (r"(forward|backward)/layer_\d+/input_kernel$", P("fsdp", "tensor")),
         # Not over fsdp: without a projection, XLA (of JAX 0.10 and 0.12) would compute wrong gradients in the loop.
@@ -30,9 +36,5 @@ FAMILY = Family(
         (r"carry/(cell|hidden)$", P(None, None, ("data", "fsdp"))),
     ),
     presets=PRESETS,
-    vocab_size=793_471,
     init=lambda config, key, heads: init_elmo_params(config, key, lm="lm" in heads),
-    # Characters need no vocabulary, unless a head predicts words.
-    reads_vocabulary=lambda config, heads: config.input == "words" or "lm" in heads,
-    directions=lambda config: {"forward": (0, config.width), "backward": (config.width, 2 * config.width)},
 )

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from bert_elmo_jax.families.family import TRANSFORMER_SHARDING, Family, Objective
+from bert_elmo_jax.families.family import TRANSFORMER_SHARDING, Family, Head, Objective
+from bert_elmo_jax.families.pieces import Pieces
 from bert_elmo_jax.families.roberta.config import PRESETS, RobertaConfig
 from bert_elmo_jax.families.roberta.formats import FORMATS
 from bert_elmo_jax.families.roberta.model import Roberta
@@ -20,12 +21,10 @@ FAMILY = Family(
     called="a RoBERTa",
     config=RobertaConfig,
     module=Roberta,
-    inputs="pieces",
+    inputs=Pieces(vocab_size=50_265),
     objectives={"sentences": _objective, "documents": _objective},
-    heads={"mlm": lambda config: MaskedLM(config, "gelu")},  # even if the layers have another activation
+    heads={"mlm": Head(lambda config: MaskedLM(config, "gelu"))},  # even if the layers have another activation
     formats=FORMATS,
     sharding=TRANSFORMER_SHARDING,
-    pooler=True,
     presets=PRESETS,
-    vocab_size=50_265,
 )

@@ -5,7 +5,8 @@ from typing import Any
 import flax.linen as nn
 from jax.sharding import PartitionSpec
 
-from bert_elmo_jax.families.family import TRANSFORMER_SHARDING, Family
+from bert_elmo_jax.families.family import TRANSFORMER_SHARDING, Family, Head
+from bert_elmo_jax.families.pairs import Pairs
 from bert_elmo_jax.families.transformer.config import PRESETS, TransformerConfig
 from bert_elmo_jax.families.transformer.formats import FORMATS
 from bert_elmo_jax.families.transformer.model import Transformer, TransformerDecoder
@@ -30,15 +31,13 @@ FAMILY = Family(
     called="a Transformer",
     config=TransformerConfig,
     module=Transformer,
-    inputs="pairs",
+    inputs=Pairs(
+        vocab_size=37_000, encoder=lazy_function(f"{FOLDER}.translator", "Translator"), special_ids=_special_ids
+    ),
     objectives={"translate": lazy_function(f"{FOLDER}.objective", "translate_objective")},
-    heads={"decoder": _decoder_module},
+    heads={"decoder": Head(_decoder_module)},
     formats=FORMATS,
-    encoder=lazy_function(f"{FOLDER}.translator", "Translator"),
     sharding=(*TRANSFORMER_SHARDING, (r"decoder/output$", PartitionSpec("tensor", "fsdp"))),
-    pooler=True,
     presets=PRESETS,
-    vocab_size=37_000,
-    special_ids=_special_ids,
     decoder=lazy_function(f"{FOLDER}.decoding", "transformer_decoder"),
 )

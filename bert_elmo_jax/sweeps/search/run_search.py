@@ -114,7 +114,7 @@ def read_command(program: str, words: Sequence[str]) -> Command:
 def name_score(program: str, config: ConfigDict) -> str:
     """Return the figure that selects the program's best model."""
     if program == "pretrain":
-        return build_objective(config, get_family(config.family).vocab_size)[1].score
+        return build_objective(config, get_family(config.family).inputs.vocab_size)[1].score
     return f"dev/{score_name(find_task(config))}"
 
 

@@ -27,7 +27,7 @@ def alone(start, end):
 
 def make(kind, labels=1, **fields):
     config = dataclasses.replace(SMALL, **fields)
-    head = TaskHead(kind, labels, pools_pieces=FAMILY.pools_pieces, initializer_range=0.5)
+    head = TaskHead(kind, labels, pools_pieces=FAMILY.task_head("tag").pooled, initializer_range=0.5)
     return config, head, init_task_params(FAMILY, config, head, jax.random.key(0))
 
 

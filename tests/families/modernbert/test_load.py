@@ -15,6 +15,7 @@ from bert_elmo_jax.families.modernbert.config import ModernBertConfig
 from bert_elmo_jax.families.modernbert.family import FAMILY
 from bert_elmo_jax.families.modernbert.huggingface import read_weights, write
 from bert_elmo_jax.families.piece_encoder import PieceEncoder
+from bert_elmo_jax.families.pieces import Pieces
 from bert_elmo_jax.heads.task_head import TaskHead
 from bert_elmo_jax.inference.convert import convert
 from bert_elmo_jax.text import WordPiece
@@ -83,7 +84,9 @@ def test_too_many_tokens():
 def test_texts_that_share_rows_get_the_vectors_of_texts_alone(encoder):
     draw = np.random.default_rng(0)
     texts = [" ".join(draw.choice(list("abcdefgh"), n)) for n in (1, 30, 5, 9, 3, 12, 60, 2, 100)]
-    alone = PieceEncoder(dataclasses.replace(FAMILY, packs=False), encoder.config, encoder.params, encoder.tokenizer)
+    alone = PieceEncoder(
+        dataclasses.replace(FAMILY, inputs=Pieces(packs=False)), encoder.config, encoder.params, encoder.tokenizer
+    )
     wish = {"layers": "all", "overflow": "windows"}
     for one, text in zip(encoder.encode(texts, **wish), texts, strict=True):
         [other] = alone.encode([text], batch_size=1, **wish)
