@@ -181,6 +181,42 @@ def read_sums(folder: str | Path) -> dict[str, str] | None:
     return found
 
 
+BESIDE = {".json", ".txt", ".h5", ".hdf5", ".index", ".model", ".spm", ".pkl"}  # endings of files read with weights
+
+
+def check_links(path: str | Path) -> None:
+    """Raise if a link in a model's folder, or next to a file of weights, leads to a file outside the folder.
+
+    The snapshots of the hub's cache consist of links to the `blobs` of their model, which are allowed.
+
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> folder.joinpath("vocab.txt").symlink_to("/etc/passwd")
+    >>> check_links(folder)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ValueError: ...vocab.txt is a link to /etc/passwd, outside the folder of the model, which is refused: copy the ...
+    """
+    path = Path(path)
+    folder = path.resolve() if path.is_dir() else path.parent.resolve()
+    entries = [Path(entry) for entry in os.scandir(folder)] if folder.is_dir() else []
+    if path.is_dir():
+        for inner in [entry for entry in entries if entry.is_dir() and not entry.is_symlink()]:
+            with contextlib.suppress(PermissionError):
+                entries += map(Path, os.scandir(inner))
+    else:  # a folder of other things, too
+        entries = [e for e in entries if e.name != path.name and (e.suffix in BESIDE or e.name.startswith(path.name))]
+    allowed = [folder]
+    allowed += [above.parent / "blobs" for above in folder.parents if above.name == "snapshots"]
+    for entry in entries:
+        if entry.is_symlink() and entry.exists():
+            target = entry.resolve()
+            if not any(target.is_relative_to(place) for place in allowed):
+                raise ValueError(
+                    f"{entry} is a link to {target}, outside the folder of the model, which is refused: copy the file "
+                    "itself into the folder, or remove the link"
+                )
+
+
 @contextlib.contextmanager
 def lock(path: str | Path, *, wait: bool = False) -> Iterator[None]:
     """Hold a lock file, which is made where it is missing and stays; the lock ends with the process, however it ends.

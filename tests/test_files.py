@@ -10,6 +10,7 @@ import pytest
 
 from bert_elmo_jax.files import (
     Held,
+    check_links,
     hash_file,
     is_locked,
     lock,
@@ -103,3 +104,45 @@ def test_example_of_hash_file():
 
 def test_example_of_is_locked():
     assert not is_locked("no/such/lock")
+
+
+@pytest.mark.parametrize("link", ["vocab.txt", "1_Pooling/config.json", "1_Pooling"])
+def test_links_out_of_a_folder(tmp_path, link):
+    (tmp_path / "secret" / "model").mkdir(parents=True)
+    (tmp_path / "model").mkdir()
+    path = tmp_path / "model" / link
+    path.parent.mkdir(exist_ok=True)
+    path.symlink_to(tmp_path / "secret")
+    with pytest.raises(ValueError, match=rf"{link} is a link to .*secret, outside the folder of the model"):
+        check_links(tmp_path / "model")
+
+
+def test_links_that_stay(tmp_path):
+    """In the folder, to nothing, in the layout of the hub's cache, and the folder or the file that was given itself."""
+    model = tmp_path / "models--a--b"
+    snapshot = model / "snapshots" / "c0ffee"
+    for folder in (snapshot / "1_Pooling", model / "blobs"):
+        folder.mkdir(parents=True)
+    (model / "blobs" / "1").touch()
+    (snapshot / "1_Pooling" / "config.json").symlink_to("../../../blobs/1")
+    (snapshot / "vocab.txt").symlink_to("../../blobs/1")
+    (snapshot / "again.txt").symlink_to("vocab.txt")
+    (snapshot / "gone.txt").symlink_to("/nowhere/at/all")
+    (tmp_path / "model").symlink_to(snapshot)
+    (tmp_path / "weights.hdf5").symlink_to("/etc/hostname")
+    for path in (snapshot, tmp_path / "model", tmp_path / "weights.hdf5"):
+        check_links(path)
+    for name in ("weights.hdf5.index", "options.json"):
+        (tmp_path / name).symlink_to("/etc/hostname")
+        with pytest.raises(ValueError, match=f"{name} is a link to"):
+            check_links(tmp_path / "weights.hdf5")
+        (tmp_path / name).unlink()
+
+
+def test_a_folder_of_blobs_that_leads_elsewhere(tmp_path):
+    snapshot = tmp_path / "models--a--b" / "snapshots" / "c0ffee"
+    snapshot.mkdir(parents=True)
+    (tmp_path / "models--a--b" / "blobs").symlink_to("/etc")
+    (snapshot / "vocab.txt").symlink_to("../../blobs/hostname")
+    with pytest.raises(ValueError, match="is a link to /etc/hostname"):
+        check_links(snapshot)

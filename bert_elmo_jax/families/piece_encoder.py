@@ -45,6 +45,7 @@ class PieceEncoder(Encoder):
     USUAL_LAYERS: ClassVar[Any] = [-1]  # of `extract`
     EXTRACT_OPTIONS: ClassVar[tuple[str, ...]] = ("units", "pool", "overflow")
     sentence_head, warned_of_length = SentenceHead(), False  # of `sentences`; `load` sets the head of the model
+    pooling_unread = ""  # why `load` could not read that head
     sentences, save_sentences, generate, stream = encode_sentences, save_sentences, generate, stream_text
     find_decoder, fill_mask = find_decoder, fill_mask
 

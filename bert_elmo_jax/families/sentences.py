@@ -56,7 +56,7 @@ def encode_sentences(
             f"overflow={shorten(overflow)} is not known for sentences, which have one vector each; "
             "use 'raise' or 'truncate'"
         )
-    head: SentenceHead = encoder.sentence_head
+    head = find_head(encoder)
     before = find_prompt(head, prompt)
     skip = 0 if head.include_prompt or not before else _count_pieces(encoder, head, before)
     vectors = np.zeros((len(texts), head.width(encoder.config.hidden_size)), np.float32)
@@ -87,13 +87,26 @@ def save_sentences(encoder: Any, folder: str | Path) -> None:
     """
     from bert_elmo_jax.families.sentence_files import write_sentence_files  # loading a model does not need it
 
+    head = find_head(encoder)
     writers = [form.write for form in encoder.family.formats.values() if form.write]
     if not writers:
         raise ValueError(f"{encoder.source} is {encoder.family.called}, which has no format for transformers")
     tokenizer = encoder.tokenizer  # raises without one
     writers[0](folder, {"encoder": encoder.params["encoder"]}, encoder.config)
     tokenizer.save(Path(folder))
-    write_sentence_files(Path(folder), encoder.sentence_head, encoder.params, encoder.config)
+    write_sentence_files(Path(folder), head, encoder.params, encoder.config)
+
+
+def find_head(encoder: Any) -> SentenceHead:
+    """Return the sentence head of an encoder; raise if it belongs to a file that is missing."""
+    if encoder.pooling_unread and "sentence_head" not in vars(encoder):
+        raise ValueError(
+            f"{encoder.pooling_unread}, so the pooling of its vectors is not known: copy modules.json and the folders "
+            'that it names, or choose with `model.sentence_head = SentenceHead(("mean",))` of '
+            "bert_elmo_jax.heads.sentence_head"
+        )
+    head: SentenceHead = encoder.sentence_head
+    return head
 
 
 def _fill(

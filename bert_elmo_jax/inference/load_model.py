@@ -16,6 +16,8 @@ def load(
     dtype: Literal["float32", "bfloat16"] = "float32",
     implementation: Literal["reference", "fused", "splash"] | None = None,
     verify: bool = False,
+    revision: str | None = None,
+    token: str | bool | None = None,
 ) -> Any:
     """Load an encoder, a fine-tuned model or a task network from a folder in any format, or by its hub name.
 
@@ -24,12 +26,13 @@ def load(
     `implementation="fused"` with the device's fused attention. The run directory of a fine-tuned model gives a
     `TaskModel`, a `TaskNetwork` or a `DocumentModel`, which can `predict`. `verify=True` first checks the hashes of
     the files, which folders written by `convert`, run directories and the hub's cache have, and raises where there
-    are none.
+    are none. `revision` is a branch, tag or commit of a hub name; `token` is for private models, by default the one
+    that `hf auth login` stored.
 
     >>> load("tests/goldens/bert_tiny").config.hidden_size, load("tests/goldens/elmo_tiny").config.cell_size
     (64, 48)
     """
-    model = read_model(path, format=format, lowercase=lowercase, verify=verify)
+    model = read_model(path, format=format, lowercase=lowercase, verify=verify, revision=revision, token=token)
     if model.network:
         from bert_elmo_jax.inference.task_network import load_network
 
@@ -57,4 +60,6 @@ def load(
     encoder = family.inputs.make_encoder(family, config, model.params, model.tokenizer, str(path))
     if model.sentences is not None:
         encoder.sentence_head = model.sentences
+    if model.pooling_unread:
+        encoder.pooling_unread = model.pooling_unread
     return encoder

@@ -10,6 +10,7 @@ from typing import Any
 from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.families import Family, all_formats, find_family, get_family
 from bert_elmo_jax.families.family import WeightFormat
+from bert_elmo_jax.files import check_links
 from bert_elmo_jax.heads.sentence_head import NAME
 from bert_elmo_jax.inference.model_kinds import find_kind
 from bert_elmo_jax.inference.run_directory import StoredModel, is_run_directory, read_run_directory
@@ -34,15 +35,18 @@ def read_model(
     classifier: str | None = None,
     lowercase: bool | None = None,
     verify: bool = False,
+    revision: str | None = None,
+    token: str | bool | None = None,
 ) -> StoredModel:
     """Read the model of a folder in any format, a checkpoint's prefix, a file of ELMo's weights, or a hub name.
 
     A run directory gives its newest checkpoint, or the one in the path: `runs/bert/checkpoints/2000`. The tokenizer is
-    None if its files are missing, or if an ELMo needs none. `verify` first checks the files' hashes.
+    None if its files are missing, or if an ELMo needs none. `verify` first checks the files' hashes. `revision` and
+    `token` are for the hub.
     """
     run_of, step = checkpoint_of(check_path(path))
     try:
-        found = run_of if step is not None else resolve(path)
+        found = run_of if step is not None else resolve(path, revision=revision, token=token)
     except OSError as error:
         if error.errno != errno.ENAMETOOLONG:
             raise
@@ -58,8 +62,10 @@ def read_model(
         if useless:
             raise ValueError(f"{found} is a run directory, which knows this: leave out {', '.join(useless)}")
         return read_run_directory(found, step=step)
+    check_links(found)
     if not (found / "modules.json").is_file():
-        return _read_folder(found, format, classifier, lowercase)
+        model = _read_folder(found, format, classifier, lowercase)
+        return dataclasses.replace(model, pooling_unread=_find_unread_pooling(found))
     from bert_elmo_jax.families.sentence_files import read_sentence_folder
 
     encoder, head, dense = read_sentence_folder(found)
@@ -69,6 +75,13 @@ def read_model(
     except ValueError as error:
         raise ValueError(f"{found}: {error}: its modules do not belong together") from None
     return dataclasses.replace(model, params={**model.params, **({NAME: dense} if dense else {})}, sentences=head)
+
+
+def _find_unread_pooling(folder: Path) -> str:
+    """Return why the pooling of a folder without `modules.json` could not be read, "" if it has none."""
+    traces = ("config_sentence_transformers.json", "sentence_*_config.json", "*_Pooling")
+    there = [file.name for trace in traces for file in sorted(folder.glob(trace))]
+    return f"{folder} has {' and '.join(there)}, but not the modules.json that belongs to them" if there else ""
 
 
 def _read_folder(found: Path, format: str | None, classifier: str | None, lowercase: bool | None) -> StoredModel:

@@ -12,7 +12,7 @@ import numpy as np
 
 from bert_elmo_jax.families import REGISTRY
 from bert_elmo_jax.families.pieces import read_features
-from bert_elmo_jax.files import hash_file, read_json, write_json, write_sums, write_text
+from bert_elmo_jax.files import check_links, hash_file, read_json, write_json, write_sums, write_text
 from bert_elmo_jax.heads.features import Features
 from bert_elmo_jax.heads.sentence_head import SentenceHead
 from bert_elmo_jax.inference.model_kinds import Reads, find_kind, get_kind, read_config, read_facts
@@ -51,6 +51,7 @@ class StoredModel:
     encoder: Mapping[str, Any] | None = None
     step: int = 0
     sentences: SentenceHead | None = None  # how texts become vectors, if the model says it
+    pooling_unread: str = ""  # why that could not be read from the files of a sentence model
     average_with: tuple[str, ...] = ()  # folders of models whose probabilities are averaged with this one's
 
     @property
@@ -166,6 +167,8 @@ def read_run_directory(path: str | Path, *, step: int | None = None) -> StoredMo
     facts = read_facts(file)
     family = get_kind(facts["family"])
     config = read_config(facts["config"], facts["family"], str(file))
+    if (folder / "tokenizer").is_dir():
+        check_links(folder / "tokenizer")
     tokenizer = family.find_tokenizer(folder / "tokenizer", config, None)
     written = (facts["tokenizer"] or {}).get("fingerprint")
     if written and (tokenizer is None or tokenizer.fingerprint != written):
@@ -191,7 +194,7 @@ def read_run_directory(path: str | Path, *, step: int | None = None) -> StoredMo
     sentences = _sentence_files().head_from_json(facts["sentences"], str(file)) if "sentences" in facts else None
     return StoredModel(
         family.name, config, params, tokenizer, report, facts.get("labels"), facts.get("problem_type"), task, features,
-        facts.get("encoder"), at, sentences, tuple(facts.get("average_with", ())),
+        facts.get("encoder"), at, sentences, average_with=tuple(facts.get("average_with", ())),
     )  # fmt: skip
 
 

@@ -28,6 +28,8 @@ def prepare_sentences(
             f"--init pools by {'+'.join(head.pooling)}: leave them out"
         )
     if head is None:
+        if stored is not None and stored.pooling_unread and not c.pooling:
+            raise ValueError(f"{stored.pooling_unread}: copy it there, or choose with config.sentences.pooling=mean")
         pooling = tuple(str(c.pooling or "mean").split("+"))
         head = SentenceHead(pooling, ("normalize",) if c.normalize else ())
     if config.transfer == "frozen" and not head.shapes():

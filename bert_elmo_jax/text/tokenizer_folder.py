@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from bert_elmo_jax.files import check_links
 from bert_elmo_jax.text.tokenizer import Tokenizer
 
 VOCABULARY_FILES = ("vocab.txt", "tokenizer.json")  # newer versions of Hugging Face's libraries write only the second
@@ -49,6 +50,7 @@ def load_tokenizer(folder: str | Path, *, lowercase: bool | None = None) -> Toke
     'wordpiece'
     """
     path = Path(folder)
+    check_links(path)
     kind = _find_kind(path)
     if kind == "wordpiece":
         from bert_elmo_jax.text.wordpiece import load_wordpiece

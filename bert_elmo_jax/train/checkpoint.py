@@ -254,6 +254,8 @@ def damage(folder: Path) -> list[str]:
     try:
         listed = json.loads((folder / FILES).read_bytes()).items()
         facts = {str(name): (int(size), str(digest)) for name, (size, digest) in listed}
+        if any(Path(name).is_absolute() or ".." in Path(name).parts for name in facts):
+            raise ValueError("a file outside the folder")
     except (OSError, ValueError, TypeError, AttributeError, RecursionError):
         return [f"{FILES} is not a list of files"]
     wrong = []

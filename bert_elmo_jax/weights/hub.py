@@ -1,17 +1,27 @@
-"""Resolve hub names such as "google-bert/bert-base-uncased" from the local cache or the network."""
+"""Resolve hub names such as "google-bert/bert-base-uncased" with the hub's client, from its cache or the network."""
 
+import json
+import logging
 import os
 import re
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from bert_elmo_jax.did_you_mean import near_file
 from bert_elmo_jax.weights.huggingface_files import WEIGHTS
 
 NAME = re.compile(r"[A-Za-z0-9_][\w.-]*(/[A-Za-z0-9_][\w.-]*)?", re.ASCII)
-COMMIT = re.compile(r"[0-9a-f]{7,64}")
-SMALL = ["config.json", "vocab.txt", "tokenizer.json", "tokenizer_config.json"]
-SMALL += ["special_tokens_map.json", "added_tokens.json", "vocab.json", "merges.txt", "sentencepiece.bpe.model"]
-SAFETENSORS = ["model.safetensors", "model.safetensors.index.json", "model-*-of-*.safetensors"]
+MODULES = "modules.json"  # of sentence-transformers: the folders of a model's parts
+# The files that a model is read from, in all folders of a repository (a `*` of the client matches `/`, too) …
+READ = ["*.json", "*.txt", "*.model", "*.spm", "*.bpe", "*model.safetensors", "*model-*-of-*.safetensors"]
+# … except copies for other programs, and what a training left there.
+COPIES = [f"{part}{name}" for name in ("onnx/*", "openvino/*", "coreml/*", "checkpoint-*/*") for part in ("", "*/")]
+UNKNOWN_FILES = (
+    "%s: the hub cannot be asked, so the files in its cache are used as they are; if this is a sentence model, its "
+    "modules.json is missing there, and vectors of texts are plain means: `hf download %s` completes the cache"
+)
 PICKLES = ["pytorch_model.bin", "pytorch_model.bin.index.json", "pytorch_model-*-of-*.bin"]
 
 
@@ -42,14 +52,19 @@ def check_path(path: str | Path) -> Path:
         raise FileNotFoundError(f"{path}: there is no user {user.removeprefix('~')} with a home folder") from None
 
 
-def resolve(name_or_path: str | Path, *, revision: str = "main") -> Path:
+def resolve(name_or_path: str | Path, *, revision: str | None = None, token: str | bool | None = None) -> Path:
     """Return the local path of a model: an existing path unchanged, a hub name from the cache or else downloaded.
+
+    `revision` is a branch, tag or commit on the hub, by default "main"; `token` gives access to private models, by
+    default the one that the client has stored.
 
     >>> resolve("tests/goldens/bert_tiny").name
     'bert_tiny'
     """
     path = check_path(name_or_path)
     if path.exists() or path.with_name(path.name + ".index").is_file():
+        if revision is not None or token is not None:
+            raise ValueError(f"{path} is a local path; revision and token belong to a hub name: leave them out")
         return path
     name = str(name_or_path)
     if not NAME.fullmatch(name) or ".." in name:
@@ -57,41 +72,97 @@ def resolve(name_or_path: str | Path, *, revision: str = "main") -> Path:
             f"{path} does not exist and is not a hub name (such as google-bert/bert-base-uncased)"
             f"{near_file(path, folders=True)}"
         )
+    revision = "main" if revision is None else revision
+    if not isinstance(revision, str) or not revision or revision.startswith("/") or ".." in revision.split("/"):
+        raise ValueError(f"revision={revision!r}: expected a branch, a tag or a commit of {name}, such as 'main'")
+    return _find_snapshot(name, revision, token)
+
+
+def _find_snapshot(name: str, revision: str, token: str | bool | None) -> Path:
+    """Return the folder of a model: from the cache if it is complete there, else downloaded."""
+    import huggingface_hub
+
     cache = hub_cache()
-    snapshot = _cached(cache, name, revision)
-    return snapshot if snapshot and _has_weights(snapshot) else _fetch(cache, name, revision)
 
+    def download(patterns: list[str], *, offline: bool) -> Path:
+        ignored = [*COPIES, *(f"*{name}" for name in PICKLES)] if patterns is READ else COPIES
+        options: dict[str, Any] = {"allow_patterns": patterns, "ignore_patterns": ignored, "local_files_only": offline}
+        return Path(huggingface_hub.snapshot_download(name, revision=revision, cache_dir=cache, token=token, **options))
 
-def _cached(cache: Path, name: str, revision: str) -> Path | None:
-    """Return the cached snapshot of a branch, tag or commit, None if there is none."""
-    model = cache / f"models--{name.replace('/', '--')}"
-    reference = model / "refs" / revision
-    inside = reference.resolve().is_relative_to(model.resolve())
-    commit = reference.read_text(encoding="utf-8").strip() if inside and reference.is_file() else revision
-    snapshot = model / "snapshots" / commit
-    return snapshot if COMMIT.fullmatch(commit) and snapshot.is_dir() else None
-
-
-def _has_weights(folder: Path) -> bool:
-    return any((folder / weights).is_file() for weights in WEIGHTS)
-
-
-def _fetch(cache: Path, name: str, revision: str) -> Path:
-    missing = f"there is no path {name}, and no {name} (revision {revision}) with weights in the hub's cache {cache}"
-    local = f"Without a network, give the path of a folder with the model's files{near_file(name, folders=True)}"
-    try:
-        from huggingface_hub import snapshot_download
-    except ImportError:
-        raise ImportError(f"{missing}. To download it: pip install -e '.[hub]'. {local}") from None
-    try:
-        folder = Path()
-        for weights in (SAFETENSORS, PICKLES):  # pickles only if there is nothing better
-            folder = Path(snapshot_download(name, revision=revision, cache_dir=cache, allow_patterns=SMALL + weights))
-            if _has_weights(folder):
-                return folder
-    except Exception as problem:  # the client and its dependencies raise a dozen kinds of errors
+    problem, cached = None, None
+    for offline in (True, False):
+        try:
+            folder = _download_model(partial(download, offline=offline))
+        except Exception as error:  # the client and its dependencies raise a dozen kinds of errors
+            problem = error
+            continue
+        problem = None
+        lacking = _parts_without_weights(folder)
+        if not lacking and _is_whole(folder, downloaded=not offline):
+            return folder
+        cached = None if lacking else folder
+    if problem is None and lacking:
+        parts = " and ".join(str(folder / part) for part in lacking)
+        raise FileNotFoundError(f"{name} on the hub has none of {', '.join(WEIGHTS)}; see {parts}")
+    if cached is None and problem is not None:
+        cached = _find_incomplete(problem, download)
+    if cached is None:
         reason = (str(problem).strip() or type(problem).__name__).splitlines()[0]
-        raise FileNotFoundError(f"{missing}, and the download failed ({reason}). {local}") from problem
-    raise FileNotFoundError(
-        f"{name} on the hub has none of {', '.join(WEIGHTS)}; its other files were downloaded to {folder}"
-    )
+        raise FileNotFoundError(
+            f"there is no path {name}, and no {name} (revision {revision}) with weights in the hub's cache {cache}, "
+            f"and the download failed ({reason}). Without a network, give the path of a folder with the model's files"
+            f"{near_file(name, folders=True)}"
+        ) from problem
+    if not (cached / MODULES).is_file():
+        logging.getLogger(__name__).warning(UNKNOWN_FILES, name, name)
+    return cached
+
+
+def _download_model(download: Callable[[list[str]], Path]) -> Path:
+    """Return the folder with a model's files; pickles are downloaded only for parts without safetensors."""
+    folder = download(READ)
+    parts = _parts_without_weights(folder)
+    return download([f"{part}/{file}".lstrip("/") for part in parts for file in PICKLES]) if parts else folder
+
+
+def _parts_without_weights(folder: Path) -> list[str]:
+    """Return the parts of a model whose weights are missing: its own folder, "", or folders of its `modules.json`."""
+    try:
+        modules = json.loads((folder / MODULES).read_bytes())
+        parts = [str(module["path"]) for module in modules if str(module["type"]).endswith((".Transformer", ".Dense"))]
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):  # a damaged file is reported when it is read
+        parts = []
+    return [part for part in parts or [""] if not any((folder / part / file).is_file() for file in WEIGHTS)]
+
+
+def _find_incomplete(problem: Exception, download: Callable[..., Path]) -> Path | None:
+    """Return an incomplete snapshot that the client found offline, if weights and modules.json are there."""
+    snapshot = getattr(problem, "snapshot_path", None)
+    try:
+        if snapshot is None or _parts_without_weights(download([MODULES], offline=True)):
+            return None
+    except Exception:  # modules.json is missing, without which the vectors of texts are others
+        return None
+    return Path(snapshot)
+
+
+def _is_whole(snapshot: Path, downloaded: bool) -> bool:
+    """Return whether a snapshot is known to have all files of its model.
+
+    The client keeps a list of them. Caches that other programs filled file by file have none, and older clients write
+    none; there a modules.json or a download shows it.
+    """
+    import huggingface_hub
+
+    if (snapshot / MODULES).is_file():
+        return True
+
+    repository = snapshot.parent.parent
+    name = repository.name.removeprefix("models--").replace("--", "/")
+    try:
+        tree = huggingface_hub.get_cached_repo_tree(name, revision=snapshot.name, cache_dir=repository.parent)
+    except AttributeError:
+        return downloaded
+    except Exception:
+        return False
+    return bool(tree)

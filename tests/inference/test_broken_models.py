@@ -3,9 +3,11 @@
 import json
 import shutil
 
+import h5py
 import pytest
 
 from bert_elmo_jax import load
+from bert_elmo_jax.inference.convert import convert
 
 from .test_task_model import write
 
@@ -135,3 +137,64 @@ def test_json_that_is_nested_too_deeply(golden, file, goldens, tmp_path):
     (tmp_path / "model" / file).write_text(DEEP)
     with pytest.raises(ValueError, match=r"nested too deeply|is not (a )?JSON|is damaged"):
         same_run(tmp_path / "model", {}) if file == "run.json" else load(tmp_path / "model")
+
+
+# A model cannot lead to files outside its folder.
+
+
+def link_the_vocabulary(folder):
+    (folder / "vocab.txt").unlink()
+    (folder / "vocab.txt").symlink_to("/etc/passwd")
+
+
+def list_a_shard_outside(folder):
+    (folder / "model.safetensors").rename(folder.parent / "outside.safetensors")
+    index = {"weight_map": {"bert.pooler.dense.weight": "../outside.safetensors"}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+
+
+def store_numbers_outside(folder):
+    with h5py.File(folder / "weights.hdf5", "r+") as file:
+        shape = file["char_embed"].shape
+        del file["char_embed"]
+        file.create_dataset("char_embed", shape=shape, dtype="f4", external=[("/etc/passwd", 0, h5py.h5f.UNLIMITED)])
+
+
+def list_a_file_of_a_checkpoint_outside(folder):
+    change(folder / "checkpoints" / "0" / "files.json", ("../../../../etc/passwd",), [1, "0" * 64])
+
+
+def link_the_tokenizer(folder):
+    (folder / "tokenizer" / "vocab.txt").unlink()
+    (folder / "tokenizer" / "vocab.txt").symlink_to("/etc/passwd")
+
+
+@pytest.mark.parametrize(
+    ("golden", "harm", "message"),
+    [
+        ("bert_tiny", link_the_vocabulary, r"vocab\.txt is a link to /etc/passwd, outside the folder of the model"),
+        ("bert_tiny", list_a_shard_outside, r"lists files outside its folder, which is refused: '\.\./outside"),
+        ("elmo_tiny", store_numbers_outside, "the numbers of char_embed are stored in /etc/passwd"),
+        ("run", list_a_file_of_a_checkpoint_outside, "files.json is not a list of files"),
+        ("run", link_the_tokenizer, r"tokenizer/vocab\.txt is a link to /etc/passwd"),
+    ],
+)
+def test_files_outside_a_models_folder(goldens, tmp_path, golden, harm, message):
+    folder = tmp_path / "parent" / "model"
+    if golden == "run":
+        convert(str(goldens / "bert_tiny"), folder, to_format="run")
+    else:
+        shutil.copytree(goldens / golden, folder)
+    harm(folder)
+    with pytest.raises((ValueError, OSError), match=message):
+        load(folder)
+    with pytest.raises((ValueError, OSError), match=message):
+        convert(str(folder), tmp_path / "converted", to_format="run")
+    assert not (tmp_path / "converted").exists()
+
+
+def test_paths_in_a_tokenizers_settings_are_not_followed(goldens, tmp_path):
+    shutil.copytree(goldens / "bert_tiny", tmp_path / "bert")
+    names = ("vocab_file", "tokenizer_file", "name_or_path", "special_tokens_map_file")
+    (tmp_path / "bert" / "tokenizer_config.json").write_text(json.dumps(dict.fromkeys(names, "/etc/passwd")))
+    assert load(tmp_path / "bert").tokenizer.fingerprint == load(goldens / "bert_tiny").tokenizer.fingerprint

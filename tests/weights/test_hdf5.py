@@ -17,7 +17,6 @@ def file(tmp_path):
         file.create_group("group/inner")
         file["again"] = h5py.SoftLink("/group")
         file["circle"] = file["/"]
-        file["elsewhere"] = h5py.ExternalLink("other.hdf5", "/x")
     return path
 
 
@@ -68,3 +67,54 @@ def test_a_dataset_by_two_names_and_links_in_a_circle(tmp_path):
     assert {"a", "b", "a/again"} <= groups
     assert tensors["b/soft"].read().tolist() == [1, 1]
     assert "b/nowhere" not in tensors
+
+
+def store_elsewhere(file):
+    file.create_dataset("a/kernel", shape=(4,), dtype="f4", external=[("/etc/passwd", 0, h5py.h5f.UNLIMITED)])
+
+
+def link_elsewhere(file):
+    file["a/kernel"] = h5py.ExternalLink("/etc/hostname", "/kernel")
+
+
+def link_through_another_name(file):
+    file["a/kernel"] = h5py.SoftLink("/z/kernel")
+    file["z"] = h5py.ExternalLink("/etc/hostname", "/")
+
+
+def gather_from_elsewhere(file):
+    layout = h5py.VirtualLayout(shape=(4,), dtype="f4")
+    layout[:] = h5py.VirtualSource("/etc/hostname", "kernel", shape=(4,))
+    file.create_virtual_dataset("a/kernel", layout)
+
+
+OTHER_FILES = [
+    (
+        store_elsewhere,
+        r"the numbers of a/kernel are stored in /etc/passwd\. A file of a model may not name another file",
+    ),
+    (link_elsewhere, r"a/kernel is a link to /etc/hostname. .* ask whoever wrote it for one"),
+    (link_through_another_name, r"z is a link to /etc/hostname"),
+    (gather_from_elsewhere, r"a/kernel is a virtual dataset, put together from /etc/hostname"),
+]
+
+
+@pytest.mark.parametrize(("harm", "message"), OTHER_FILES)
+def test_other_files_are_refused(tmp_path, harm, message):
+    with h5py.File(tmp_path / "weights.hdf5", "w") as file:
+        harm(file)
+        file["again/circle"] = file["/"]
+    with pytest.raises(ValueError, match=rf"weights\.hdf5: {message}"):
+        read_hdf5(tmp_path / "weights.hdf5")
+
+
+def test_names_are_looked_up_without_opening_other_files(tmp_path):
+    path = tmp_path / "weights.hdf5"
+    with h5py.File(path, "w") as file:
+        link_through_another_name(file)
+        file["b"] = h5py.SoftLink("/a")
+        file["number"] = 1
+    assert holds(path, ("a/kernel",)) and not holds(path, ("number/a", "absent/a"))
+    for name in ("z/kernel", "b/kernel"):
+        with pytest.raises(ValueError, match="z is a link to /etc/hostname"):
+            holds(path, (name,))

@@ -1,91 +1,222 @@
-"""Hub names against a made-up cache, without a network."""
+"""Hub names, against a stand-in for the hub's client that has the models of a local folder."""
 
-import sys
-import types
+import fnmatch
+import hashlib
+import json
+import os
+import shutil
+from pathlib import Path
 
+import huggingface_hub
+import numpy as np
 import pytest
 
-from bert_elmo_jax.inference.read_model import read_weights
+from bert_elmo_jax import load
+from bert_elmo_jax.heads.sentence_head import SentenceHead
+from bert_elmo_jax.weights import hub
 from bert_elmo_jax.weights.hub import hub_cache, resolve
 
 COMMIT = "a" * 40
+NAME = "our-org/model"
+
+
+class Hub:
+    """The client's two functions that are used, over models in a folder; it lays out the cache as the client does."""
+
+    def __init__(self, cache: Path):
+        self.cache, self.models, self.online, self.calls = cache, {}, True, []
+
+    def files(self, name, allow_patterns, ignore_patterns):
+        files = [path.relative_to(self.models[name]).as_posix() for path in self.models[name].rglob("*")]
+
+        def matches(file, patterns):
+            return any(fnmatch.fnmatch(file, pattern) for pattern in patterns or ())
+
+        chosen = [file for file in files if matches(file, allow_patterns) and not matches(file, ignore_patterns)]
+        return [file for file in chosen if (self.models[name] / file).is_file()]
+
+    def snapshot_download(self, name, *, revision, cache_dir, token, allow_patterns, ignore_patterns, local_files_only):
+        self.calls.append({"name": name, "revision": revision, "token": token, "offline": local_files_only})
+        assert Path(cache_dir) == self.cache
+        model = self.cache / f"models--{name.replace('/', '--')}"
+        snapshot, tree = model / "snapshots" / COMMIT, model / "trees" / f"{COMMIT}.json"
+        if local_files_only or not self.online:
+            if not snapshot.is_dir() or revision not in ("main", COMMIT):
+                raise huggingface_hub.errors.LocalEntryNotFoundError("the network cannot be reached\nand more of it")
+            if tree.is_file():
+                files = self.files(name, allow_patterns, ignore_patterns)
+                if missing := [file for file in files if not (snapshot / file).is_file()]:
+                    raise huggingface_hub.errors.IncompleteSnapshotError(f"{missing} are missing", str(snapshot))
+            return str(snapshot)
+        tree.parent.mkdir(parents=True, exist_ok=True)
+        tree.touch()
+        snapshot.mkdir(parents=True, exist_ok=True)
+        for file in self.files(name, allow_patterns, ignore_patterns):
+            self.add(name, file)
+        return str(snapshot)
+
+    def add(self, name, file):
+        """Put one file into the cache, as programs do that download file by file."""
+        model = self.cache / f"models--{name.replace('/', '--')}"
+        content = (self.models[name] / file).read_bytes()
+        blob, link = model / "blobs" / hashlib.sha256(content).hexdigest(), model / "snapshots" / COMMIT / file
+        for path in (blob, link):
+            path.parent.mkdir(parents=True, exist_ok=True)
+        blob.write_bytes(content)
+        if not link.is_symlink():
+            link.symlink_to(os.path.relpath(blob, link.parent))
+        return link
+
+    def get_cached_repo_tree(self, name, *, revision, cache_dir):
+        tree = Path(cache_dir) / f"models--{name.replace('/', '--')}" / "trees" / f"{revision}.json"
+        if not tree.is_file():
+            raise huggingface_hub.errors.CachedRepoTreeNotFoundError("no list of files")
+        return [tree]
 
 
 @pytest.fixture
-def cache(tmp_path, monkeypatch, goldens):
-    """Return a cache with one model, linked to its blobs as by the hub's client."""
+def client(tmp_path, monkeypatch, goldens):
+    """Replace the hub's client by a stand-in with one model, which nobody has downloaded yet."""
     for variable in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HOME", "XDG_CACHE_HOME"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
-    model = tmp_path / "hub" / "models--our-org--bert-tiny"
-    for folder in ("blobs", "refs", f"snapshots/{COMMIT}"):
-        (model / folder).mkdir(parents=True)
-    (model / "refs" / "main").write_text(COMMIT)
-    for number, name in enumerate(("config.json", "model.safetensors", "vocab.txt")):
-        (model / "blobs" / str(number)).write_bytes((goldens / "bert_tiny" / name).read_bytes())
-        (model / "snapshots" / COMMIT / name).symlink_to(f"../../blobs/{number}")
-    return model
+    client = Hub(tmp_path / "hub")
+    client.models[NAME] = shutil.copytree(goldens / "bert_tiny", tmp_path / "there" / "bert")
+    for name in ("snapshot_download", "get_cached_repo_tree"):
+        monkeypatch.setattr(huggingface_hub, name, getattr(client, name))
+    return client
 
 
 @pytest.fixture
-def client(monkeypatch):
-    """Replace the hub's client by one that records its calls and behaves as configured."""
-    calls = []
-    module = types.ModuleType("huggingface_hub")
-
-    def snapshot_download(name, **options):
-        calls.append((name, options))
-        return str(module.answer(name, **options))
-
-    def offline(name, **options):
-        raise ConnectionError("the network cannot be reached\nand more of it")
-
-    module.snapshot_download, module.answer, module.calls = snapshot_download, offline, calls
-    monkeypatch.setitem(sys.modules, "huggingface_hub", module)
-    return module
+def sentence_model(client, goldens, tmp_path):
+    """Put a model on the hub that pools its first piece."""
+    encoder = load(goldens / "bert_tiny")
+    encoder.sentence_head = SentenceHead(("cls",), ("normalize",))
+    client.models[NAME] = tmp_path / "there" / "sentences"
+    encoder.save_sentences(client.models[NAME])
+    (client.models[NAME] / "2_Normalize" / "config.json").unlink()
+    return encoder.sentences(["[MASK] [MASK]", "[MASK]"])
 
 
-def test_an_existing_path_wins(tmp_path, monkeypatch, cache, client, goldens):
+def downloaded(client):
+    return sorted(
+        path.relative_to(client.cache / "models--our-org--model" / "snapshots" / COMMIT).as_posix()
+        for path in client.cache.rglob("*")
+        if path.is_symlink()
+    )
+
+
+def test_an_existing_path_wins(tmp_path, monkeypatch, client, goldens):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "our-org" / "bert-tiny").mkdir(parents=True)
-    assert resolve("our-org/bert-tiny").resolve() == tmp_path / "our-org" / "bert-tiny"
+    (tmp_path / "our-org" / "model").mkdir(parents=True)
+    assert resolve(NAME).resolve() == tmp_path / "our-org" / "model"
     prefix = goldens / "bert_tiny_tf" / "bert_model.ckpt"
     assert resolve(prefix) == prefix and not client.calls
+    with pytest.raises(ValueError, match="is a local path; revision and token belong to a hub name"):
+        resolve(prefix, revision="main")
 
 
-def test_a_name_in_the_cache(cache, client):
-    path = resolve("our-org/bert-tiny")
-    assert path == cache / "snapshots" / COMMIT and not client.calls
-    params, config, _ = read_weights(path)
-    assert config.num_layers == 3 and "mlm" in params
+def test_a_sentence_model_has_its_own_pooling(client, sentence_model):
+    encoder = load(NAME)
+    assert encoder.sentence_head == SentenceHead(("cls",), ("normalize",), max_length=encoder.config.max_positions)
+    assert np.array_equal(encoder.sentences(["[MASK] [MASK]", "[MASK]"]), sentence_model)
+    assert {"modules.json", "1_Pooling/config.json", "config_sentence_transformers.json"} <= set(downloaded(client))
 
 
-def test_revisions(cache, client):
-    assert resolve("our-org/bert-tiny", revision=COMMIT) == cache / "snapshots" / COMMIT
-    (cache / "refs" / "v1.0").write_text(COMMIT + "\n")
-    assert resolve("our-org/bert-tiny", revision="v1.0") == cache / "snapshots" / COMMIT
-    (cache / "refs" / "pr").mkdir()
-    (cache / "refs" / "pr" / "1").write_text(COMMIT)
-    assert resolve("our-org/bert-tiny", revision="pr/1") == cache / "snapshots" / COMMIT
-    with pytest.raises(
-        FileNotFoundError, match=r"no our-org/bert-tiny \(revision v2\) with weights in the hub's cache"
-    ):
-        resolve("our-org/bert-tiny", revision="v2")
+def test_a_cache_without_the_pooling_is_completed(client, sentence_model):
+    for file in ("config.json", "model.safetensors", "vocab.txt", "tokenizer_config.json"):
+        client.add(NAME, file)
+    (client.cache / "models--our-org--model" / "refs").mkdir()
+    assert np.array_equal(load(NAME).sentences(["[MASK] [MASK]", "[MASK]"]), sentence_model)
 
 
-@pytest.mark.parametrize("evil", ["../../../secret", "..", "/etc", COMMIT + "/../.."])
-def test_references_that_lead_elsewhere(cache, client, evil):
-    (cache / "refs" / "main").write_text(evil)
-    with pytest.raises(FileNotFoundError, match="with weights in the hub's cache"):
-        resolve("our-org/bert-tiny")
-    with pytest.raises(FileNotFoundError, match="with weights in the hub's cache"):
-        resolve("our-org/bert-tiny", revision=evil)
+def test_a_cache_without_the_pooling_says_so_offline(client, sentence_model, caplog):
+    for file in ("config.json", "model.safetensors", "vocab.txt", "tokenizer_config.json"):
+        client.add(NAME, file)
+    client.online = False
+    assert load(NAME).num_layers == 3
+    [record] = caplog.records
+    assert "our-org/model: the hub cannot be asked, so the files in its cache are used" in record.getMessage()
+    assert "its modules.json is missing there" in record.getMessage()
+
+
+def test_traces_of_a_pooling_without_its_description(client, sentence_model):
+    folder = client.models[NAME]
+    (folder / "modules.json").unlink()
+    encoder = load(folder)
+    assert encoder.encode(["[MASK]"]).last.shape == (1, 3, 64)
+    message = (
+        "sentences has config_sentence_transformers.json and sentence_bert_config.json and 1_Pooling, but not the mo"
+    )
+    with pytest.raises(ValueError, match=message):
+        encoder.sentences(["[MASK]"])
+    with pytest.raises(ValueError, match=r"or choose with `model.sentence_head = SentenceHead\(\(\"mean\",\)\)`"):
+        encoder.save_sentences(folder.with_name("again"))
+    encoder.sentence_head = SentenceHead(("cls",))
+    assert encoder.sentences(["[MASK]"]).shape == (1, 64)
+
+
+def test_pickles_only_for_parts_without_safetensors(client, tmp_path):
+    there = client.models[NAME] = tmp_path / "there" / "parts"
+    for file in (
+        "README.md", "config.json", "model.safetensors", "pytorch_model.bin", "tf_model.h5", "flax_model.msgpack",
+        "onnx/model.onnx", "onnx/config.json", "openvino/openvino_model.xml", "source.spm", "sentencepiece.bpe.model",
+        "checkpoint-500/model.safetensors", "1_Pooling/config.json", "2_Dense/config.json", "2_Dense/pytorch_model.bin",
+        "3_Dense/config.json", "3_Dense/model.safetensors", "3_Dense/pytorch_model.bin",
+    ):  # fmt: skip
+        (there / file).parent.mkdir(parents=True, exist_ok=True)
+        (there / file).write_text(file)
+    parts = ["", "1_Pooling", "2_Dense", "3_Dense"]
+    kinds = ["Transformer", "Pooling", "Dense", "Dense"]
+    modules = [{"path": path, "type": f"sentence_transformers.models.{kind}"} for path, kind in zip(parts, kinds)]
+    (there / "modules.json").write_text(json.dumps(modules))
+    resolve(NAME)
+    assert downloaded(client) == [
+        "1_Pooling/config.json", "2_Dense/config.json", "2_Dense/pytorch_model.bin", "3_Dense/config.json",
+        "3_Dense/model.safetensors", "config.json", "model.safetensors", "modules.json", "sentencepiece.bpe.model",
+        "source.spm",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    "name", ["./our-org/bert-tiny", "/absent/model", "a/b/c", "../x", "org/..", "모델/x", "모델", "a//b", "a b"]
+    "pickles", [["pytorch_model.bin"], ["pytorch_model.bin.index.json", "pytorch_model-00001-of-00001.bin"]]
 )
-def test_what_is_no_hub_name(cache, client, name, monkeypatch, tmp_path):
+def test_pickles_where_there_is_nothing_better(client, pickles):
+    (client.models[NAME] / "model.safetensors").unlink()
+    for file in pickles:
+        (client.models[NAME] / file).touch()
+    assert set(pickles) <= {path.name for path in resolve(NAME).iterdir()}
+
+
+def test_a_complete_cache_needs_no_network(client):
+    first = resolve(NAME)
+    assert [call["offline"] for call in client.calls] == [True, False]
+    client.calls.clear()
+    assert resolve(NAME) == first == client.cache / "models--our-org--model" / "snapshots" / COMMIT
+    assert [call["offline"] for call in client.calls] == [True]
+    assert load(NAME).num_layers == 3
+
+
+def test_revision_and_token_reach_the_client(client):
+    resolve(NAME, revision=COMMIT, token="secret")
+    load(NAME, revision=COMMIT, token="secret")
+    assert all(call["revision"] == COMMIT and call["token"] == "secret" for call in client.calls)
+    client.online = False
+    with pytest.raises(FileNotFoundError, match=r"no our-org/model \(revision v2\) with weights in the hub's cache"):
+        load(NAME, revision="v2")
+
+
+@pytest.mark.parametrize("revision", ["../../../secret", "..", "/etc", COMMIT + "/../..", "", 3])
+def test_what_is_no_revision(as_users_run, client, revision):
+    with pytest.raises(ValueError, match="expected a branch, a tag or a commit of our-org/model"):
+        resolve(NAME, revision=revision)
+    assert not client.calls
+
+
+@pytest.mark.parametrize(
+    "name", ["./our-org/model", "/absent/model", "a/b/c", "../x", "org/..", "모델/x", "모델", "a//b", "a b"]
+)
+def test_what_is_no_hub_name(client, name, monkeypatch, tmp_path):
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path / "empty")
     with pytest.raises(FileNotFoundError, match="does not exist and is not a hub name"):
@@ -93,16 +224,29 @@ def test_what_is_no_hub_name(cache, client, name, monkeypatch, tmp_path):
     assert not client.calls
 
 
-def test_offline_says_where_it_looked(cache, client):
+def test_offline_says_where_it_looked(client):
+    client.online = False
     with pytest.raises(FileNotFoundError) as problem:
         resolve("google-bert/bert-base-uncased")
     text = str(problem.value)
-    assert "there is no path google-bert/bert-base-uncased" in text and str(cache.parent) in text
+    assert "there is no path google-bert/bert-base-uncased" in text and str(client.cache) in text
     assert "the download failed (the network cannot be reached)" in text and "and more" not in text
 
 
-def test_a_misspelt_folder(cache, client, tmp_path, monkeypatch):
+def test_an_incomplete_snapshot_offline(client, sentence_model, caplog):
+    resolve(NAME)
+    model = client.cache / "models--our-org--model" / "snapshots" / COMMIT
+    client.online = False
+    (model / "config_sentence_transformers.json").unlink()
+    assert resolve(NAME) == model
+    (model / "modules.json").unlink()
+    with pytest.raises(FileNotFoundError, match=r"the download failed \(.*modules.json.* are missing\)"):
+        resolve(NAME)
+
+
+def test_a_misspelt_folder(client, tmp_path, monkeypatch):
     """The name may also be a hub name, so the hub is asked first."""
+    client.online = False
     (tmp_path / "runs" / "reviews").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(FileNotFoundError, match=r"the download failed .*; did you mean runs/reviews\?$"):
@@ -111,43 +255,32 @@ def test_a_misspelt_folder(cache, client, tmp_path, monkeypatch):
         resolve("./runs/review")
 
 
-def test_no_client(cache, monkeypatch):
-    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    assert resolve("our-org/bert-tiny").name == COMMIT
-    with pytest.raises(ImportError, match=r"pip install -e '\.\[hub\]'"):
-        resolve("our-org/other")
+def test_a_repository_without_weights(client):
+    (client.models[NAME] / "model.safetensors").unlink()
+    with pytest.raises(FileNotFoundError, match=r"our-org/model on the hub has none of model.safetensors"):
+        resolve(NAME)
 
 
-def test_fetching_prefers_safetensors(cache, client):
-    client.answer = lambda name, **options: cache / "snapshots" / COMMIT
-    assert resolve("our-org/new") == cache / "snapshots" / COMMIT
-    ((name, options),) = client.calls
-    assert name == "our-org/new" and options["cache_dir"] == cache.parent and options["revision"] == "main"
-    assert "model.safetensors" in options["allow_patterns"] and "config.json" in options["allow_patterns"]
-    assert not any("bin" in pattern or pattern[0] == "*" for pattern in options["allow_patterns"])
+def test_links_out_of_the_cache_are_refused(client, tmp_path):
+    vocabulary = resolve(NAME) / "vocab.txt"
+    vocabulary.unlink()
+    vocabulary.symlink_to("/etc/hostname")
+    with pytest.raises(ValueError, match=r"vocab\.txt is a link to /etc/hostname, outside the folder of the model"):
+        load(NAME)
 
 
-def test_fetching_falls_back_to_pickles(cache, client, tmp_path):
-    fetched = tmp_path / "fetched"
-    fetched.mkdir()
-
-    def answer(name, *, allow_patterns, **options):
-        if "pytorch_model.bin" in allow_patterns:
-            (fetched / "pytorch_model.bin").touch()
-        return fetched
-
-    client.answer = answer
-    assert resolve("our-org/new") == fetched and len(client.calls) == 2
-
-
-def test_a_snapshot_without_weights_is_completed(cache, client):
-    snapshot = cache / "snapshots" / COMMIT
-    (snapshot / "model.safetensors").unlink()
-    with pytest.raises(FileNotFoundError, match="with weights in the hub's cache"):
-        resolve("our-org/bert-tiny")
-    client.answer = lambda name, **options: snapshot
-    with pytest.raises(FileNotFoundError, match=r"our-org/bert-tiny on the hub has none of model.safetensors"):
-        resolve("our-org/bert-tiny")
+@pytest.mark.parametrize(
+    "layout", ["cls_prompts", "max_dense", "mean_normalize", "sqrt_and_last", "transformer_in_subfolder",
+               "weightedmean_without_prompt"]
+)  # fmt: skip
+def test_released_layouts(client, layout):
+    there = Path(__file__).parents[3] / "shared" / "goldens" / "sentence_folders" / layout
+    if not there.is_dir():
+        pytest.skip("the layouts are not part of the repository")
+    client.models[NAME] = there
+    texts = json.loads((there / "expected.json").read_text(encoding="utf-8"))["texts"]
+    expected = np.load(there / "expected.npz")["embeddings"]
+    np.testing.assert_allclose(load(NAME).sentences(texts, overflow="truncate"), expected, atol=1e-5)
 
 
 def test_where_the_cache_is(monkeypatch, tmp_path):
@@ -155,13 +288,18 @@ def test_where_the_cache_is(monkeypatch, tmp_path):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     assert hub_cache() == tmp_path / ".cache" / "huggingface" / "hub"
-    monkeypatch.setenv("XDG_CACHE_HOME", "/x")
-    assert str(hub_cache()) == "/x/huggingface/hub"
-    monkeypatch.setenv("HF_HOME", "/h")
-    assert str(hub_cache()) == "/h/hub"
-    monkeypatch.setenv("HF_HUB_CACHE", "/c")
-    assert str(hub_cache()) == "/c"
+    for variable, value, expected in (
+        ("XDG_CACHE_HOME", "/x", "/x/huggingface/hub"),
+        ("HF_HOME", "/h", "/h/hub"),
+        ("HF_HUB_CACHE", "/c", "/c"),
+    ):
+        monkeypatch.setenv(variable, value)
+        assert str(hub_cache()) == expected
 
 
-def test_example_of_hub_cache():
-    assert hub_cache().name == "hub"
+def test_the_real_client_takes_these_arguments():
+    import inspect
+
+    names = inspect.signature(huggingface_hub.snapshot_download).parameters
+    assert {"revision", "cache_dir", "token", "allow_patterns", "ignore_patterns", "local_files_only"} <= set(names)
+    assert hub.READ and callable(huggingface_hub.get_cached_repo_tree)
