@@ -7,48 +7,14 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from bert_elmo_jax.families.distilbert.config import DistilBertConfig
-from bert_elmo_jax.families.distilbert.huggingface import WEIGHTS, read_config, read_weights, write
+from bert_elmo_jax.families.distilbert.huggingface import read_weights, write
 from bert_elmo_jax.families.distilbert.model import sinusoids
-from bert_elmo_jax.weights.parameter_tree import flatten, nest, part
 
-CONFIG = DistilBertConfig(50, 32, 2, 4, 48, 24, activation="gelu_new", classifier_dropout=0.3)
-# The heads of each of transformers' classes, and the modules of theirs that are not in the encoder.
-MODELS = {
-    "DistilBertModel": ((), ()),
-    "DistilBertForMaskedLM": (("mlm",), ("vocab_transform", "vocab_layer_norm", "vocab_projector")),
-    "DistilBertForSequenceClassification": (("classify",), ("pre_classifier", "classifier")),
-    "DistilBertForMultipleChoice": (("choice",), ("pre_classifier", "classifier")),
-    "DistilBertForTokenClassification": (("tag",), ("classifier",)),
-    "DistilBertForQuestionAnswering": (("span",), ("qa_outputs",)),
-}
-
-
-def random_params(heads):
-    rng = np.random.default_rng(0)
-    parts = {"encoder", *heads} | ({"pooler"} if {"classify", "choice"} & set(heads) else set())
-    shapes = WEIGHTS.shapes(CONFIG, {"classify": 3, "tag": 5})
-    return nest({p: rng.normal(size=s).astype(np.float32) for p, s in shapes.items() if part(p) in parts})
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_written_and_read_again_is_the_same(tmp_path, name):
-    heads, modules = MODELS[name]
-    params = random_params(heads)
-    write(tmp_path / "out", params, CONFIG)
-    read, report = read_weights(tmp_path / "out")
-    ours, theirs = flatten(read), flatten(params)
-    assert ours.keys() == theirs.keys() and report.heads == heads and not (report.skipped or report.unexpected)
-    for path in ours:
-        np.testing.assert_array_equal(ours[path], theirs[path])
-    stored = load_file(tmp_path / "out" / "model.safetensors")
-    outside = {key.split(".")[0] for key in stored if not key.startswith("distilbert.")}
-    assert outside == (set(modules) or {"embeddings", "transformer"})
-    assert json.loads((tmp_path / "out" / "config.json").read_text())["architectures"] == [name]
-    assert read_config(tmp_path / "out") == CONFIG
+from ..huggingface_models import DISTILBERT, random_params
 
 
 def test_the_first_layer_of_a_classifier_is_the_pooler(tmp_path):
-    write(tmp_path, random_params(("classify",)), CONFIG)
+    write(tmp_path, random_params("DistilBertForSequenceClassification"), DISTILBERT)
     stored = load_file(tmp_path / "model.safetensors")
     params, _ = read_weights(tmp_path)
     np.testing.assert_array_equal(params["encoder"]["pooler"]["kernel"], stored["pre_classifier.weight"].T)
@@ -61,18 +27,18 @@ def test_the_first_layer_of_a_classifier_is_the_pooler(tmp_path):
 
 
 def test_a_pooler_without_a_classifier_is_not_written(tmp_path):
-    params = random_params(("classify",))
+    params = random_params("DistilBertForSequenceClassification")
     del params["classify"]
     with pytest.raises(ValueError, match="encoder/pooler has no place in a DistilBERT without a classifier"):
-        write(tmp_path / "out", params, CONFIG)
-    params = random_params(("classify",))
+        write(tmp_path / "out", params, DISTILBERT)
+    params = random_params("DistilBertForSequenceClassification")
     del params["encoder"]["pooler"]
     with pytest.raises(ValueError, match="classify cannot be written without its pooler"):
-        write(tmp_path / "out", params, CONFIG)
+        write(tmp_path / "out", params, DISTILBERT)
 
 
 def test_a_decoder_of_its_own_leaves_the_head_out(tmp_path):
-    write(tmp_path, random_params(("mlm",)), CONFIG)
+    write(tmp_path, random_params("DistilBertForMaskedLM"), DISTILBERT)
     stored = load_file(tmp_path / "model.safetensors")
     word = stored["distilbert.embeddings.word_embeddings.weight"]
     save_file(stored | {"vocab_projector.weight": word}, tmp_path / "model.safetensors")

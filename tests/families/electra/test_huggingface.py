@@ -1,7 +1,6 @@
 """ELECTRA's `config.json` and weights: both networks, heads, poolers, projections, and unsupported settings."""
 
 import dataclasses
-import json
 
 import numpy as np
 import pytest
@@ -9,21 +8,11 @@ from safetensors.numpy import load_file, save_file
 
 from bert_elmo_jax import load
 from bert_elmo_jax.families.electra.config import ElectraConfig
-from bert_elmo_jax.families.electra.huggingface import WEIGHTS, read_config, read_weights, write
+from bert_elmo_jax.families.electra.huggingface import read_weights, write
 from bert_elmo_jax.families.electra.model import take_generator
-from bert_elmo_jax.weights.parameter_tree import flatten, nest, part
 
-CONFIG = ElectraConfig(50, 24, 32, 2, 4, 48, 24, activation="relu", classifier_dropout=0.3)
-# The heads of each of transformers' classes, and the modules of theirs that are not in the encoder.
-MODELS = {
-    "ElectraModel": ((), ()),
-    "ElectraForMaskedLM": (("mlm",), ("generator_predictions", "generator_lm_head")),
-    "ElectraForPreTraining": (("replaced",), ("discriminator_predictions",)),
-    "ElectraForSequenceClassification": (("classify",), ("classifier",)),
-    "ElectraForMultipleChoice": (("choice",), ("sequence_summary", "classifier")),
-    "ElectraForTokenClassification": (("tag",), ("classifier",)),
-    "ElectraForQuestionAnswering": (("span",), ("qa_outputs",)),
-}
+from ..huggingface_models import ELECTRA, Model, assert_same, random_params
+
 # As released, without the fields of class labels.
 RELEASED = {
     "architectures": ["ElectraForPreTraining"], "attention_probs_dropout_prob": 0.1, "classifier_dropout": None,
@@ -35,39 +24,10 @@ RELEASED = {
 }  # fmt: skip
 
 
-def random_params(heads, config=CONFIG):
-    rng = np.random.default_rng(0)
-    parts = {"encoder", *heads} | ({"pooler"} if {"classify", "choice"} & set(heads) else set())
-    shapes = WEIGHTS.shapes(config, {"classify": 3, "tag": 5})
-    return nest({p: rng.normal(size=s).astype(np.float32) for p, s in shapes.items() if part(p) in parts})
-
-
-def assert_same(ours, theirs):
-    ours, theirs = flatten(ours), flatten(theirs)
-    assert ours.keys() == theirs.keys()
-    for path in ours:
-        np.testing.assert_array_equal(ours[path], theirs[path], err_msg=path)
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_written_and_read_again_is_the_same(tmp_path, name):
-    heads, modules = MODELS[name]
-    params = random_params(heads)
-    write(tmp_path / "out", params, CONFIG)
-    read, report = read_weights(tmp_path / "out")
-    assert_same(read, params)
-    assert report.heads == heads and not (report.skipped or report.unexpected or report.missing)
-    stored = load_file(tmp_path / "out" / "model.safetensors")
-    outside = {key.split(".")[0] for key in stored if not key.startswith("electra.")}
-    assert outside == (set(modules) or {"embeddings", "embeddings_project", "encoder"})
-    assert json.loads((tmp_path / "out" / "config.json").read_text())["architectures"] == [name]
-    assert read_config(tmp_path / "out") == CONFIG
-
-
 def test_embeddings_are_projected_only_where_the_widths_differ(tmp_path):
-    same = dataclasses.replace(CONFIG, embedding_size=CONFIG.hidden_size)
-    for config, projected in ((CONFIG, True), (same, False)):
-        params = random_params(("replaced",), config)
+    same = dataclasses.replace(ELECTRA, embedding_size=ELECTRA.hidden_size)
+    for config, projected in ((ELECTRA, True), (same, False)):
+        params = random_params(Model(config, "", ("replaced",)))
         assert ("project" in params["encoder"]) == projected
         folder = tmp_path / str(projected)
         write(folder, params, config)
@@ -77,28 +37,29 @@ def test_embeddings_are_projected_only_where_the_widths_differ(tmp_path):
 
 
 def test_the_first_layer_of_a_classifier_is_the_pooler(tmp_path):
-    for head, theirs in (("classify", "classifier.dense"), ("choice", "sequence_summary.summary")):
-        write(tmp_path / head, random_params((head,)), CONFIG)
-        stored = load_file(tmp_path / head / "model.safetensors")
-        params, _ = read_weights(tmp_path / head)
+    parts = {"SequenceClassification": "classifier.dense", "MultipleChoice": "sequence_summary.summary"}
+    for title, theirs in parts.items():
+        write(tmp_path / title, random_params(f"ElectraFor{title}"), ELECTRA)
+        stored = load_file(tmp_path / title / "model.safetensors")
+        params, _ = read_weights(tmp_path / title)
         np.testing.assert_array_equal(params["encoder"]["pooler"]["kernel"], stored[f"{theirs}.weight"].T)
 
 
 def test_a_generator_is_written_beside_its_discriminator(tmp_path):
-    params = random_params(("replaced", "generator"))
-    write(tmp_path / "out", params, CONFIG)
-    discriminator, (config, generator) = read_weights(tmp_path / "out")[0], take_generator(CONFIG, params)
+    params = random_params(Model(ELECTRA, "", ("replaced", "generator")))
+    write(tmp_path / "out", params, ELECTRA)
+    discriminator, (config, generator) = read_weights(tmp_path / "out")[0], take_generator(ELECTRA, params)
     assert_same(discriminator, {name: params[name] for name in ("encoder", "replaced")})
     assert_same(read_weights(tmp_path / "out" / "generator")[0], generator)
     assert (config.hidden_size, config.num_heads, config.feed_forward_size) == (8, 1, 12)
     found = load(tmp_path / "out" / "generator")
     assert found.heads == ("mlm",) and found.forward(np.array([[5, 6]])).mlm_logits.shape == (1, 2, 50)
     with pytest.raises(ValueError, match="the weights have no generator, only encoder, replaced"):
-        take_generator(CONFIG, discriminator)
+        take_generator(ELECTRA, discriminator)
 
 
 def test_a_decoder_of_its_own_leaves_the_head_out(tmp_path):
-    write(tmp_path, random_params(("mlm",)), CONFIG)
+    write(tmp_path, random_params("ElectraForMaskedLM"), ELECTRA)
     stored = load_file(tmp_path / "model.safetensors")
     word = stored["electra.embeddings.word_embeddings.weight"]
     save_file(stored | {"generator_lm_head.weight": word}, tmp_path / "model.safetensors")

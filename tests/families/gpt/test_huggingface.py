@@ -1,7 +1,6 @@
 """`config.json` and weights of GPT-2 and GPT-1: heads, old files, and unsupported settings."""
 
 import dataclasses
-import json
 
 import numpy as np
 import pytest
@@ -9,53 +8,15 @@ from safetensors.numpy import load_file, save_file
 
 from bert_elmo_jax import load
 from bert_elmo_jax.families.gpt.config import GptConfig
-from bert_elmo_jax.families.gpt.huggingface import GPT1_WEIGHTS, GPT2_WEIGHTS, read_config, read_weights, write
-from bert_elmo_jax.weights.parameter_tree import flatten, nest, part
+from bert_elmo_jax.families.gpt.huggingface import read_weights, write
+from bert_elmo_jax.weights.parameter_tree import flatten
 
-GPT2 = GptConfig(50, 32, 2, 4, 48, 24, activation="relu", end_id=7, pad_id=7, classifier_dropout=0.3)
-GPT1 = dataclasses.replace(GPT2, norm_first=False, feed_forward_size=128, activation="gelu_new")
-# The heads of each of transformers' classes, and the modules of theirs that are not in the encoder.
-MODELS = {
-    "GPT2LMHeadModel": (GPT2, (), ()),
-    "GPT2ForSequenceClassification": (GPT2, ("classify",), ("score",)),
-    "GPT2ForTokenClassification": (GPT2, ("tag",), ("classifier",)),
-    "GPT2ForQuestionAnswering": (GPT2, ("span",), ("qa_outputs",)),
-    "GPT2DoubleHeadsModel": (GPT2, ("choice",), ("multiple_choice_head",)),
-    "OpenAIGPTLMHeadModel": (GPT1, (), ()),
-    "OpenAIGPTForSequenceClassification": (GPT1, ("classify",), ("score",)),
-    "OpenAIGPTDoubleHeadsModel": (GPT1, ("choice",), ("multiple_choice_head",)),
-}
-
-
-def random_params(config, heads):
-    rng = np.random.default_rng(0)
-    weights = GPT2_WEIGHTS if config.norm_first else GPT1_WEIGHTS
-    shapes = weights.shapes(config, {"classify": 3, "tag": 5})
-    parts = {"encoder", *heads}
-    return nest({p: rng.normal(size=s).astype(np.float32) for p, s in shapes.items() if part(p) in parts})
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_written_and_read_again_is_the_same(tmp_path, name):
-    config, heads, modules = MODELS[name]
-    params = random_params(config, heads)
-    write(tmp_path / "out", params, config)
-    read, report = read_weights(tmp_path / "out")
-    ours, theirs = flatten(read), flatten(params)
-    assert ours.keys() == theirs.keys() and report.heads == heads and not (report.skipped or report.unexpected)
-    for path in ours:
-        np.testing.assert_array_equal(ours[path], theirs[path])
-    stored = load_file(tmp_path / "out" / "model.safetensors")
-    assert {key.split(".")[0] for key in stored} == {"transformer", *modules}
-    assert stored["transformer.h.0.mlp.c_fc.weight"].shape == (32, config.feed_forward_size)
-    assert "score.bias" not in stored
-    assert json.loads((tmp_path / "out" / "config.json").read_text())["architectures"] == [name]
-    assert read_config(tmp_path / "out") == config
+from ..huggingface_models import GPT1, GPT2, random_params
 
 
 def test_old_files_have_masks_and_no_prefix(tmp_path):
     """The released `gpt2`: without the prefix, with the buffers of its causal masks; and a copy of the decoder."""
-    params = random_params(GPT2, ())
+    params = random_params("GPT2LMHeadModel")
     write(tmp_path, params, GPT2)
     file = tmp_path / "model.safetensors"
     stored = {name.removeprefix("transformer."): value for name, value in load_file(file).items()}
@@ -155,7 +116,7 @@ def test_a_gpt1_that_transformers_has_not(change, message):
 
 
 def test_the_end_of_texts_in_generation_config(tmp_path):
-    write(tmp_path, random_params(GPT2, ()), GPT2)
+    write(tmp_path, random_params("GPT2LMHeadModel"), GPT2)
     for end in ("9", "[9]"):
         (tmp_path / "generation_config.json").write_text(f'{{"eos_token_id": {end}}}')
         assert load(tmp_path).config.end_id == 9

@@ -7,19 +7,10 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from bert_elmo_jax.families.roberta.config import PRESETS, RobertaConfig
-from bert_elmo_jax.families.roberta.huggingface import WEIGHTS, read_config, read_weights, write
-from bert_elmo_jax.weights.parameter_tree import flatten, nest, part
+from bert_elmo_jax.families.roberta.huggingface import read_config, read_weights, write
 
-CONFIG = RobertaConfig(50, 32, 2, 4, 48, 24, activation="relu", norm_eps=1e-6, classifier_dropout=0.3, pad_id=3)
-# The heads of each of transformers' classes, and the modules of theirs that are not in the encoder.
-MODELS = {
-    "RobertaModel": ((), ()),
-    "RobertaForMaskedLM": (("mlm",), ("lm_head",)),
-    "RobertaForSequenceClassification": (("classify",), ("classifier",)),
-    "RobertaForMultipleChoice": (("choice",), ("classifier",)),
-    "RobertaForTokenClassification": (("tag",), ("classifier",)),
-    "RobertaForQuestionAnswering": (("span",), ("qa_outputs",)),
-}
+from ..huggingface_models import ROBERTA, Model, random_params
+
 RELEASED = {
     "architectures": ["RobertaForMaskedLM"], "attention_probs_dropout_prob": 0.1, "bos_token_id": 0,
     "eos_token_id": 2, "hidden_act": "gelu", "hidden_dropout_prob": 0.1, "hidden_size": 768,
@@ -29,35 +20,11 @@ RELEASED = {
 }  # fmt: skip
 
 
-def random_params(heads, config=CONFIG):
-    rng = np.random.default_rng(0)
-    parts = {"encoder", *heads} | ({"pooler"} if not heads or {"classify", "choice"} & set(heads) else set())
-    shapes = WEIGHTS.shapes(config, {"classify": 3, "tag": 5})
-    return nest({p: rng.normal(size=s).astype(np.float32) for p, s in shapes.items() if part(p) in parts})
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_written_and_read_again_is_the_same(tmp_path, name):
-    heads, modules = MODELS[name]
-    params = random_params(heads)
-    write(tmp_path / "out", params, CONFIG)
-    read, report = read_weights(tmp_path / "out")
-    ours, theirs = flatten(read), flatten(params)
-    assert ours.keys() == theirs.keys() and report.heads == heads and not (report.skipped or report.unexpected)
-    for path in ours:
-        np.testing.assert_array_equal(ours[path], theirs[path])
-    stored = load_file(tmp_path / "out" / "model.safetensors")
-    outside = {key.split(".")[0] for key in stored if not key.startswith("roberta.")}
-    assert outside == (set(modules) or {"embeddings", "encoder", "pooler"})
-    assert json.loads((tmp_path / "out" / "config.json").read_text())["architectures"] == [name]
-    assert read_config(tmp_path / "out") == CONFIG
-
-
 @pytest.mark.parametrize(("model_type", "title"), [("xlm-roberta", "XLMRoberta"), ("camembert", "Camembert")])
 def test_variants_keep_their_names(tmp_path, model_type, title):
     config = RobertaConfig(50, 32, 1, 4, 48, 24, model_type=model_type)
     assert config.to_huggingface(("mlm",))["architectures"] == [f"{title}ForMaskedLM"]
-    write(tmp_path / "out", random_params(("tag",), config), config)
+    write(tmp_path / "out", random_params(Model(config, "", ("tag",))), config)
     content = json.loads((tmp_path / "out" / "config.json").read_text())
     assert (content["model_type"], content["architectures"]) == (model_type, [f"{title}ForTokenClassification"])
     params, report = read_weights(tmp_path / "out")
@@ -66,18 +33,19 @@ def test_variants_keep_their_names(tmp_path, model_type, title):
 
 
 def test_a_classifiers_first_layer_is_the_pooler_and_a_bare_models_pooler_too(tmp_path):
-    for heads, name in (("classify",), "classifier.dense"), (("choice",), "roberta.pooler.dense"):
-        write(tmp_path / name, random_params(heads), CONFIG)
+    parts = {"SequenceClassification": "classifier.dense", "MultipleChoice": "roberta.pooler.dense"}
+    for title, name in parts.items():
+        write(tmp_path / name, random_params(f"RobertaFor{title}"), ROBERTA)
         stored = load_file(tmp_path / name / "model.safetensors")
         params, _ = read_weights(tmp_path / name)
         np.testing.assert_array_equal(params["encoder"]["pooler"]["kernel"], stored[f"{name}.weight"].T)
-    write(tmp_path / "bare", random_params(()), CONFIG)
+    write(tmp_path / "bare", random_params("RobertaModel"), ROBERTA)
     assert "pooler.dense.weight" in load_file(tmp_path / "bare" / "model.safetensors")
     assert "pooler" in read_weights(tmp_path / "bare")[0]["encoder"]
 
 
 def test_a_pooler_that_the_classifier_does_not_read_is_left_out(tmp_path):
-    write(tmp_path, random_params(("classify",)), CONFIG)
+    write(tmp_path, random_params("RobertaForSequenceClassification"), ROBERTA)
     stored, name = load_file(tmp_path / "model.safetensors"), "roberta.pooler.dense.weight"
     save_file(stored | {name: np.ones((32, 32), np.float32)}, tmp_path / "model.safetensors")
     params, report = read_weights(tmp_path)
@@ -86,7 +54,7 @@ def test_a_pooler_that_the_classifier_does_not_read_is_left_out(tmp_path):
 
 
 def test_a_decoder_of_its_own_leaves_the_head_out(tmp_path):
-    write(tmp_path, random_params(("mlm",)), CONFIG)
+    write(tmp_path, random_params("RobertaForMaskedLM"), ROBERTA)
     stored = load_file(tmp_path / "model.safetensors")
     word = stored["roberta.embeddings.word_embeddings.weight"]
     copies = {"lm_head.decoder.weight": word, "lm_head.decoder.bias": stored["lm_head.bias"]}

@@ -4,10 +4,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from safetensors.numpy import load_file
 
 from bert_elmo_jax import load
-from bert_elmo_jax.families.transformer.marian import layer_names, read_weights, write
+from bert_elmo_jax.families.transformer.marian import layer_names
 from bert_elmo_jax.families.transformer.model import batch_logits
 from bert_elmo_jax.weights.parameter_tree import flatten
 
@@ -79,14 +78,3 @@ def test_loss_and_every_gradient(golden):
     for path, gradient in ours.items():
         wanted = theirs[names[path]].T if path.endswith("/kernel") else theirs[names[path]]
         assert np.abs(np.asarray(gradient) - wanted).max() <= 1e-5 * largest, path
-
-
-def test_written_the_tensors_are_the_same(golden, goldens, tmp_path):
-    model, *_ = golden
-    write(tmp_path / "out", model.params, model.config)
-    stored, again = (load_file(path / "model.safetensors") for path in (goldens / "transformer_tiny", tmp_path / "out"))
-    assert stored.keys() == again.keys()
-    for name, tensor in stored.items():
-        np.testing.assert_array_equal(again[name], tensor)
-    assert load(tmp_path / "out").config == model.config
-    assert not read_weights(tmp_path / "out")[1].skipped

@@ -1,0 +1,126 @@
+"""The classes of transformers that our families read and write: small configurations, heads, parts of a file."""
+
+import dataclasses
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bert_elmo_jax.families import get_family
+from bert_elmo_jax.families.bert.config import BertConfig
+from bert_elmo_jax.families.distilbert.config import DistilBertConfig
+from bert_elmo_jax.families.electra.config import ElectraConfig
+from bert_elmo_jax.families.gpt.config import GptConfig
+from bert_elmo_jax.families.init_params import param_shapes
+from bert_elmo_jax.families.modernbert.config import ModernBertConfig
+from bert_elmo_jax.families.roberta.config import RobertaConfig
+from bert_elmo_jax.weights.parameter_tree import flatten, nest
+
+LABELS = {"classify": 3, "tag": 5}  # outputs of those heads
+
+
+class Model(NamedTuple):
+    """A class of transformers: one of our configurations and its heads, and the parts that its file must have."""
+
+    config: Any
+    parts: str  # the first words of its tensors' names
+    heads: tuple[str, ...] = ()
+    pooler: bool = False
+
+    @property
+    def family(self):
+        return get_family(FAMILIES[type(self.config)])
+
+    @property
+    def format(self):
+        return self.family.formats["huggingface"]
+
+
+FAMILIES = {
+    BertConfig: "bert",
+    DistilBertConfig: "distilbert",
+    RobertaConfig: "roberta",
+    ElectraConfig: "electra",
+    GptConfig: "gpt",
+    ModernBertConfig: "modernbert",
+}
+BERT = BertConfig(50, 32, 2, 4, 48, 24, activation="gelu_new")
+DISTILBERT = DistilBertConfig(50, 32, 2, 4, 48, 24, activation="gelu_new", classifier_dropout=0.3)
+ROBERTA = RobertaConfig(50, 32, 2, 4, 48, 24, activation="relu", norm_eps=1e-6, classifier_dropout=0.3, pad_id=3)
+ELECTRA = ElectraConfig(50, 24, 32, 2, 4, 48, 24, activation="relu", classifier_dropout=0.3)
+GPT2 = GptConfig(50, 32, 2, 4, 48, 24, activation="relu", end_id=7, pad_id=7, classifier_dropout=0.3)
+GPT1 = dataclasses.replace(GPT2, norm_first=False, feed_forward_size=128, activation="gelu_new")
+MODERNBERT = ModernBertConfig(
+    vocab_size=50, hidden_size=32, num_layers=5, num_heads=4, feed_forward_size=24, max_positions=24,
+    local_attention=6, global_theta=5e4, local_theta=300.0, head_activation="silu", initializer_range=0.3, pad_id=0,
+)  # fmt: skip
+BIASED = dataclasses.replace(
+    MODERNBERT, attention_bias=True, feed_forward_bias=True, norm_bias=True, head_bias=True, decoder_bias=False,
+    activation="relu",
+)  # fmt: skip
+MEAN = dataclasses.replace(MODERNBERT, pooling="mean", attention_pattern="lg")
+
+CLASSES = {
+    "BertModel": Model(BERT, "embeddings encoder pooler", pooler=True),
+    "BertForMaskedLM": Model(BERT, "bert cls", ("mlm",)),
+    "BertForNextSentencePrediction": Model(BERT, "bert cls", ("nsp",), pooler=True),
+    "BertForPreTraining": Model(BERT, "bert cls", ("mlm", "nsp"), pooler=True),
+    "BertForSequenceClassification": Model(BERT, "bert classifier", ("classify",), pooler=True),
+    "BertForMultipleChoice": Model(BERT, "bert classifier", ("choice",), pooler=True),
+    "BertForTokenClassification": Model(BERT, "bert classifier", ("tag",)),
+    "BertForQuestionAnswering": Model(BERT, "bert qa_outputs", ("span",)),
+    "DistilBertModel": Model(DISTILBERT, "embeddings transformer"),
+    "DistilBertForMaskedLM": Model(DISTILBERT, "distilbert vocab_transform vocab_layer_norm vocab_projector", ("mlm",)),
+    "DistilBertForSequenceClassification": Model(
+        DISTILBERT, "distilbert pre_classifier classifier", ("classify",), pooler=True
+    ),
+    "DistilBertForMultipleChoice": Model(DISTILBERT, "distilbert pre_classifier classifier", ("choice",), pooler=True),
+    "DistilBertForTokenClassification": Model(DISTILBERT, "distilbert classifier", ("tag",)),
+    "DistilBertForQuestionAnswering": Model(DISTILBERT, "distilbert qa_outputs", ("span",)),
+    "RobertaModel": Model(ROBERTA, "embeddings encoder pooler", pooler=True),
+    "RobertaForMaskedLM": Model(ROBERTA, "roberta lm_head", ("mlm",)),
+    "RobertaForSequenceClassification": Model(ROBERTA, "roberta classifier", ("classify",), pooler=True),
+    "RobertaForMultipleChoice": Model(ROBERTA, "roberta classifier", ("choice",), pooler=True),
+    "RobertaForTokenClassification": Model(ROBERTA, "roberta classifier", ("tag",)),
+    "RobertaForQuestionAnswering": Model(ROBERTA, "roberta qa_outputs", ("span",)),
+    "ElectraModel": Model(ELECTRA, "embeddings embeddings_project encoder"),
+    "ElectraForMaskedLM": Model(ELECTRA, "electra generator_predictions generator_lm_head", ("mlm",)),
+    "ElectraForPreTraining": Model(ELECTRA, "electra discriminator_predictions", ("replaced",)),
+    "ElectraForSequenceClassification": Model(ELECTRA, "electra classifier", ("classify",), pooler=True),
+    "ElectraForMultipleChoice": Model(ELECTRA, "electra sequence_summary classifier", ("choice",), pooler=True),
+    "ElectraForTokenClassification": Model(ELECTRA, "electra classifier", ("tag",)),
+    "ElectraForQuestionAnswering": Model(ELECTRA, "electra qa_outputs", ("span",)),
+    "GPT2LMHeadModel": Model(GPT2, "transformer"),
+    "GPT2ForSequenceClassification": Model(GPT2, "transformer score", ("classify",)),
+    "GPT2ForTokenClassification": Model(GPT2, "transformer classifier", ("tag",)),
+    "GPT2ForQuestionAnswering": Model(GPT2, "transformer qa_outputs", ("span",)),
+    "GPT2DoubleHeadsModel": Model(GPT2, "transformer multiple_choice_head", ("choice",)),
+    "OpenAIGPTLMHeadModel": Model(GPT1, "transformer"),
+    "OpenAIGPTForSequenceClassification": Model(GPT1, "transformer score", ("classify",)),
+    "OpenAIGPTDoubleHeadsModel": Model(GPT1, "transformer multiple_choice_head", ("choice",)),
+}
+for variant, config in {"": MODERNBERT, " biased": BIASED, " mean": MEAN}.items():
+    CLASSES |= {
+        f"ModernBertForMaskedLM{variant}": Model(config, f"model head {'decoder' * config.decoder_bias}", ("mlm",)),
+        f"ModernBertForSequenceClassification{variant}": Model(
+            config, "model head classifier", ("classify",), pooler=True
+        ),
+        f"ModernBertForMultipleChoice{variant}": Model(config, "model head classifier", ("choice",), pooler=True),
+        f"ModernBertForTokenClassification{variant}": Model(config, "model head classifier", ("tag",), pooler=True),
+        f"ModernBertForQuestionAnswering{variant}": Model(config, "model head classifier", ("span",), pooler=True),
+    }
+
+
+def random_params(model, scale=1.0):
+    """Return random parameters of a model, or of the class of transformers with this name."""
+    model = CLASSES.get(model, model)
+    rng = np.random.default_rng(0)
+    shapes = param_shapes(model.family, model.config, model.heads, pooler=model.pooler, outputs=LABELS)
+    return nest({path: rng.normal(scale=scale, size=shape).astype(np.float32) for path, shape in shapes.items()})
+
+
+def assert_same(ours, theirs):
+    """Check that two trees of parameters are equal bit for bit."""
+    ours, theirs = flatten(ours), flatten(theirs)
+    assert ours.keys() == theirs.keys()
+    for path in ours:
+        np.testing.assert_array_equal(ours[path], theirs[path], err_msg=path)

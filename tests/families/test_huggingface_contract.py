@@ -1,0 +1,88 @@
+"""Every class of transformers that a family reads: written and read again, and the numbers of transformers itself."""
+
+import json
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+from bert_elmo_jax.families.forward import Wanted, run
+from bert_elmo_jax.heads.task_head import TaskHead, task_outputs
+
+from .huggingface_models import CLASSES, LABELS, assert_same, random_params
+from .peers import their_warnings
+
+KINDS = {"classify": "classification", "choice": "choice", "tag": "tags", "span": "questions"}
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_written_and_read_again_is_the_same(tmp_path, name):
+    model, params, folder = CLASSES[name], random_params(name), tmp_path / "out"
+    model.format.write(folder, params, model.config)
+    read, report = model.format.read_weights(folder)
+    if model.heads == ("mlm",) and not model.pooler:  # ModernBERT's head of masked words is read as the pooler, too
+        read["encoder"].pop("pooler", None)
+    assert_same(read, params)
+    assert report.heads == model.heads and not (report.skipped or report.unexpected or report.missing)
+    assert {tensor.split(".")[0] for tensor in load_file(folder / "model.safetensors")} == set(model.parts.split())
+    assert json.loads((folder / "config.json").read_text())["architectures"] == name.split()[:1]
+    assert model.format.read_config(folder) == model.config
+    assert not list(folder.glob("*unfinished*")) and len({file.stat().st_mode for file in folder.iterdir()}) == 1
+
+
+def our_outputs(model, params, tokens, mask):
+    """Return the outputs in the order in which transformers has them."""
+    family, config, heads = model.family, model.config, model.heads
+    if heads and heads[0] in KINDS:
+        task = family.task_head(heads[0])
+        head = TaskHead(
+            KINDS[heads[0]], LABELS.get(heads[0], 1), at_end=family.causal(config), pools_pieces=task.pooled,
+            use_bias=task.bias,
+        )  # fmt: skip
+        batch = {"tokens": tokens, "types": np.zeros_like(tokens), "segments": mask}
+        found = task_outputs(family.build(config, pooler=head.pooled), head, params, batch)
+        return list(found) if isinstance(found, tuple) else [found]
+    pieces = next((name for name in heads if name != "nsp"), "lm" if "lm" in family.heads else None)
+    wanted = Wanted(head=pieces, nsp="nsp" in heads, pooled=model.pooler and not heads)
+    output = run(family, config, params, tokens, None, None, mask, wanted=wanted)
+    outputs = (output.logits, output.nsp_logits) if heads or pieces else (output.last, output.pooled)
+    return [array for array in outputs if array is not None]
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("name", CLASSES)
+def test_transformers_gives_the_same_numbers_and_the_same_file(peers, tmp_path, name):
+    torch, transformers = peers
+    model, params = CLASSES[name], random_params(name, scale=0.3)
+    model.format.write(tmp_path / "ours", params, model.config)
+    with their_warnings():
+        theirs, info = getattr(transformers, name.split()[0]).from_pretrained(
+            tmp_path / "ours", output_loading_info=True, attn_implementation="eager"
+        )
+    assert not info["missing_keys"] and not info["unexpected_keys"] and not info["mismatched_keys"], info
+    choice = model.heads == ("choice",)
+    shape = (2, 3, 12) if choice else (2, 12)
+    tokens = (8 + np.arange(np.prod(shape)).reshape(shape) * 7 % 40).astype(np.int32)  # no special ids
+    mask = np.ones(shape, np.int32)
+    if not model.family.causal(model.config):
+        mask[1, ..., 8:] = 0
+    inputs = {"input_ids": torch.from_numpy(tokens).long(), "attention_mask": torch.from_numpy(mask).long()}
+    if choice and model.family.name == "gpt":
+        inputs["mc_token_ids"] = torch.full(shape[:2], shape[2] - 1)
+    with torch.no_grad():
+        outputs = theirs.eval()(**inputs, **({"use_cache": False} if model.family.name == "gpt" else {}))
+    outputs = [outputs.mc_logits] if choice and model.family.name == "gpt" else list(outputs.values())
+    for ours, other in zip(our_outputs(model, params, tokens, mask), outputs, strict=True):
+        ours, other = np.asarray(ours), other.numpy()
+        real = mask == 1 if ours.shape[: mask.ndim] == mask.shape else slice(None)
+        np.testing.assert_allclose(ours[real], other[real], rtol=1e-4, atol=1e-4)
+
+    with their_warnings():
+        theirs.save_pretrained(tmp_path / "theirs")
+    read, report = model.format.read_weights(tmp_path / "theirs")
+    if model.heads == ("mlm",) and not model.pooler:
+        read["encoder"].pop("pooler", None)
+    assert_same(read, params)
+    assert not (report.unexpected or report.missing)
+    if model.family.name == "modernbert":
+        assert model.format.read_config(tmp_path / "theirs") == model.config
