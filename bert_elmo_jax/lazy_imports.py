@@ -32,5 +32,9 @@ def lazy_names(package: str, file: str) -> tuple[list[str], Callable[[str], Any]
 
 
 def lazy_function(module: str, name: str) -> Callable[..., Any]:
-    """Return a function that imports the function `name` of a module when it is called."""
+    """Return a function that imports the function `name` of a module when it is called.
+
+    >>> lazy_function("bert_elmo_jax.did_you_mean", "did_you_mean")("brt", ["bert"])
+    '; did you mean bert?'
+    """
     return lambda *args, **kwargs: getattr(importlib.import_module(module), name)(*args, **kwargs)

@@ -104,7 +104,11 @@ class WeightFormat(NamedTuple):
 
 
 def encoder_depth(path: str) -> int | None:
-    """Return the layer of a parameter by its path below `encoder`; None for parts above the last layer."""
+    """Return the layer of a parameter by its path below `encoder`; None for parts above the last layer.
+
+    >>> [encoder_depth(path) for path in ("embeddings/word", "layer_3/attention/key/bias", "pooler/bias")]
+    [0, 4, None]
+    """
     if path.startswith(("embeddings/", "token/")):
         return 0
     found = re.match(r"(?:forward/|backward/)?layer_(\d+)(?:/|$)", path)
@@ -308,7 +312,12 @@ class Family:
 
 
 def check_choices(config: Any) -> None:
-    """Raise if a field of a `Literal` type has another value."""
+    """Raise if a field of a `Literal` type has another value.
+
+    >>> from bert_elmo_jax.families.bert.config import BertConfig
+    >>> check_choices(BertConfig(attention="causal")) is None
+    True
+    """
     for part in dataclasses.fields(config):
         value, allowed = getattr(config, part.name), get_args(part.type)
         if get_origin(part.type) is Literal and value not in allowed:

@@ -137,7 +137,11 @@ def as_causal(family: Family, config: Any) -> Any:
 
 
 def name_figures(means: Mapping[str, float], head: str = "mlm") -> dict[str, float]:
-    """Return the held-out figures of the means of a loss: perplexity for the term of `head`."""
+    """Return the held-out figures of the means of a loss: perplexity for the term of `head`.
+
+    >>> name_figures({"mlm": 0.0, "mlm_accuracy": 1.0})
+    {'held_out/mlm_perplexity': 1.0, 'held_out/mlm_accuracy': 1.0}
+    """
     named = {f"held_out/{name}": value for name, value in means.items() if name != head}
     return {f"held_out/{head}_perplexity": perplexity(means[head], 1), **named}
 

@@ -78,6 +78,8 @@ def mean_over_pieces(x: Float[Array, "B T D"], segments: Int[Array, "B T"], numb
 
     >>> mean_over_pieces(jnp.array([[[1.0], [3.0], [9.0], [5.0]]]), jnp.array([[1, 1, 0, 2]]), 2).tolist()
     [[[2.0], [5.0]]]
+    >>> mean_over_pieces(jnp.array([[[1.0], [3.0], [9.0]]]), jnp.array([[1, 1, 0]]), 1).tolist()
+    [[[2.0]]]
     """
     inside = pieces_of_segments(segments, number).astype(x.dtype)
     x = jnp.where((segments > 0)[..., None], x, 0.0)

@@ -73,7 +73,11 @@ class TaskHead:
 
 
 def init_task_head(head: TaskHead, key: PRNGKeyArray, width: int) -> dict[str, Any]:
-    """Return fresh parameters of a head that reads vectors of `width` numbers; {} if it has none."""
+    """Return fresh parameters of a head that reads vectors of `width` numbers; {} if it has none.
+
+    >>> init_task_head(TaskHead("choice"), jax.random.key(0), 8)["kernel"].shape
+    (8, 1)
+    """
     if head.sentences is not None:
         return init_sentence_head(head.sentences, key)
     rank = 2 if head.name == "classify" else 3
@@ -100,6 +104,15 @@ def task_outputs(
     sentences have another axis S after B. `encoder` is a family's module, with its pooler if the head reads it. Without
     a key there is no dropout. A `frozen` encoder has no dropout and gets no
     gradients, except for its pooler.
+
+    >>> from bert_elmo_jax.families.bert.family import FAMILY
+    >>> from bert_elmo_jax.families.init_params import init_task_params
+    >>> config = FAMILY.config(vocab_size=50, hidden_size=8, num_layers=1, num_heads=2, feed_forward_size=16)
+    >>> head, ones = (TaskHead("choice"), jnp.ones((2, 4, 5), jnp.int32))
+    >>> params = init_task_params(FAMILY, config, head, jax.random.key(0))
+    >>> encoder = FAMILY.build(config, pooler=head.pooled)
+    >>> task_outputs(encoder, head, params, {"tokens": ones, "types": ones, "segments": ones}).shape
+    (2, 4)
     """
     return run_head(encoder, head, params, batch, key, frozen)[0]
 
@@ -221,7 +234,11 @@ def task_loss(
 
 
 def coefficients(kind: Kind) -> dict[str, float]:
-    """Return the coefficient of each term of a task's loss."""
+    """Return the coefficient of each term of a task's loss.
+
+    >>> coefficients("questions")
+    {'start': 0.5, 'end': 0.5}
+    """
     if kind == "questions":
         return {"start": 0.5, "end": 0.5}
     if kind == "sentences":

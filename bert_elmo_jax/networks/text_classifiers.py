@@ -106,7 +106,13 @@ class Bcn(WordNetwork):
 def attentive_pool(
     x: Float[Array, "B T D"], attend: Float[Array, " D"], real: Bool[Array, "B T"]
 ) -> Float[Array, "B D"]:
-    """Return each row's mean over real positions, weighted by a softmax of their product with a learned vector."""
+    """Return each row's mean over real positions, weighted by a softmax of their product with a learned vector.
+
+    >>> attentive_pool(
+    ...     jnp.array([[[1.0], [3.0], [9.0]]]), jnp.zeros(1), jnp.array([[True, True, False]])
+    ... ).tolist()
+    [[2.0]]
+    """
     return jnp.einsum("bt,btd->bd", masked_softmax(x @ attend, real), x)
 
 
@@ -178,14 +184,24 @@ TextConfig = BcnConfig | EsimConfig
 
 
 def flatten_pairs(batch: Batch) -> dict[str, Any]:
-    """Reshape a batch of pairs [B, 2, …] to a batch of texts [2B, …], the two of a pair adjacent."""
+    """Reshape a batch of pairs [B, 2, …] to a batch of texts [2B, …], the two of a pair adjacent.
+
+    >>> import numpy as np
+    >>> batch = {"words": np.array([[[1, 2], [3, 0]]]), "lengths": np.array([[2, 1]]), "labels": np.array([0])}
+    >>> {name: array.tolist() for name, array in flatten_pairs(batch).items()}
+    {'words': [[1, 2], [3, 0]], 'lengths': [2, 1], 'labels': [0]}
+    """
     texts = {name: jnp.asarray(array) for name, array in batch.items() if name not in TARGETS}
     flat = {name: array.reshape(array.shape[0] * 2, *array.shape[2:]) for name, array in texts.items()}
     return flat | {name: batch[name] for name in TARGETS if name in batch}
 
 
 def other_of_pair(x: Array) -> Array:
-    """Swap the two rows of each pair."""
+    """Swap the two rows of each pair.
+
+    >>> other_of_pair(jnp.arange(4)).tolist()
+    [1, 0, 3, 2]
+    """
     return x.reshape(x.shape[0] // 2, 2, *x.shape[1:])[:, ::-1].reshape(x.shape)
 
 

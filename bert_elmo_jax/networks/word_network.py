@@ -327,6 +327,12 @@ def init_network(
     >>> config, tables = TaggerConfig(num_tags=3, num_words=9), (jnp.zeros((1, 100)), jnp.ones((9, 100)))
     >>> jax.eval_shape(lambda key: init_tagger(config, key, *tables), jax.random.key(0))["tags"]["kernel"].shape
     (400, 3)
+    >>> import numpy as np
+    >>> from bert_elmo_jax.networks import TaggerConfig
+    >>> config = TaggerConfig(num_tags=3, num_words=9)
+    >>> init_network(config, jax.random.key(0), np.zeros((1, 100)), np.zeros((2, 100)))
+    Traceback (most recent call last):
+    ValueError: word vectors of shape (1, 100) and (2, 100) were given, expected (1, 100) and (9, 100)
     """
     expected = (config.num_specials, config.word_size), (config.num_words, config.word_size)
     if (given := (specials.shape, words.shape)) != expected:
@@ -339,7 +345,21 @@ def init_network(
 
 
 def network_shapes(config: NetworkConfig) -> Any:
-    """Return the shape and type of every parameter of a network except the encoder's."""
+    """Return the shape and type of every parameter of a network except the encoder's.
+
+    >>> from bert_elmo_jax.networks.text_classifiers import bcn_shapes
+    >>> from bert_elmo_jax.networks import BcnConfig
+    >>> bcn_shapes(BcnConfig(num_labels=3, num_words=9, pairs=True))["maxout_0"]["kernel"].shape
+    (4800, 4800)
+    >>> from bert_elmo_jax.networks.text_classifiers import esim_shapes
+    >>> from bert_elmo_jax.networks import EsimConfig
+    >>> esim_shapes(EsimConfig(num_labels=3, num_words=9))["labels"]["kernel"].shape
+    (300, 3)
+    >>> from bert_elmo_jax.networks import TaggerConfig
+    >>> config = TaggerConfig(num_tags=3, num_words=9)
+    >>> network_shapes(config)["words"]["table"].shape
+    (9, 100)
+    """
     return jax.eval_shape(partial(_init, config), jax.random.key(0))
 
 
@@ -367,5 +387,9 @@ def coefficients(config: NetworkConfig) -> dict[str, float]:
     >>> from bert_elmo_jax.networks import TaggerConfig, tagger_coefficients
     >>> tagger_coefficients(TaggerConfig(num_tags=3, num_words=9, output="softmax"))
     {'cross_entropy': 1.0}
+    >>> from bert_elmo_jax.networks.text_classifiers import label_coefficients
+    >>> from bert_elmo_jax.networks import BcnConfig
+    >>> label_coefficients(BcnConfig(num_labels=2, num_words=9, encoder_layers=3, encoder_width=8))
+    {'cross_entropy': 1.0, 'mix_l2': 1.0}
     """
     return {config.term: 1.0} | ({"mix_l2": 1.0} if config.encoder_layers else {})

@@ -114,6 +114,11 @@ def find_tpu(name: str) -> list[Any]:
 
 
 def compute_roofline(cost: Cost, chip: Chip, links: int) -> dict[str, float]:
-    """Return lower bounds for the seconds of a step: from the chip's peak, memory and links, each fully used."""
+    """Return lower bounds for the seconds of a step: from the chip's peak, memory and links, each fully used.
+
+    >>> cost = Cost(flops=197000000000000.0, bytes=819000000000.0 / 2)
+    >>> compute_roofline(cost, CHIPS["v5e"], links=2)
+    {'compute': 1.0, 'memory': 0.5, 'network': 0.0}
+    """
     network = cost.sent / (links * chip.link) if links else (math.inf if cost.sent else 0.0)
     return {"compute": cost.flops / chip.bfloat16, "memory": cost.bytes / chip.bandwidth, "network": network}

@@ -261,7 +261,11 @@ def describe_shortage(error: TooLarge) -> str:
 
 
 def show_gib(size: int | float) -> str:
-    """Return bytes in GiB."""
+    """Return bytes in GiB.
+
+    >>> show_gib(3 * 2**29)
+    '1.50 GiB'
+    """
     return f"{size / GIB:.2f} GiB"
 
 

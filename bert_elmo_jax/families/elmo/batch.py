@@ -73,7 +73,12 @@ def pieces(characters: Int[np.ndarray, "N C"]) -> Iterator[tuple[Int[np.ndarray,
 
 
 def word_ids(words: Any, lengths: Any, vocab_size: int) -> tuple[Int[np.ndarray, "B T"], Int[np.ndarray, "B"]]:
-    """Return word ids as an array, and the number of real ones in each row."""
+    """Return word ids as an array, and the number of real ones in each row.
+
+    >>> word_ids([[3, 9]], None, 9)
+    Traceback (most recent call last):
+    ValueError: word id 9 at row 0, column 1 is outside 0 to 8; the model has embeddings for 9 words
+    """
     ids = to_ids("words", words, axes=("batch", "words"))
     sizes = np.full(len(ids), ids.shape[1])
     if lengths is not None:
@@ -93,7 +98,12 @@ def word_ids(words: Any, lengths: Any, vocab_size: int) -> tuple[Int[np.ndarray,
 def distinct_words(
     characters: Any, max_characters: int
 ) -> tuple[Int32[np.ndarray, "B T"], Int[np.ndarray, "B"], Int32[np.ndarray, "N C"]]:
-    """Return rows as places in a table of distinct words (after the two marks), their lengths, and these words."""
+    """Return rows as places in a table of distinct words (after the two marks), their lengths, and these words.
+
+    >>> places, lengths, words = distinct_words([[[259, 98, 260], [259, 99, 260], [259, 98, 260]]], 3)
+    >>> (places.tolist(), lengths.tolist(), len(words))
+    ([[2, 3, 2]], [3], 2)
+    """
     ids = to_ids("characters", characters, axes=("batch", "words", "characters"))
     if ids.shape[2] != max_characters:
         raise ValueError(
@@ -118,7 +128,11 @@ def distinct_words(
 
 
 def check_boundaries(boundaries: Any, marks: tuple[int, int] | None, source: str) -> Boundaries:
-    """Return the treatment of the marks of begin and end, or its default."""
+    """Return the treatment of the marks of begin and end, or its default.
+
+    >>> (check_boundaries(None, (0, 1), "weights"), check_boundaries(None, None, "weights"))
+    ('strip', 'given')
+    """
     if boundaries is None:
         return "given" if marks is None else "strip"
     if boundaries not in ("strip", "keep", "given"):

@@ -220,14 +220,22 @@ def _cell(direction: int | str, layer: int | str) -> str:
 
 
 def released_name(name: str) -> str:
-    """Return the name of a dataset in released files, for any of its names in training dumps."""
+    """Return the name of a dataset in released files, for any of its names in training dumps.
+
+    >>> released_name("RNN_0/rnn/multi_rnn_cell/cell_1/lstm_cell/projection/kernel")
+    'RNN_0/RNN/MultiRNNCell/Cell1/LSTMCell/W_P_0'
+    """
     name = name.removesuffix(":0")
     match = LSTM.fullmatch(name)
     return f"{_cell(match[1], match[2] or 0)}/{RELEASED.get(match[3], match[3])}" if match else name
 
 
 def their_shapes(config: ElmoConfig, lm: bool) -> dict[str, tuple[int, ...]]:
-    """Return the shape of every tensor of their tree."""
+    """Return the shape of every tensor of their tree.
+
+    >>> their_shapes(ElmoConfig.preset("original"), lm=False)["encoder/forward/layer_0/kernel"]
+    (1024, 16384)
+    """
     theirs = {}
     for path, shape in elmo_shapes(config, lm).items():
         if path.endswith(PARTS[0]):
@@ -238,12 +246,20 @@ def their_shapes(config: ElmoConfig, lm: bool) -> dict[str, tuple[int, ...]]:
 
 
 def our_paths(path: str) -> list[str]:
-    """Return the paths in our tree that one tensor of their tree becomes."""
+    """Return the paths in our tree that one tensor of their tree becomes.
+
+    >>> our_paths("encoder/forward/layer_0/kernel")
+    ['encoder/forward/layer_0/input_kernel', 'encoder/forward/layer_0/state_kernel']
+    """
     return [path.removesuffix("kernel") + part for part in PARTS] if JOINED.fullmatch(path) else [path]
 
 
 def to_ours(theirs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Convert their flat tree to our flat tree."""
+    """Convert their flat tree to our flat tree.
+
+    >>> sorted(to_ours({"encoder/forward/layer_0/kernel": np.ones((4, 8))}))
+    ['encoder/forward/layer_0/input_kernel', 'encoder/forward/layer_0/state_kernel']
+    """
     ours: dict[str, np.ndarray] = {}
     for path, value in theirs.items():
         if JOINED.fullmatch(path):
@@ -254,7 +270,11 @@ def to_ours(theirs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def to_theirs(ours: Mapping[str, np.ndarray], path: str) -> np.ndarray:
-    """Return one tensor of their tree from our flat tree; one at a time, so the whole model is never copied."""
+    """Return one tensor of their tree from our flat tree; one at a time, so the whole model is never copied.
+
+    >>> to_theirs({"encoder/token/conv_0/kernel": np.ones((3, 16, 8))}, "encoder/token/conv_0/kernel").shape
+    (1, 3, 16, 8)
+    """
     if JOINED.fullmatch(path):
         return np.concatenate([ours[part] for part in our_paths(path)])
     return ours[path][None] if CONVOLUTION.fullmatch(path) else ours[path]

@@ -211,7 +211,12 @@ class Token(nn.Module):
 
 
 def init_elmo_params(config: ElmoConfig, key: PRNGKeyArray, lm: bool = False) -> dict[str, Any]:
-    """Return fresh parameters as in the original: `{"encoder": …}`, and on request the "lm" head of both directions."""
+    """Return fresh parameters as in the original: `{"encoder": …}`, and on request the "lm" head of both directions.
+
+    >>> params = init_elmo_params(ElmoConfig.preset("toy", vocab_size=100), jax.random.key(0), lm=True)
+    >>> jax.tree.map(jax.numpy.shape, params["lm"])
+    {'bias': (100,), 'embedding': (100, 32)}
+    """
     if lm and config.vocab_size is None:
         raise ValueError("the parameters have a head lm, but vocab_size is None: give the number of its words")
     for_encoder, for_head = jax.random.split(key)
@@ -229,6 +234,11 @@ def init_elmo_params(config: ElmoConfig, key: PRNGKeyArray, lm: bool = False) ->
 
 
 def elmo_shapes(config: ElmoConfig, lm: bool = False) -> dict[str, tuple[int, ...]]:
-    """Return the shape of every parameter by its path; `lm` adds the language-model head."""
+    """Return the shape of every parameter by its path; `lm` adds the language-model head.
+
+    >>> shapes = elmo_shapes(ElmoConfig.preset("original", vocab_size=793471), lm=True)
+    >>> (shapes["encoder/forward/layer_1/state_kernel"], shapes["encoder/token/conv_6/kernel"], shapes["lm/bias"])
+    ((512, 16384), (7, 16, 1024), (793471,))
+    """
     tree = jax.eval_shape(lambda: init_elmo_params(config, jax.random.key(0), lm))
     return {path: leaf.shape for path, leaf in flatten(tree).items()}

@@ -50,7 +50,11 @@ def bilm_objective(config: ConfigDict, model: ElmoConfig) -> Objective:
 
 
 def name_figures(means: Mapping[str, float]) -> dict[str, float]:
-    """Return the perplexities by the full softmax; the published figure is the mean of both directions."""
+    """Return the perplexities by the full softmax; the published figure is the mean of both directions.
+
+    >>> name_figures({"forward": 0.0, "backward": 0.0})["held_out/perplexity"]
+    1.0
+    """
     each = {f"held_out/{direction}_perplexity": perplexity(means[direction], 1) for direction in DIRECTIONS}
     mean = sum(each.values()) / len(each)
     return {**each, "held_out/perplexity": mean, "held_out/score": -mean}
