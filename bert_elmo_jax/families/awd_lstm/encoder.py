@@ -1,33 +1,30 @@
 """The encoder of an AWD-LSTM: sentences of words, or ids, in; layers, logits and the state out."""
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float32, Int, Int32, PRNGKeyArray
-from tqdm import tqdm
 
-from bert_elmo_jax.data.rows.widths import height_for
-from bert_elmo_jax.encoders.arguments import check_list, check_stream, check_whole
-from bert_elmo_jax.encoders.encoder import BAR_FROM, Encoder, fingerprint, stream
+from bert_elmo_jax.encoders.arguments import check_whole
+from bert_elmo_jax.encoders.encoder import fingerprint
 from bert_elmo_jax.encoders.rows import Words
-from bert_elmo_jax.encoders.sentences import batches, max_rows, to_words, width_for
+from bert_elmo_jax.encoders.sentences import width_for
+from bert_elmo_jax.encoders.word_encoder import WordEncoder
 from bert_elmo_jax.families.awd_lstm.arguments import check_state, check_words
 from bert_elmo_jax.families.awd_lstm.config import AwdLstmConfig
 from bert_elmo_jax.families.awd_lstm.documents import classify_documents
-from bert_elmo_jax.families.awd_lstm.encoded import AwdLstmEncoded, blank, join
+from bert_elmo_jax.families.awd_lstm.encoded import AwdLstmEncoded
 from bert_elmo_jax.families.awd_lstm.model import AwdLstm, State, awd_lstm_shapes, score_words, zero_state
 from bert_elmo_jax.families.awd_lstm.vocabulary import Vocabulary, begin_of, read_words
 from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.weights.parameter_tree import check_shapes, flatten
 
-Sentence = str | Words
 
-
-class AwdLstmEncoder(Encoder):
+class AwdLstmEncoder(WordEncoder):
     """Weights, vocabulary and compiled model; made by `load`.
 
     Sentences are lists of words, or strings, which are split at whitespace. Each is read after a mark of its begin
@@ -42,9 +39,7 @@ class AwdLstmEncoder(Encoder):
     (2, 1, 24)
     """
 
-    USUAL_LAYERS: ClassVar[Any] = "all"  # of `extract`
-    FIXED_INPUT: ClassVar[bool] = True  # layer 0 of a word is the same in every context
-    EXTRACT_OPTIONS: ClassVar[tuple[str, ...]] = ()
+    RESULT: ClassVar[type[AwdLstmEncoded]] = AwdLstmEncoded
 
     def __init__(
         self,
@@ -80,11 +75,6 @@ class AwdLstmEncoder(Encoder):
                 "folder; forward(words=…) takes ids"
             )
         return self._reads
-
-    @property
-    def word_rule(self) -> str | None:
-        """The rule of `split_words` for the text that this model was trained on; None if unknown."""
-        return getattr(self._reads, "rule", None)
 
     @property
     def fingerprint(self) -> str:
@@ -129,48 +119,6 @@ class AwdLstmEncoder(Encoder):
         ids, sizes = check_words(words, lengths, self.config.vocab_size)
         return classify_documents(self.config, self.params, ids, sizes, check_whole("part", part, 1))
 
-    def encode(
-        self, sentences: Sequence[Sentence], *, batch_size: int = 32, progress: bool | None = None
-    ) -> AwdLstmEncoded:
-        """Return the vectors of sentences. By default, a progress bar shows for a few hundred sentences and more."""
-        check_list(sentences)
-        batch_size = self._check(batch_size)
-        words = [to_words(text, number) for number, text in enumerate(sentences)]
-        encoded = blank(words, self._widths)
-        self._fill(list(encoded), words, batch_size, len(words) >= BAR_FROM if progress is None else progress)
-        return encoded
-
-    def encode_batches(self, sentences: Iterable[Sentence], *, batch_size: int = 32) -> Iterator[AwdLstmEncoded]:
-        """Yield the results of `encode` in batches; options are checked at once, sentences one after the other."""
-        check_stream(sentences)
-        batch_size = self._check(batch_size)
-
-        def room(words: Words) -> AwdLstmEncoded:
-            return blank([words], self._widths)
-
-        def fill(held: list[AwdLstmEncoded], words: list[Words]) -> None:
-            self._fill(held, words, batch_size, progress=False)
-
-        return stream(iter(sentences), batch_size, to_words, room, fill, join)
-
-    def extract(
-        self, texts: Iterable[Sentence], layers: Sequence[int], *, batch_size: int = 32
-    ) -> Iterator[Float32[np.ndarray, "L words D"]]:
-        """Yield the layers of each sentence's words, the narrower ones padded with zeros to one width."""
-        for batch in self.encode_batches(texts, batch_size=batch_size):
-            for n, size in enumerate(batch.mask.sum(axis=1)):
-                found = np.zeros((len(layers), size, self.width), np.float32)
-                for at, number in enumerate(layers):
-                    layer = batch.layers[number][n, :size]
-                    found[at, :, : layer.shape[1]] = layer
-                yield found
-
-    def word_layers(
-        self, sentences: Iterable[Sequence[str]], layers: Sequence[int], *, pieces: str = "mean", batch_size: int = 32
-    ) -> Iterator[Float32[np.ndarray, "L words D"]]:
-        """Yield the layers of each sentence's words; `pieces` matters to encoders fed with pieces only."""
-        return self.extract(map(list, sentences), layers, batch_size=batch_size)
-
     def word_batch(self, sentences: Sequence[Sequence[str]], height: int, width: int) -> dict[str, np.ndarray]:
         """Return the arrays that `word_function` reads, for a network that fine-tunes this encoder."""
         read = [self._read(words) for words in sentences]
@@ -198,15 +146,9 @@ class AwdLstmEncoder(Encoder):
 
         return layers_of_words
 
-    def check(self, sentences: Iterable[Sentence]) -> None:
-        """Raise the error that `encode` would raise on these sentences."""
-        check_stream(sentences)
-        self.check_words()
-        for number, text in enumerate(sentences):
-            to_words(text, number)
-
     @property
-    def _widths(self) -> list[int]:
+    def widths(self) -> list[int]:
+        """The size of a vector in each layer."""
         return [self.config.embedding_size, *self.config.layer_sizes]
 
     @property
@@ -218,33 +160,21 @@ class AwdLstmEncoder(Encoder):
     def _begin(self) -> int | None:
         return begin_of(self.vocabulary, self.config.direction == "backward")
 
-    def _check(self, batch_size: int) -> int:
-        self.check_words()
-        return check_whole("batch_size", batch_size, 1)
-
     def _read(self, words: Sequence[str]) -> tuple[Int32[np.ndarray, "N"], Int32[np.ndarray, "W"]]:
         """Return the ids of a sentence in reading order, after the mark of begin, and the place of each word."""
         ids, places = read_words(self.vocabulary, words, backward=self.config.direction == "backward")
         begin = self._begin
         return (ids, places) if begin is None else (np.append(np.int32(begin), ids), places + np.int32(1))
 
-    def _fill(
-        self, targets: Sequence[AwdLstmEncoded], sentences: Sequence[Words], batch_size: int, progress: bool
-    ) -> None:
-        """Compute sentences, and write the layers of each into its target."""
-        read = [self._read(words) for words in sentences]
-        with tqdm(total=len(sentences), desc="encoding", unit="sentences", disable=not progress) as bar:
-            for batch in batches([len(ids) for ids, _ in read], batch_size):
-                longest = len(read[batch[0]][0])
-                # Two rows at least: the product of one adds its terms in another order.
-                height = max(2, height_for(len(batch), max_rows(longest, batch_size)))
-                rows, lengths = pad([read[n][0] for n in batch], height, width_for(longest))
-                layers, _, _ = jax.device_get(compute(self.config, self.params, rows, lengths, None, scores=False))
-                for k, n in enumerate(batch):
-                    places = read[n][1]
-                    for target, layer in zip(targets[n].layers, layers):
-                        target[0, : len(places)] = layer[k, places]
-                bar.update(len(batch))
+    def read_rows(self, sentences: Sequence[Words]) -> tuple[Sequence[Any], Sequence[Any]]:
+        """Return the ids of each sentence in reading order, and the places of its words."""
+        rows, places = zip(*map(self._read, sentences))
+        return rows, places
+
+    def compute_rows(self, rows: Sequence[Any], height: int, width: int) -> Any:
+        """Return the layers of rows of ids."""
+        layers, _, _ = compute(self.config, self.params, *pad(rows, height, width), None, scores=False)
+        return layers
 
 
 def pad(

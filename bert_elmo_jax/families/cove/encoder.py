@@ -1,33 +1,29 @@
 """The encoder of CoVe: sentences of words, or their vectors, in; layers out."""
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Float32, Int, PRNGKeyArray
-from tqdm import tqdm
 
-from bert_elmo_jax.data.rows.widths import height_for
-from bert_elmo_jax.encoders.arguments import check_list, check_stream, check_whole
-from bert_elmo_jax.encoders.encoder import BAR_FROM, Encoder, stream
+from bert_elmo_jax.encoders.arguments import check_list
 from bert_elmo_jax.encoders.rows import Words, shorten
-from bert_elmo_jax.encoders.sentences import batches, max_rows, to_words, width_for
+from bert_elmo_jax.encoders.sentences import to_words
+from bert_elmo_jax.encoders.word_encoder import WordEncoder
 from bert_elmo_jax.families import find_decoder
 from bert_elmo_jax.families.cove.config import CoveConfig
-from bert_elmo_jax.families.cove.encoded import CoveEncoded, blank, join
+from bert_elmo_jax.families.cove.encoded import CoveEncoded
 from bert_elmo_jax.families.cove.model import Cove, cove_shapes, stack_layers
 from bert_elmo_jax.generation.generate import generate, stream_text
 from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.text import WordTable, WordVocabulary
 from bert_elmo_jax.weights.parameter_tree import check_shapes, flatten
 
-Sentence = str | Words
 
-
-class CoveEncoder(Encoder):
+class CoveEncoder(WordEncoder):
     """Weights, word vectors and compiled model; made by `load`.
 
     The word vectors are the model's own, or come from a file in the folder of the weights; without them, only `forward`
@@ -39,9 +35,7 @@ class CoveEncoder(Encoder):
     [(2, 5, 24), (2, 5, 48), (2, 5, 48)]
     """
 
-    USUAL_LAYERS: ClassVar[Any] = "all"  # of `extract`
-    FIXED_INPUT: ClassVar[bool] = True  # layer 0 of a word is the same in every context
-    EXTRACT_OPTIONS: ClassVar[tuple[str, ...]] = ()
+    RESULT: ClassVar[type[CoveEncoded]] = CoveEncoded
     find_decoder = find_decoder
     stream = stream_text  # parts of a translation
 
@@ -71,11 +65,6 @@ class CoveEncoder(Encoder):
             "weights were trained with glove.840B.300d.txt); forward(vectors=…) works without"
         )
 
-    @property
-    def word_rule(self) -> str | None:
-        """The rule of `split_words` for the text that this model was trained on; None if unknown."""
-        return getattr(self._reads, "rule", None)
-
     def vectors_of(self, words: Sequence[str]) -> Float32[np.ndarray, "N D"]:
         """Return the vectors of words without context; zeros for unknown ones."""
         self.check_words()
@@ -94,48 +83,6 @@ class CoveEncoder(Encoder):
         mask = np.arange(rows.shape[1]) < sizes[:, None]
         return CoveEncoded(tuple(np.asarray(layer, np.float32) for layer in layers), mask.astype(np.int32))
 
-    def encode(
-        self, sentences: Sequence[Sentence], *, batch_size: int = 32, progress: bool | None = None
-    ) -> CoveEncoded:
-        """Return the vectors of sentences. By default, a progress bar shows for a few hundred sentences and more."""
-        check_list(sentences)
-        batch_size = self._check(batch_size)
-        words = [to_words(text, number) for number, text in enumerate(sentences)]
-        encoded = blank(words, self._widths)
-        self._fill(list(encoded), words, batch_size, len(words) >= BAR_FROM if progress is None else progress)
-        return encoded
-
-    def encode_batches(self, sentences: Iterable[Sentence], *, batch_size: int = 32) -> Iterator[CoveEncoded]:
-        """Yield the results of `encode` in batches; options are checked at once, sentences one after the other."""
-        check_stream(sentences)
-        batch_size = self._check(batch_size)
-
-        def room(words: Words) -> CoveEncoded:
-            return blank([words], self._widths)
-
-        def fill(held: list[CoveEncoded], words: list[Words]) -> None:
-            self._fill(held, words, batch_size, progress=False)
-
-        return stream(iter(sentences), batch_size, to_words, room, fill, join)
-
-    def extract(
-        self, texts: Iterable[Sentence], layers: Sequence[int], *, batch_size: int = 32
-    ) -> Iterator[Float32[np.ndarray, "L words D"]]:
-        """Yield the layers of each sentence's words, the narrower ones padded with zeros to one width."""
-        for batch in self.encode_batches(texts, batch_size=batch_size):
-            for n, size in enumerate(batch.mask.sum(axis=1)):
-                found = np.zeros((len(layers), size, self.width), np.float32)
-                for at, number in enumerate(layers):
-                    layer = batch.layers[number][n, :size]
-                    found[at, :, : layer.shape[1]] = layer
-                yield found
-
-    def word_layers(
-        self, sentences: Iterable[Sequence[str]], layers: Sequence[int], *, pieces: str = "mean", batch_size: int = 32
-    ) -> Iterator[Float32[np.ndarray, "L words D"]]:
-        """Yield the layers of each sentence's words; `pieces` matters to encoders fed with pieces only."""
-        return self.extract(map(list, sentences), layers, batch_size=batch_size)
-
     def word_batch(self, sentences: Sequence[Sequence[str]], height: int, width: int) -> dict[str, np.ndarray]:
         """Return the arrays that `word_function` reads, for a network that fine-tunes this encoder."""
         rows, lengths = self._rows(sentences, height, width)
@@ -153,13 +100,6 @@ class CoveEncoder(Encoder):
             return stack_layers(output.layers, width).astype(jnp.float32)
 
         return layers_of_words
-
-    def check(self, sentences: Iterable[Sentence]) -> None:
-        """Raise the error that `encode` would raise on these sentences."""
-        check_stream(sentences)
-        self.check_words()
-        for number, text in enumerate(sentences):
-            to_words(text, number)
 
     @property
     def has_decoder(self) -> bool:
@@ -186,16 +126,13 @@ class CoveEncoder(Encoder):
         return [best.text for best, *_ in self.generate(list(texts), max_new=max_new, **options)]
 
     @property
-    def _widths(self) -> list[int]:
+    def widths(self) -> list[int]:
+        """The size of a vector in each layer."""
         return [self.config.vector_size] + [self.config.layer_size] * self.config.num_layers
 
     @functools.cached_property
     def _table(self) -> Float32[np.ndarray, "V D"]:
         return np.asarray(self.params["encoder"]["embeddings"]["word"], np.float32)
-
-    def _check(self, batch_size: int) -> int:
-        self.check_words()
-        return check_whole("batch_size", batch_size, 1)
 
     def _rows(
         self, sentences: Sequence[Sequence[str]], height: int, width: int
@@ -208,21 +145,13 @@ class CoveEncoder(Encoder):
             lengths[n] = len(words)
         return rows, lengths
 
-    def _fill(
-        self, targets: Sequence[CoveEncoded], sentences: Sequence[Words], batch_size: int, progress: bool
-    ) -> None:
-        """Compute sentences, and write the layers of each into its target."""
-        with tqdm(total=len(sentences), desc="encoding", unit="sentences", disable=not progress) as bar:
-            for batch in batches([len(words) for words in sentences], batch_size):
-                longest = len(sentences[batch[0]])
-                # Two rows at least: the product of one adds its terms in another order.
-                height = max(2, height_for(len(batch), max_rows(longest, batch_size)))
-                rows, lengths = self._rows([sentences[n] for n in batch], height, width_for(longest))
-                layers = jax.device_get(compute(self.config, self.params, rows, lengths))
-                for k, n in enumerate(batch):
-                    for target, layer in zip(targets[n].layers, layers):
-                        target[0, : lengths[k]] = layer[k, : lengths[k]]
-                bar.update(len(batch))
+    def read_rows(self, sentences: Sequence[Words]) -> tuple[Sequence[Any], Sequence[Any]]:
+        """Return the sentences themselves; their vectors are looked up batch by batch."""
+        return sentences, [slice(len(words)) for words in sentences]
+
+    def compute_rows(self, rows: Sequence[Any], height: int, width: int) -> Any:
+        """Return the layers of sentences."""
+        return compute(self.config, self.params, *self._rows(rows, height, width))
 
 
 # Compiled for each configuration and shape of batch.

@@ -1,18 +1,20 @@
 """The result of an ELMo for a list of sentences."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import numpy as np
 from jaxtyping import Float32, Int32
 
-from bert_elmo_jax.encoders.encoded import show_shapes, to_slice
+from bert_elmo_jax.encoders.encoded import show_shapes
+from bert_elmo_jax.encoders.word_encoder import EncodedWords
 from bert_elmo_jax.families.elmo.model import State
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ElmoEncoded:
+class ElmoEncoded(EncodedWords):
     """Vectors of B sentences of up to T words: layer 0 is the token vector twice, the others forward and backward.
 
     All arrays are zero where `mask` is 0. `words` is None if ids were given. `state` is the state after each sentence
@@ -27,44 +29,18 @@ class ElmoEncoded:
     words: list[list[str]] | None = None
     state: State | None = None
 
-    @property
-    def last(self) -> Float32[np.ndarray, "B T D"]:
-        """The last layer."""
-        return self.layers[-1]
-
-    def __len__(self) -> int:
-        return len(self.mask)
-
     def __repr__(self) -> str:
         return show_shapes("ElmoEncoded", len(self), layers=self.layers)
 
-    def __getitem__(self, part: slice | int) -> "ElmoEncoded":
-        """Return some of the sentences, or one, padded to their longest; the arrays are views."""
-        part = to_slice(part, len(self))
-        mask = self.mask[part]
-        width = int(mask.sum(axis=1).max(initial=0))
-        return ElmoEncoded(
-            self.layers[:, part, :width],
-            mask[:, :width],
-            None if self.words is None else self.words[part],
-            None if self.state is None else jax.tree.map(lambda x: x[:, :, part], self.state),
-        )
+    @staticmethod
+    def zeros(shape: tuple[int, ...], widths: Sequence[int]) -> Float32[np.ndarray, "L B T D"]:
+        """Return zeros for all layers, which have one width."""
+        return np.zeros((len(widths), *shape, widths[0]), np.float32)
 
-    def __iter__(self) -> Iterator["ElmoEncoded"]:
-        return (self[number] for number in range(len(self)))
+    def cut_layers(self, part: slice, width: int) -> Float32[np.ndarray, "L B T D"]:
+        """Return the layers of some sentences, up to a width."""
+        return self.layers[:, part, :width]
 
-
-def blank(sentences: Sequence[list[str]], layers: int, width: int) -> ElmoEncoded:
-    """Return zeros for the vectors of sentences."""
-    lengths = np.array([len(words) for words in sentences])
-    mask = np.arange(lengths.max()) < lengths[:, None]
-    return ElmoEncoded(np.zeros((layers, *mask.shape, width), np.float32), mask.astype(np.int32), list(sentences))
-
-
-def join(parts: Sequence[ElmoEncoded]) -> ElmoEncoded:
-    """Return sentences that were encoded one by one as one object."""
-    layers, *_, width = parts[0].layers.shape
-    whole = blank([words for part in parts for words in part.words or ()], layers, width)
-    for n, part in enumerate(parts):
-        whole.layers[:, n, : part.layers.shape[2]] = part.layers[:, 0]
-    return whole
+    def cut_outputs(self, part: slice, width: int) -> dict[str, Any]:
+        """Return the states of some sentences."""
+        return {"state": None if self.state is None else jax.tree.map(lambda x: x[:, :, part], self.state)}

@@ -1,5 +1,6 @@
 """The encoder of ELMo: sentences in, vectors out, independent of earlier sentences."""
 
+import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, SupportsFloat
 
@@ -9,13 +10,14 @@ import numpy as np
 from jaxtyping import Array, Float, Float32, Int, PRNGKeyArray
 from tqdm import tqdm
 
-from bert_elmo_jax.encoders.arguments import check_list, check_stream, check_whole
-from bert_elmo_jax.encoders.encoder import BAR_FROM, Encoder, stream
+from bert_elmo_jax.encoders.arguments import check_list, check_whole
+from bert_elmo_jax.encoders.encoder import BAR_FROM
 from bert_elmo_jax.encoders.rows import Words, shorten
 from bert_elmo_jax.encoders.sentences import batches, to_words
+from bert_elmo_jax.encoders.word_encoder import Sentence, WordEncoder, write_layers
 from bert_elmo_jax.families import find_decoder
 from bert_elmo_jax.families.elmo import batch as batching
-from bert_elmo_jax.families.elmo.encoded import ElmoEncoded, blank, join
+from bert_elmo_jax.families.elmo.encoded import ElmoEncoded
 from bert_elmo_jax.families.elmo.forward import TokenTable, check_cache, compute
 from bert_elmo_jax.families.elmo.model import Elmo, ElmoConfig, State, elmo_shapes, zero_state
 from bert_elmo_jax.generation.generate import generate, stream_text
@@ -24,10 +26,8 @@ from bert_elmo_jax.text.characters import boundary_characters, character_table
 from bert_elmo_jax.text.words import WordVocabulary
 from bert_elmo_jax.weights.parameter_tree import check_shapes, flatten
 
-Sentence = str | Words
 
-
-class ElmoEncoder(Encoder):
+class ElmoEncoder(WordEncoder):
     """Weights, word vocabulary (for word input) and compiled model; made by `load`.
 
     Sentences are lists of words, or strings, which are split at whitespace. The marks of begin and end are added and
@@ -40,8 +40,7 @@ class ElmoEncoder(Encoder):
     ((3, 2, 5, 24), (2, 5, 24), [[1, 1, 1, 1, 1], [1, 1, 0, 0, 0]], ['강가의', '은행'])
     """
 
-    USUAL_LAYERS: ClassVar[Any] = "all"  # of `extract`
-    FIXED_INPUT: ClassVar[bool] = True  # layer 0 of a word is the same in every context
+    RESULT: ClassVar[type[ElmoEncoded]] = ElmoEncoded
     EXTRACT_OPTIONS: ClassVar[tuple[str, ...]] = ("warmup",)
     find_decoder, generate, stream = find_decoder, generate, stream_text  # they raise: an ELMo does not write
 
@@ -87,11 +86,6 @@ class ElmoEncoder(Encoder):
             )
         return self._reads
 
-    @property
-    def word_rule(self) -> str | None:
-        """The rule of `split_words` for the text that this model was trained on; None if unknown."""
-        return None if self._reads is None else self._reads.rule
-
     def zero_state(self, batch_size: int) -> State:
         """Return the state before the first sentence."""
         state = zero_state(self.config, check_whole("batch_size", batch_size, 1))
@@ -113,7 +107,7 @@ class ElmoEncoder(Encoder):
         times before. By default, a progress bar shows for a few hundred sentences and more.
         """
         check_list(sentences)
-        batch_size, warmup = self._wishes(batch_size, warmup)
+        batch_size, warmup = self._check_batch_size(batch_size), check_whole("warmup", warmup, 0)
         words = [to_words(text, number) for number, text in enumerate(sentences)]
         if state is not None:
             if warmup:
@@ -121,36 +115,21 @@ class ElmoEncoder(Encoder):
             state = batching.check_state(state, self.zero_state(len(words)))
         encoded = self._blank(words)
         bar = len(words) >= BAR_FROM if progress is None else progress
-        after = self._fill(list(encoded), words, batch_size, state, warmup, bar)
+        after = self._fill(list(encoded), words, batch_size, bar, warmup, state)
         return ElmoEncoded(encoded.layers, encoded.mask, encoded.words, after)
 
     def encode_batches(
         self, sentences: Iterable[Sentence], *, batch_size: int = 32, warmup: int = 0
     ) -> Iterator[ElmoEncoded]:
         """Yield the results of `encode` in batches; options are checked at once, sentences one after the other."""
-        check_stream(sentences)
-        batch_size, warmup = self._wishes(batch_size, warmup)
-
-        def room(words: Words) -> ElmoEncoded:
-            return self._blank([words])
-
-        def fill(held: list[ElmoEncoded], words: list[Words]) -> None:
-            self._fill(held, words, batch_size, None, warmup, progress=False)
-
-        return stream(iter(sentences), batch_size, to_words, room, fill, join)
+        warmup = check_whole("warmup", warmup, 0)
+        return self._stream(sentences, batch_size, functools.partial(self._fill, warmup=warmup))
 
     def extract(
         self, texts: Iterable[Sentence], layers: Sequence[int], *, batch_size: int = 32, warmup: int = 0
     ) -> Iterator[Float32[np.ndarray, "L words D"]]:
         """Yield the layers of each sentence's words."""
-        for batch in self.encode_batches(texts, batch_size=batch_size, warmup=warmup):
-            yield from (batch.layers[list(layers), n, :size] for n, size in enumerate(batch.mask.sum(axis=1)))
-
-    def word_layers(
-        self, sentences: Iterable[Sequence[str]], layers: Sequence[int], *, pieces: str = "mean", batch_size: int = 32
-    ) -> Iterator[Float32[np.ndarray, "L words D"]]:
-        """Yield the layers of each sentence's words; `pieces` matters to encoders fed with pieces only."""
-        return self.extract(map(list, sentences), layers, batch_size=batch_size)
+        return self._take_layers(self.encode_batches(texts, batch_size=batch_size, warmup=warmup), layers)
 
     def word_batch(self, sentences: Sequence[Sequence[str]], height: int, width: int) -> dict[str, np.ndarray]:
         """Return the arrays that `word_function` reads, for a network that fine-tunes this encoder."""
@@ -188,13 +167,6 @@ class ElmoEncoder(Encoder):
             return output.layers[:, :, 1:-1].astype(jnp.float32)
 
         return layers_of_words
-
-    def check(self, sentences: Iterable[Sentence]) -> None:
-        """Raise the error that `encode` would raise on these sentences."""
-        check_stream(sentences)
-        self._wishes(1, 0)
-        for number, text in enumerate(sentences):
-            to_words(text, number)
 
     def mix(
         self,
@@ -275,26 +247,19 @@ class ElmoEncoder(Encoder):
             whole[:, n, :size] = layers[:, n, first : first + size]
         return ElmoEncoded(whole, mask.astype(np.int32), None, after)
 
-    def _wishes(self, batch_size: int, warmup: int) -> tuple[int, int]:
-        self.check_process()
-        self.check_words()
-        return check_whole("batch_size", batch_size, 1), check_whole("warmup", warmup, 0)
-
-    def _blank(self, words: Sequence[Words]) -> ElmoEncoded:
-        return blank(words, self.config.num_layers + 1, 2 * self.config.width)
-
     def _fill(
         self,
         targets: Sequence[ElmoEncoded],
         sentences: Sequence[Words],
         batch_size: int,
-        state: State | None,
-        warmup: int,
         progress: bool,
+        warmup: int = 0,
+        state: State | None = None,
     ) -> State | None:
         """Compute sentences, write the vectors of each into its target, and return the state after them."""
         after = None if state is None else jax.tree.map(np.zeros_like, state)
         rows, table = self._rows(sentences, progress)
+        places = [slice(1, len(row) - 1) for row in rows]
         with tqdm(total=len(rows), desc="encoding", unit="sentences", disable=not progress) as bar:
             for batch in batches(list(map(len, rows)), batch_size):
                 before = self.zero_state(len(batch))
@@ -302,9 +267,7 @@ class ElmoEncoder(Encoder):
                     before = jax.tree.map(lambda part, batch=batch: part[:, :, batch], state)
                 some = [rows[n] for n in batch]
                 layers, remembered = compute(self.config, self.params, some, table, before, batch_size, warmup)
-                for k, n in enumerate(batch):
-                    size = len(rows[n]) - 2
-                    targets[n].layers[:, 0, :size] = layers[:, k, 1 : size + 1]
+                write_layers(layers, batch, places, targets)
                 if after is not None:
                     after.cell[:, :, batch], after.hidden[:, :, batch] = remembered.cell, remembered.hidden
                 bar.update(len(batch))
