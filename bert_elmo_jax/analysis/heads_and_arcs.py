@@ -10,7 +10,7 @@ import numpy as np
 from bert_elmo_jax.data.rows.widths import height_for, width_for
 from bert_elmo_jax.data.tasks.annotated import ParsedSentence
 from bert_elmo_jax.evals.attention_heads import OFFSETS, at_offsets, follows, most_attended, word_maps
-from bert_elmo_jax.families.forward import Wanted, run
+from bert_elmo_jax.families.forward import Request, run
 from bert_elmo_jax.families.piece_encoder import PieceEncoder
 from bert_elmo_jax.report.figures import Grid
 from bert_elmo_jax.report.results import Result
@@ -55,11 +55,11 @@ def heads_and_arcs(
     short = [n for n, text in enumerate(encoded) if len(text) <= encoder.config.max_positions]
     kept = sorted((n for n in short if list_arcs(sentences[n])), key=lambda n: -len(encoded[n]))
     found: dict[str, _Hits] = {}
-    forward = jax.jit(partial(run, encoder.family, encoder.config), static_argnames="wanted")
+    forward = jax.jit(partial(run, encoder.family, encoder.config), static_argnames="request")
     for at in range(0, len(kept), batch_size):
         batch = kept[at : at + batch_size]
         tokens, mask = _pad(encoder, [encoded[n] for n in batch], batch_size)
-        maps: Any = forward(encoder.params, tokens, None, None, mask, wanted=Wanted(attentions=True)).attentions
+        maps: Any = forward(encoder.params, tokens, None, None, mask, request=Request(attentions=True)).attentions
         for n, values in zip(batch, np.moveaxis(jax.device_get(maps), 1, 0)):
             for relation, *hits in _follow(sentences[n], values, encoded[n]):
                 zeros = (np.zeros((2, *np.shape(some)), np.int64) for some in hits)

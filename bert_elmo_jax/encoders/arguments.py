@@ -35,10 +35,10 @@ def check_list(texts: Any) -> None:
         raise ValueError("no texts were given: the list is empty")
 
 
-def check_whole(name: str, value: Any, low: int, high: int | None = None, what: str = "") -> int:
+def check_whole(name: str, value: Any, low: int, high: int | None = None, meaning: str = "") -> int:
     """Return the value as an int; raise unless it is a whole number within the bounds."""
     bounds = f"at least {low}" if high is None else f"{low} to {high}"
-    text = f"{name}={shorten(value)}: use a whole number, {bounds}{what and f', {what}'}"
+    text = f"{name}={shorten(value)}: use a whole number, {bounds}{meaning and f', {meaning}'}"
     if isinstance(value, bool | np.bool_):
         raise TypeError(text)
     try:
@@ -89,8 +89,8 @@ def to_ids(
     except ValueError:
         raise ValueError(f"{name} has rows of different lengths: pad them, and mark the real ones") from None
     if not (np.issubdtype(array.dtype, np.integer) or array.dtype == bool):
-        what = "None" if values is None else str(array.dtype) if array.dtype != object else shorten(values)
-        raise TypeError(f"{name} holds {what}; expected whole numbers, {expected}")
+        content = "None" if values is None else str(array.dtype) if array.dtype != object else shorten(values)
+        raise TypeError(f"{name} holds {content}; expected whole numbers, {expected}")
     if shape is None and (array.ndim != len(axes) or 0 in array.shape):
         raise ValueError(f"{name} has shape {array.shape}; expected {expected}, and at least one of each")
     if shape is not None and array.shape != shape:
@@ -98,13 +98,13 @@ def to_ids(
     return array.astype(np.int64)
 
 
-def check_range(name: str, ids: Int[np.ndarray, "..."], low: int, high: int, what: str) -> None:
+def check_range(name: str, ids: Int[np.ndarray, "..."], low: int, high: int, reason: str) -> None:
     """Raise on an id outside low to high, and name the first."""
     outside = (ids < low) | (ids > high)
     if outside.any():
         place = np.unravel_index(int(np.argmax(outside)), ids.shape)
         where = ", ".join(f"{axis} {n}" for axis, n in zip(("row", "column", "character"), place))
-        raise ValueError(f"{name} {ids[place]} at {where} is outside {low} to {high}; {what}")
+        raise ValueError(f"{name} {ids[place]} at {where} is outside {low} to {high}; {reason}")
 
 
 def check_batch(
@@ -121,16 +121,16 @@ def check_batch(
         ("type", types, getattr(config, "type_vocab_size", 2), "the model's types", "type_vocab_size"),
         ("position", positions, config.max_positions, "the model's positions", "max_positions"),
     ]
-    for what, ids, size, table, field in fields:
+    for label, ids, size, table, field in fields:
         if ids is None:
             continue
         if ids.shape != tokens.shape:
-            raise ValueError(f"the batch's tokens have the shape {tokens.shape} but its {what}s {ids.shape}")
+            raise ValueError(f"the batch's tokens have the shape {tokens.shape} but its {label}s {ids.shape}")
         outside = np.argwhere((ids < 0) | (ids >= size))
         if len(outside):
             row, column = outside[0]
             raise ValueError(
-                f"{what} {ids[row, column]} at row {row}, column {column} is outside {table}, "
+                f"{label} {ids[row, column]} at row {row}, column {column} is outside {table}, "
                 f"whose {'ids' if field == 'vocab_size' else 'numbers'} are 0 to {size - 1} ({field} {size})"
             )
 

@@ -146,15 +146,15 @@ def blank(
 def join(parts: Sequence[Encoded]) -> Encoded:
     """Return texts that were encoded one by one as one object."""
     first = parts[0]
-    whole = blank(
+    joined = blank(
         [text for part in parts for text in part.texts],
         [count for part in parts for count in part.word_counts],
         first.last.shape[-1],
         layers=None if first.layers is None else len(first.layers),
         pooled=first.pooled is not None,
     )
-    for target, source in zip(whole, (one for part in parts for one in part), strict=True):
+    for target, source in zip(joined, (one for part in parts for one in part), strict=True):
         for name in ("last", "pooled", "layers"):
             if getattr(source, name) is not None:
                 getattr(target, name)[...] = getattr(source, name)
-    return whole
+    return joined

@@ -75,8 +75,10 @@ class Loaded:
             )
 
     def __getstate__(self) -> dict[str, Any]:
-        made = {name for kind in type(self).__mro__ for name, value in vars(kind).items() if isinstance(value, Made)}
-        return {name: value for name, value in vars(self).items() if name not in made}
+        computed = {
+            name for kind in type(self).__mro__ for name, value in vars(kind).items() if isinstance(value, Computed)
+        }
+        return {name: value for name, value in vars(self).items() if name not in computed}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         vars(self).update({**state, "_process": os.getpid()})
@@ -110,8 +112,8 @@ class Encoder(Loaded):
     @property
     def fingerprint(self) -> str:
         """The fingerprint of configuration (without dropout, which changes no vector), weights and `reads`."""
-        known = {field.name for field in dataclasses.fields(self.config)} & {"dropout", "attention_dropout"}
-        config = dataclasses.replace(self.config, **dict.fromkeys(known, 0.0))
+        rates = {field.name for field in dataclasses.fields(self.config)} & {"dropout", "attention_dropout"}
+        config = dataclasses.replace(self.config, **dict.fromkeys(rates, 0.0))
         return fingerprint(config, self.params, self._reads.fingerprint if self._reads else "")
 
     def check_words(self) -> None:
@@ -147,7 +149,7 @@ def stream(
     texts: Iterator[Any],
     batch_size: int,
     read: Callable[[Any, int], R],
-    room: Callable[[R], E],
+    blank: Callable[[R], E],
     fill: Callable[[list[E], list[R]], object],
     join: Callable[[Sequence[E]], E],
     pieces: Callable[[R], int] | None = None,
@@ -159,11 +161,11 @@ def stream(
     """
     for rows in _rounds(texts, batch_size, read, pieces):
         # Each text has its own length, because padding to one long text would make all of them long.
-        held = [room(row) for row in rows]
-        fill(held, rows)
-        while held:
-            batch = join(held[:batch_size])
-            del held[:batch_size]
+        encoded = [blank(row) for row in rows]
+        fill(encoded, rows)
+        while encoded:
+            batch = join(encoded[:batch_size])
+            del encoded[:batch_size]
             yield batch
 
 

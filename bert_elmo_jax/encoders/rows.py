@@ -23,8 +23,8 @@ class BadText(ValueError):
     BadText('text 3 is empty')
     """
 
-    def __init__(self, number: int, what: str):
-        super().__init__(f"text {number} {what}")
+    def __init__(self, number: int, problem: str):
+        super().__init__(f"text {number} {problem}")
         self.number = number
 
 
@@ -82,8 +82,8 @@ def to_row(text: Text, number: int, tokenizer: Tokenizer, size: int, overflow: O
         encoding = _truncate(encoding, size, number)
     frame = tokenizer.frame
     prefix, suffix = len(frame.before) if encoding.second is None else encoding.second, len(frame.after)
-    body, room = len(encoding) - prefix - suffix, size - prefix - suffix
-    if body <= room:
+    body, window_size = len(encoding) - prefix - suffix, size - prefix - suffix
+    if body <= window_size:
         return Row(encoding, prefix, ((0, body),), words, suffix)
     if overflow == "raise":
         raise BadText(
@@ -91,20 +91,22 @@ def to_row(text: Text, number: int, tokenizer: Tokenizer, size: int, overflow: O
             f"has {len(encoding)} pieces, the model takes {size}: {shorten(text)}; "
             'use overflow="truncate" to cut it, or overflow="windows" to encode it in overlapping windows',
         )
-    if room < 2 and second is None:
+    if window_size < 2 and second is None:
         raise BadText(number, f"has {body} pieces, and a window of {size} has room for one; use max_length=4 or more")
-    if room < 2:
-        taken = int((encoding.word_ids[:prefix] >= 0).sum())
+    if window_size < 2:
+        first_pieces = int((encoding.word_ids[:prefix] >= 0).sum())
         raise BadText(
             number,
-            f"has a first part of {taken} pieces, which leaves no window for the second among {size}: "
+            f"has a first part of {first_pieces} pieces, which leaves no window for the second among {size}: "
             f'{shorten(text)}; give the long part second, or use overflow="truncate"',
         )
-    step = stride or max(1, room // 2)
-    if not 0 < step <= room:
-        raise BadText(number, f"gets gaps from stride={stride}: a window holds {room} pieces of it; use 1 to {room}")
-    starts = [*range(0, body - room, step), body - room]
-    return Row(encoding, prefix, tuple((start, start + room) for start in starts), words, suffix)
+    step = stride or max(1, window_size // 2)
+    if not 0 < step <= window_size:
+        raise BadText(
+            number, f"gets gaps from stride={stride}: a window holds {window_size} pieces of it; use 1 to {window_size}"
+        )
+    starts = [*range(0, body - window_size, step), body - window_size]
+    return Row(encoding, prefix, tuple((start, start + window_size) for start in starts), words, suffix)
 
 
 def _parts(text: Text, number: int) -> tuple[str | Words, str | Words | None]:
@@ -134,14 +136,14 @@ def _encode(tokenizer: Tokenizer, first: str | Words, second: str | Words | None
     except ValueError as error:
         # The tokenizer does not know the number of the text in the list.
         for part in (first, second or ""):
-            if found := lone_surrogate(part):
-                raise BadText(number, found) from None
+            if problem := lone_surrogate(part):
+                raise BadText(number, problem) from None
         raise BadText(number, f"cannot be tokenised: {shorten(first)}: {error}") from error
 
 
 def _count_words(part: str | Words | None, encoding: Encoding, kind: int) -> int:
-    known = len(part) if isinstance(part, list) else 0
-    return known or int(encoding.word_ids[encoding.texts == kind].max(initial=-1)) + 1
+    listed = len(part) if isinstance(part, list) else 0
+    return listed or int(encoding.word_ids[encoding.texts == kind].max(initial=-1)) + 1
 
 
 def _truncate(encoding: Encoding, size: int, number: int) -> Encoding:
@@ -149,30 +151,30 @@ def _truncate(encoding: Encoding, size: int, number: int) -> Encoding:
     pair = encoding.second is not None
     added, texts = encoding.word_ids < 0, encoding.texts
     first, second = (int((~added & (texts == text)).sum()) for text in (0, 1))
-    room = size - int(added.sum())
-    if room < 1 + pair:
-        least = size - room + 2
+    space = size - int(added.sum())
+    if space < 1 + pair:
+        least = size - space + 2
         raise BadText(
             number, f"is a pair, and max_length={size} has no room for a piece of each part; use at least {least}"
         )
     # The longer text loses one piece at a time, the second on a tie, so the shorter keeps up to half of the room.
-    keep_second = min(second, max(room // 2, room - first)) if pair else 0
-    keep_first = min(first, room - keep_second)
+    keep_second = min(second, max(space // 2, space - first)) if pair else 0
+    keep_first = min(first, space - keep_second)
     place = np.cumsum(~added) - 1 - first * texts  # of each piece in its text
-    kept = np.flatnonzero(added | (place < np.where(texts == 0, keep_first, keep_second)))
+    remaining = np.flatnonzero(added | (place < np.where(texts == 0, keep_first, keep_second)))
     e = encoding
-    tokens = tuple(e.tokens[i] for i in kept)
+    tokens = tuple(e.tokens[i] for i in remaining)
     cut = None if e.second is None else e.second - (first - keep_first)
-    return Encoding(e.ids[kept], e.types[kept], e.offsets[kept], e.word_ids[kept], tokens, cut)
+    return Encoding(e.ids[remaining], e.types[remaining], e.offsets[remaining], e.word_ids[remaining], tokens, cut)
 
 
 def lone_surrogate(text: str | Words) -> str | None:
     """Return the message about half of a character in a text; None if there is none."""
     for word, unit in enumerate([text] if isinstance(text, str) else text):
-        if found := SURROGATE.search(unit):
-            where = f"character {found.start()}" + (f" of word {word}" if isinstance(text, list) else "")
+        if match := SURROGATE.search(unit):
+            where = f"character {match.start()}" + (f" of word {word}" if isinstance(text, list) else "")
             return (
-                f"holds a lone surrogate, U+{ord(found[0]):04X} at {where}: half of a character, which no encoding can "
+                f"holds a lone surrogate, U+{ord(match[0]):04X} at {where}: half of a character, which no encoding can "
                 "write; decode its source with errors='replace', or remove it"
             )
     return None

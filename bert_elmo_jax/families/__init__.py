@@ -41,12 +41,12 @@ def get_family(name: str) -> Family:
     ValueError: there is no family 'brt'; there are bert, ...; did you mean bert?
     """
     if name not in REGISTRY:
-        known = ", ".join(REGISTRY)
-        raise ValueError(f"there is no family {name!r}; there are {known}{did_you_mean(name, REGISTRY)}")
-    found = REGISTRY[name]
-    if isinstance(found, str):
-        found = REGISTRY[name] = importlib.import_module(f"{found}.family").FAMILY
-    return found
+        names = ", ".join(REGISTRY)
+        raise ValueError(f"there is no family {name!r}; there are {names}{did_you_mean(name, REGISTRY)}")
+    entry = REGISTRY[name]
+    if isinstance(entry, str):
+        entry = REGISTRY[name] = importlib.import_module(f"{entry}.family").FAMILY
+    return entry
 
 
 def all_families() -> Iterator[Family]:
@@ -60,8 +60,8 @@ def all_formats() -> Iterator[tuple[str, str, WeightFormat]]:
     >>> next((family, name, format.owner) for family, name, format in all_formats())
     ('bert', 'huggingface', 'Hugging Face')
     """
-    for family, found in list(REGISTRY.items()):
-        registered = found.formats if isinstance(found, Family) else importlib.import_module(f"{found}.formats").FORMATS
+    for family, entry in list(REGISTRY.items()):
+        registered = entry.formats if isinstance(entry, Family) else importlib.import_module(f"{entry}.formats").FORMATS
         for name, format in registered.items():
             yield family, name, format
 

@@ -58,10 +58,10 @@ def distil(
         scores = score_pieces(family, config, batch["teacher"], theirs, batch)
         # A teacher's table may have more rows than the tokenizer has pieces.
         scores = scores[..., : logits.shape[-1]]
-        found = {"soft": soft_cross_entropy(logits, scores, batch["mlm_weights"], temperature)}
+        losses = {"soft": soft_cross_entropy(logits, scores, batch["mlm_weights"], temperature)}
         if "cosine" in terms:
-            found["cosine"] = cosine_distance(hidden, theirs, (batch["segments"] > 0).astype(jnp.int32))
-        return {name: found[name] for name in terms}
+            losses["cosine"] = cosine_distance(hidden, theirs, (batch["segments"] > 0).astype(jnp.int32))
+        return {name: losses[name] for name in terms}
 
     def init(key: Any) -> Params:
         fresh = objective.init(key)
@@ -73,8 +73,9 @@ def distil(
         loss=loss,
         held_out_loss=loss,
         coefficients={**objective.coefficients, **dict.fromkeys(terms, 1.0)},
-        work=lambda own, length: (
-            objective.work(own, length) + count_work(params, config, examples.masking, length, per_weight=2.0)
+        work=lambda params_or_shapes, length: (
+            objective.work(params_or_shapes, length)
+            + count_work(params, config, examples.masking, length, per_weight=2.0)
         ),
         step={**objective.step, "shared": (*objective.step.get("shared", ()), "teacher")},
         constants={**objective.constants, "teacher": params},
@@ -84,32 +85,32 @@ def distil(
 def check_teacher(objective: Objective, student: Family, model: Any, teacher: Teacher, terms: Collection[str]) -> None:
     """Raise ValueError if a model cannot learn from a teacher."""
     causal = student.causal(model)
-    family, config, said = teacher.family, teacher.config, f"the teacher {teacher.source}"
+    family, config, name = teacher.family, teacher.config, f"the teacher {teacher.source}"
     if "mlm" not in teacher.params:
         has = ", ".join(name for name in teacher.params if name != "encoder") or "none"
         raise ValueError(
-            f"{said} has no head `mlm` for masked pieces (its heads: {has}): use a pretrained model that reads pieces"
+            f"{name} has no head `mlm` for masked pieces (its heads: {has}): use a pretrained model that reads pieces"
         )
     if config.vocab_size < model.vocab_size:
-        raise ValueError(f"{said} has {config.vocab_size} pieces, and the model {model.vocab_size}: they must agree")
+        raise ValueError(f"{name} has {config.vocab_size} pieces, and the model {model.vocab_size}: they must agree")
     longest = max(phase.examples.length for phase in objective.phases)
     if longest > config.max_positions:
         raise ValueError(
-            f"{said} has {config.max_positions} positions, and the rows {longest}: lower config.length "
+            f"{name} has {config.max_positions} positions, and the rows {longest}: lower config.length "
             "(and config.long_length)"
         )
     if objective.phases[0].examples.sequences > 1 and not family.inputs.packs:
-        raise ValueError(f"{said} cannot read packed rows: use --config.sequences=1")
+        raise ValueError(f"{name} cannot read packed rows: use --config.sequences=1")
     if family.causal(config) != causal:
         sees = {True: "only the pieces before it", False: "all pieces"}
         raise ValueError(
-            f"a piece of {said} sees {sees[not causal]}, and one of the model {sees[causal]}: use models of one kind"
+            f"a piece of {name} sees {sees[not causal]}, and one of the model {sees[causal]}: use models of one kind"
         )
     if not causal and any(phase.examples.masking.kind == "next" for phase in objective.phases):
-        raise ValueError(f"{said} sees all pieces, but config.causal_share has steps that do not: set it to 0")
+        raise ValueError(f"{name} sees all pieces, but config.causal_share has steps that do not: set it to 0")
     if "cosine" in terms and config.hidden_size != model.hidden_size:
         raise ValueError(
-            f"{said} has hidden states of {config.hidden_size} numbers, and the model of {model.hidden_size}: the term "
+            f"{name} has hidden states of {config.hidden_size} numbers, and the model of {model.hidden_size}: the term "
             "`cosine` needs equal widths; use --config.coefficients.cosine=0"
         )
 
@@ -134,13 +135,13 @@ def adopt_layers(fresh: Params, teacher: Mapping[str, Any]) -> tuple[Params, lis
     """
     theirs, ours = flatten(teacher), flatten(fresh)
     chosen = choose_layers(count_layers(teacher), count_layers(fresh))
-    found: dict[str, Any] = {}
+    layers: dict[str, Any] = {}
     for path, value in ours.items():
         layer = re.match(r"encoder/layer_(\d+)/", path)
         source = path if layer is None else f"encoder/layer_{chosen[int(layer[1])]}/{path[layer.end() :]}"
         if source in theirs and theirs[source].shape == value.shape:
-            found[path] = theirs[source]
-    return _replace(fresh, found), [path for path in ours if path not in found]
+            layers[path] = theirs[source]
+    return _replace(fresh, layers), [path for path in ours if path not in layers]
 
 
 def count_layers(params: Mapping[str, Any]) -> int:
@@ -159,13 +160,13 @@ def _replace(tree: Mapping[str, Any], values: Mapping[str, Any], prefix: str = "
 
 def _select(tree: Mapping[str, Any], paths: Collection[str], prefix: str = "") -> Params:
     """Return the entries at the given paths: without a pooler and other heads, which a comparison does not read."""
-    kept: Params = {}
+    selected: Params = {}
     for name, part in tree.items():
         if not isinstance(part, Mapping):
-            kept |= {name: part} if prefix + name in paths else {}
+            selected |= {name: part} if prefix + name in paths else {}
         elif inner := _select(part, paths, f"{prefix}{name}/"):
-            kept[name] = inner
-    return kept
+            selected[name] = inner
+    return selected
 
 
 def _compute_alike(config: Any, model: Any) -> Any:

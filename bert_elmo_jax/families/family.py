@@ -111,8 +111,8 @@ def encoder_depth(path: str) -> int | None:
     """
     if path.startswith(("embeddings/", "token/")):
         return 0
-    found = re.match(r"(?:forward/|backward/)?layer_(\d+)(?:/|$)", path)
-    return int(found[1]) + 1 if found else None
+    match = re.match(r"(?:forward/|backward/)?layer_(\d+)(?:/|$)", path)
+    return int(match[1]) + 1 if match else None
 
 
 class Head(NamedTuple):

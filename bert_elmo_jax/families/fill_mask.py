@@ -10,7 +10,7 @@ from bert_elmo_jax.data.rows.packed_rows import plan_padded
 from bert_elmo_jax.encoders import arguments
 from bert_elmo_jax.encoders.layout import Windows
 from bert_elmo_jax.encoders.rows import Text, to_row
-from bert_elmo_jax.families.forward import Wanted
+from bert_elmo_jax.families.forward import Request
 
 
 class Guess(NamedTuple):
@@ -41,8 +41,8 @@ def fill_mask(encoder: Any, text: Text, top: int = 5) -> list[Guess]:
         raise ValueError(f"{text!r} has no {tokenizer.tokens[tokenizer.mask_id]} to fill")
     windows = Windows([row])
     [batch] = plan_padded(windows.lengths, 1, size)
-    output = encoder._compute(windows.lay_out(batch, encoder.config.pad_id), Wanted(head="mlm"))
-    known = np.asarray(output.mlm_logits[0, places, : tokenizer.vocab_size])
-    chances = np.asarray(jax.nn.softmax(jnp.asarray(known), axis=-1))
+    output = encoder._compute(windows.lay_out(batch, encoder.config.pad_id), Request(head="mlm"))
+    logits = np.asarray(output.mlm_logits[0, places, : tokenizer.vocab_size])
+    chances = np.asarray(jax.nn.softmax(jnp.asarray(logits), axis=-1))
     best = np.argsort(-chances, axis=-1, kind="stable")[:, :top]
     return [Guess(gap, tokenizer.tokens[i], float(chances[gap, i])) for gap, order in enumerate(best) for i in order]

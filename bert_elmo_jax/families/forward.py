@@ -35,7 +35,7 @@ class ForwardOutput(Output):
         return show_shapes("ForwardOutput", len(self.last), **shown)
 
 
-class Wanted(NamedTuple):
+class Request(NamedTuple):
     """The outputs to compute; `head` is the pretraining head of `logits`."""
 
     layers: tuple[int, ...] = ()
@@ -61,25 +61,25 @@ def run(
     segments: Int[AnyArray, "B T"] | None,
     firsts: Int[AnyArray, "B S"] | None = None,
     *,
-    wanted: Wanted,
+    request: Request,
 ) -> ForwardOutput:
-    """Return the outputs that are wanted; `firsts` are the places of the pooled vectors, by default the first."""
+    """Return the requested outputs; `firsts` are the places of the pooled vectors, by default the first."""
     logits: Any = None
     nsp: Any = None
-    pooler = (wanted.pooled or wanted.nsp) and "pooler" in params["encoder"]
+    pooler = (request.pooled or request.nsp) and "pooler" in params["encoder"]
     places: dict[str, Any] = {} if firsts is None or not pooler else {"nsp_positions": firsts}
     output: Any = family.build(config, pooler=pooler).apply(
         {"params": params["encoder"]}, tokens, types, positions, segments,
-        layers=wanted.layers or None, attentions=wanted.attentions, **places,
+        layers=request.layers or None, attentions=request.attentions, **places,
     )  # fmt: skip
-    if wanted.head is not None:
+    if request.head is not None:
         words = params["encoder"]["embeddings"]["word"]
-        logits = family.head(wanted.head, config).apply({"params": params.get(wanted.head, {})}, output.last, words)
-    if wanted.nsp:
+        logits = family.head(request.head, config).apply({"params": params.get(request.head, {})}, output.last, words)
+    if request.nsp:
         nsp = family.head("nsp", config).apply({"params": params["nsp"]}, output.pooled)
-    return ForwardOutput(output.last, output.layers, output.attentions, output.pooled, logits, nsp, wanted.head)
+    return ForwardOutput(output.last, output.layers, output.attentions, output.pooled, logits, nsp, request.head)
 
 
-def run_turned(family: Family, config: Any, params: Mapping[str, Any], *inputs: Any, wanted: Wanted) -> ForwardOutput:
+def run_turned(family: Family, config: Any, params: Mapping[str, Any], *inputs: Any, request: Request) -> ForwardOutput:
     """Return the outputs of `run` for parameters whose encoder has its kernels transposed."""
-    return run(family, config, {**params, "encoder": turn_kernels(params["encoder"])}, *inputs, wanted=wanted)
+    return run(family, config, {**params, "encoder": turn_kernels(params["encoder"])}, *inputs, request=request)

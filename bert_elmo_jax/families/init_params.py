@@ -62,8 +62,8 @@ def init_task_params(family: Family, config: Any, head: TaskHead, key: PRNGKeyAr
     width = config.hidden_size
     if head.features is not None:
         width = head.features.width(config.hidden_size, config.num_layers)
-    if own := init_task_head(head, _key_of(head.name, key), width):
-        params[head.name] = own
+    if head_params := init_task_head(head, _key_of(head.name, key), width):
+        params[head.name] = head_params
     return params | init_reader(head.features, config.hidden_size, key)
 
 
@@ -88,11 +88,11 @@ def param_shapes(
     features: Any = None,
 ) -> dict[str, tuple[int, ...]]:
     """Return the shape of every parameter by its path; `outputs` are the sizes of the task heads among `heads`."""
-    own = tuple(name for name in heads if name in family.heads)
+    pretraining_heads = tuple(name for name in heads if name in family.heads)
     if hasattr(config, "initializer_range"):
         # Zeros have the same shapes, and tracing random numbers would take a third of the time of loading a model.
         config = dataclasses.replace(config, initializer_range=0.0)
-    tree = jax.eval_shape(lambda: init_params(family, config, jax.random.key(0), own, pooler=pooler))
+    tree = jax.eval_shape(lambda: init_params(family, config, jax.random.key(0), pretraining_heads, pooler=pooler))
     shapes = {path: leaf.shape for path, leaf in flatten(tree).items()}
     width = config.hidden_size if features is None else features.width(config.hidden_size, config.num_layers)
     for name, size in (SIZES | dict(outputs or {})).items():

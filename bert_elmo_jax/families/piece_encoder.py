@@ -22,7 +22,7 @@ from bert_elmo_jax.encoders.rows import Overflow, Row, Text, to_row
 from bert_elmo_jax.families import find_decoder
 from bert_elmo_jax.families.family import Family
 from bert_elmo_jax.families.fill_mask import fill_mask
-from bert_elmo_jax.families.forward import ForwardOutput, Wanted, choose_head, run, run_turned
+from bert_elmo_jax.families.forward import ForwardOutput, Request, choose_head, run, run_turned
 from bert_elmo_jax.families.sentences import encode_sentences, save_sentences
 from bert_elmo_jax.generation.generate import generate, stream_text
 from bert_elmo_jax.heads.sentence_head import SentenceHead
@@ -64,11 +64,11 @@ class PieceEncoder(Encoder):
     # Compiled once for each shape of batch and each set of outputs.
     @functools.cached_property
     def _run(self) -> Callable[..., Any]:
-        return jax.jit(functools.partial(run, self.family, self.config), static_argnames="wanted")
+        return jax.jit(functools.partial(run, self.family, self.config), static_argnames="request")
 
     @functools.cached_property
     def _run_turned(self) -> Callable[..., Any]:
-        return jax.jit(functools.partial(run_turned, self.family, self.config), static_argnames="wanted")
+        return jax.jit(functools.partial(run_turned, self.family, self.config), static_argnames="request")
 
     def __repr__(self) -> str:
         heads = f", heads {', '.join(self.heads)}" if self.heads else ""
@@ -138,11 +138,11 @@ class PieceEncoder(Encoder):
         counts pieces and positions.
         """
         arguments.check_list(texts)
-        batch_size, wanted = self._wishes(batch_size, layers)
+        batch_size, numbers = self._wishes(batch_size, layers)
         read = self._reader(overflow, stride, max_length)
         rows = [read(text, number) for number, text in enumerate(texts)]
-        encoded = self._blank(rows, wanted, pooled)
-        self._fill(list(encoded), rows, batch_size, wanted, len(rows) >= BAR_FROM if progress is None else progress)
+        encoded = self._blank(rows, numbers, pooled)
+        self._fill(list(encoded), rows, batch_size, numbers, len(rows) >= BAR_FROM if progress is None else progress)
         return encoded
 
     def encode_batches(
@@ -161,13 +161,13 @@ class PieceEncoder(Encoder):
         Options are checked at once, texts one after the other. About 1,024 pieces per row of a batch are read ahead.
         """
         arguments.check_stream(texts)
-        batch_size, wanted = self._wishes(batch_size, layers)
+        batch_size, numbers = self._wishes(batch_size, layers)
 
-        def fill(held: list[Encoded], rows: list[Row]) -> None:
-            self._fill(held, rows, batch_size, wanted, progress=False)
+        def fill(encoded: list[Encoded], rows: list[Row]) -> None:
+            self._fill(encoded, rows, batch_size, numbers, progress=False)
 
         read = self._reader(overflow, stride, max_length)
-        return stream(iter(texts), batch_size, read, lambda row: self._blank([row], wanted, pooled), fill, join, len)
+        return stream(iter(texts), batch_size, read, lambda row: self._blank([row], numbers, pooled), fill, join, len)
 
     def check(
         self,
@@ -201,8 +201,8 @@ class PieceEncoder(Encoder):
         if mask is not None and segments is not None:
             raise ValueError("mask and segments were both given; segments marks real pieces too: leave out mask")
         ids = arguments.to_ids("tokens", tokens)
-        given = {"types": types, "mask": mask, "positions": positions, "segments": segments}
-        arrays = {name: None if a is None else arguments.to_ids(name, a, ids.shape) for name, a in given.items()}
+        optional = {"types": types, "mask": mask, "positions": positions, "segments": segments}
+        arrays = {name: None if a is None else arguments.to_ids(name, a, ids.shape) for name, a in optional.items()}
         if arrays["mask"] is not None and not np.isin(arrays["mask"], (0, 1)).all():
             raise ValueError("mask holds other numbers than 0 (padding) and 1 (real); packed rows give segments")
         arguments.check_batch(self.config, ids, arrays["types"], arrays["positions"])
@@ -210,7 +210,7 @@ class PieceEncoder(Encoder):
             raise ValueError(
                 "segments holds numbers below 0 or beyond 32 bits; 0 is padding, and 1, 2, … are the texts of a row"
             )
-        wanted = Wanted(
+        request = Request(
             layers=tuple(range(self.config.num_layers + 1)),
             attentions=self.has_maps,
             head=choose_head(self.family, self.params),
@@ -219,7 +219,7 @@ class PieceEncoder(Encoder):
         )
         real = arrays["mask"] if segments is None else arrays["segments"]
         inputs = [None if a is None else a.astype(np.int32) for a in (ids, arrays["types"], arrays["positions"], real)]
-        return self._run(self.working_params, *inputs, wanted=wanted)
+        return self._run(self.working_params, *inputs, request=request)
 
     def extract(
         self,
@@ -232,8 +232,8 @@ class PieceEncoder(Encoder):
         overflow: Overflow = "raise",
     ) -> Iterator[Float32[np.ndarray, "L units D"]]:
         """Yield the layers of each text, one vector per piece or per word."""
-        wish: Any = {"batch_size": batch_size, "layers": layers, "pooled": False, "overflow": overflow}
-        for batch in self.encode_batches(texts, **wish):
+        options: Any = {"batch_size": batch_size, "layers": layers, "pooled": False, "overflow": overflow}
+        for batch in self.encode_batches(texts, **options):
             assert batch.layers is not None
             if units == "words":
                 yield from map(np.stack, zip(*(batch.words(pool, values) for values in batch.layers)))
@@ -264,8 +264,8 @@ class PieceEncoder(Encoder):
                 waiting.popleft()
                 yield np.zeros((len(layers), words, self.width), np.float32)
 
-        wish: Any = {"batch_size": batch_size, "layers": layers, "pooled": False, "overflow": "windows"}
-        for batch in self.encode_batches(readable(), **wish):
+        options: Any = {"batch_size": batch_size, "layers": layers, "pooled": False, "overflow": "windows"}
+        for batch in self.encode_batches(readable(), **options):
             assert batch.layers is not None
             for of_layers in zip(*(batch.words(pieces, values) for values in batch.layers)):
                 yield from zeros()
@@ -326,12 +326,12 @@ class PieceEncoder(Encoder):
         size, overflow, stride = arguments.check_fit(overflow, stride, max_length, self.config.max_positions)
         return functools.partial(to_row, tokenizer=self.tokenizer, size=size, overflow=overflow, stride=stride)
 
-    def _blank(self, rows: Sequence[Row], wanted: tuple[int, ...] | None, pooled: bool) -> Encoded:
+    def _blank(self, rows: Sequence[Row], numbers: tuple[int, ...] | None, pooled: bool) -> Encoded:
         return blank(
             [row.encoding for row in rows],
             [row.words for row in rows],
             self.config.hidden_size,
-            layers=None if wanted is None else len(wanted),
+            layers=None if numbers is None else len(numbers),
             pooled=pooled and "pooler" in self.params["encoder"],
         )
 
@@ -340,18 +340,18 @@ class PieceEncoder(Encoder):
         targets: Sequence[Encoded],
         rows: Sequence[Row],
         batch_size: int,
-        wanted: tuple[int, ...] | None,
+        numbers: tuple[int, ...] | None,
         progress: bool,
     ) -> None:
         """Compute rows, and write the vectors of each into its target."""
         windows = Windows(rows)
         plan = plan_packed if self.family.inputs.packs else plan_padded
-        outputs = Wanted(layers=wanted or (), pooled=targets[0].pooled is not None)
+        request = Request(layers=numbers or (), pooled=targets[0].pooled is not None)
         # The device computes a batch while the host writes the vectors of the one before.
         write: Callable[[], object] | None = None
         with tqdm(total=len(rows), desc="encoding", unit="texts", disable=not progress) as bar:
             for batch in plan(windows.lengths, batch_size, self.config.max_positions):
-                output = self._compute(windows.lay_out(batch, self.config.pad_id), outputs)
+                output = self._compute(windows.lay_out(batch, self.config.pad_id), request)
                 if write is not None:
                     write()
                 arrays = jax.device_get((output.last, output.layers, output.pooled))
@@ -361,12 +361,12 @@ class PieceEncoder(Encoder):
             if write is not None:
                 write()
 
-    def _compute(self, arrays: PieceArrays, wanted: Wanted) -> ForwardOutput:
+    def _compute(self, arrays: PieceArrays, request: Request) -> ForwardOutput:
         """Return the outputs of a batch; `pooled` has one vector per window of a row."""
         if self.family.inputs.packs:
             self.check_process()
             if self.config.dtype == "float32" and arrays.tokens.size <= SMALL and transposed_is_faster():
-                return self._run_turned(self._turned_params, *arrays, wanted=wanted)
-            return self._run(self.working_params, *arrays, wanted=wanted)
-        output = self._run(self.working_params, arrays.tokens, arrays.types, None, arrays.segments, wanted=wanted)
+                return self._run_turned(self._turned_params, *arrays, request=request)
+            return self._run(self.working_params, *arrays, request=request)
+        output = self._run(self.working_params, arrays.tokens, arrays.types, None, arrays.segments, request=request)
         return output if output.pooled is None else output.replace(pooled=output.pooled[:, None])

@@ -17,7 +17,7 @@ from bert_elmo_jax.encoders import arguments
 from bert_elmo_jax.encoders.encoder import BAR_FROM
 from bert_elmo_jax.encoders.layout import Windows
 from bert_elmo_jax.encoders.rows import Row, Text, shorten, to_row
-from bert_elmo_jax.families.forward import Wanted
+from bert_elmo_jax.families.forward import Request
 from bert_elmo_jax.heads.sentence_head import NAME, SentenceHead, sentence_vectors
 
 ROUND = 16_384  # texts that are tokenised and packed together; only their pieces are in memory
@@ -131,7 +131,7 @@ def _fill(
     # The device computes a batch while the host reads the vectors of the one before.
     for batch in plan(windows.lengths, batch_size, encoder.config.max_positions):
         arrays = windows.lay_out(batch, encoder.config.pad_id)
-        output = encoder._compute(arrays, Wanted())
+        output = encoder._compute(arrays, Request())
         number = arrays.firsts.shape[1] if encoder.family.inputs.packs else 1
         found = _pool(head, params, output.last, arrays.segments, arrays.positions, number=number, skip=skip)
         encoder.work.add(int(windows.lengths[batch.texts].sum()), batch.positions)

@@ -38,7 +38,7 @@ class Parts:
     def __exit__(self, *_: object) -> None:
         self._held.close()
 
-    def resume(self, asked: Mapping[str, Any]) -> bool:
+    def resume(self, settings: Mapping[str, Any]) -> bool:
         """Return True if a run was begun; raise ValueError if its settings were different."""
         file = self.folder / "asked.json"
         if not file.is_file():
@@ -48,8 +48,8 @@ class Parts:
             before = read_json(file)
         except ValueError as error:
             raise ValueError(f"{file} is damaged ({error}); remove {self.folder} to start again") from None
-        other = [f"{name} was {before.get(name)!r}, is {asked.get(name)!r}" for name in {**before, **asked}
-                 if before.get(name) != asked.get(name)]  # fmt: skip
+        other = [f"{name} was {before.get(name)!r}, is {settings.get(name)!r}" for name in {**before, **settings}
+                 if before.get(name) != settings.get(name)]  # fmt: skip
         if other:
             raise ValueError(
                 f"{self.folder} holds the parts of a stopped run with other settings: {'; '.join(other)}. Finish that "
@@ -59,14 +59,14 @@ class Parts:
             self.done = part[1]
         return True
 
-    def begin(self, asked: Mapping[str, Any]) -> None:
+    def begin(self, settings: Mapping[str, Any]) -> None:
         """Make the folder for the parts of a new run."""
         _check_target(self.path)  # again: another run may have finished in the meantime
         self.folder.mkdir(exist_ok=True)
         self._lock()
         for file in self.folder.glob("*.arrays"):
             file.unlink()  # left in a folder whose asked.json was removed
-        write_json(self.folder / "asked.json", dict(asked))
+        write_json(self.folder / "asked.json", dict(settings))
 
     def write(self, arrays: Iterable[np.ndarray], size: int) -> Iterator[None]:
         """Write the arrays that follow the finished ones, `size` per part; yield after each of them."""
@@ -88,18 +88,18 @@ class Parts:
 
     def merge(self, texts: Iterable[str | list[str]], report: Callable[[], object] = lambda: None) -> None:
         """Merge the parts into the file and remove them; HDF5 gets an index of the texts."""
-        whole = self.folder / f"whole{self.path.suffix}"
+        merged = self.folder / f"whole{self.path.suffix}"
         writing = _writing_npz if self.path.suffix == ".npz" else _writing_hdf5
-        with writing(whole, texts) as write:
+        with writing(merged, texts) as write:
             for n, array in enumerate(self._arrays()):
                 write(n, array)
                 report()
-        with open(whole, "rb") as file:
+        with open(merged, "rb") as file:
             os.fsync(file.fileno())
         if self.path.exists():
             raise FileExistsError(f"{self.path} was written meanwhile; remove it, and run the same command again")
         (self.folder / "merged").touch()
-        whole.replace(self.path)
+        merged.replace(self.path)
         _clean(self.folder)
 
     def _parts(self) -> Iterator[tuple[int, int, Path]]:

@@ -68,10 +68,10 @@ def convert(
     shutil.rmtree(stage, ignore_errors=True)  # of a conversion that was killed
     try:
         if write is None:
-            asked = {"program": "convert", "from": source, "average": average}
-            write_run_directory(stage, model.config, params, model.tokenizer, run=asked, sentences=head, **task)
+            run = {"program": "convert", "from": source, "average": average}
+            write_run_directory(stage, model.config, params, model.tokenizer, run=run, sentences=head, **task)
         else:
-            write(stage, {name: own for name, own in params.items() if name != NAME}, model.config, **task)
+            write(stage, {name: tree for name, tree in params.items() if name != NAME}, model.config, **task)
             for folder in (stage, *(file.parent for file in stage.glob("*/config.json"))):
                 _write_tokenizer(model.tokenizer, model.config, folder)
             if head is not None:  # for sentence-transformers

@@ -27,8 +27,8 @@ class DocumentModel(Predictor):
     other direction, the probabilities of all are averaged.
     """
 
-    def __init__(self, encoder: Any, family: Family, task: Task, others: Sequence["DocumentModel"] = ()):
-        self.encoder, self.family, self.task, self.others = encoder, family, task, tuple(others)
+    def __init__(self, encoder: Any, family: Family, task: Task, averaged_with: Sequence["DocumentModel"] = ()):
+        self.encoder, self.family, self.task, self.others = encoder, family, task, tuple(averaged_with)
         self.config, self.params, self.source = encoder.config, encoder.params, encoder.source
 
     def __repr__(self) -> str:
@@ -41,19 +41,19 @@ class DocumentModel(Predictor):
         rows = [document_rows(model.family, model.config, model.encoder.vocabulary, examples) for model in members]
 
         def compute(*, batch_size: int, progress: bool) -> list[Any]:
-            found = [
-                document_scores(model.family, model.config, model.params, own, batch_size, progress=progress)
-                for model, own in zip(members, rows)
+            scores = [
+                document_scores(model.family, model.config, model.params, model_rows, batch_size, progress=progress)
+                for model, model_rows in zip(members, rows)
             ]
-            return found[0] if len(found) == 1 else [mean_scores(scores) for scores in zip(*found)]
+            return scores[0] if len(scores) == 1 else [mean_scores(label_scores) for label_scores in zip(*scores)]
 
         return rows[0], compute
 
     def predictions(
-        self, examples: Sequence[Example], rows: Sequence[Any], found: Sequence[Any], n_best: int
+        self, examples: Sequence[Example], rows: Sequence[Any], scores: Sequence[Any], n_best: int
     ) -> list[Prediction]:
         """Return the predictions from the scores of rows."""
-        return [make_label(self.task, scores) for scores in found]
+        return [make_label(self.task, label_scores) for label_scores in scores]
 
 
 def document_rows(family: Family, config: Any, vocabulary: Any, examples: Sequence[Any]) -> list[Any]:
@@ -98,15 +98,15 @@ def mean_scores(scores: Sequence[Float32[np.ndarray, "C"]]) -> Float32[np.ndarra
 def load_documents(family: Family, model: StoredModel, path: str | Path) -> DocumentModel:
     """Return the classifier of a run directory, with those that are averaged with it."""
     run, _ = checkpoint_of(Path(path).expanduser())
-    others = []
+    averaged_with = []
     for name in model.average_with:
         if Path(name).name != name:
             raise ValueError(f"{run / 'model.json'}: average_with names {name!r}; expected a folder of this run")
         other = read_run_directory(run / name)
         if other.task is None or model.task is None or other.task.labels != model.task.labels:
             raise ValueError(f"{run / name} has other labels than {run}: they do not belong together; copy it again")
-        others.append(load_documents(family, other, run / name))
+        averaged_with.append(load_documents(family, other, run / name))
     encoder = family.inputs.make_encoder(family, model.config, model.params, model.tokenizer, str(path))
     encoder.check_words()
     assert model.task is not None
-    return DocumentModel(encoder, family, model.task, others)
+    return DocumentModel(encoder, family, model.task, averaged_with)

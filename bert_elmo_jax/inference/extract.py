@@ -48,9 +48,9 @@ def extract(
     """
     with Parts(Path(target)) as parts:
         try:
-            given = {name: value for name, value in options.items() if value is not None}
+            options_set = {name: value for name, value in options.items() if value is not None}
             settings = {"input_format": input_format, "column": column, "encoding": encoding, "batch_size": batch_size}
-            return _extract(parts, model, source, layers, settings, given, dtype)
+            return _extract(parts, model, source, layers, settings, options_set, dtype)
         except MemoryError as error:
             advice = "lower --batch_size, ask for fewer --layers, or shorten the longest texts (--overflow=truncate)"
             raise MemoryError(f"{error}; {advice}") from error
@@ -67,11 +67,11 @@ def _extract(
     source: str | Path,
     layers: Any,
     settings: dict[str, Any],
-    given: dict[str, Any],
+    options: dict[str, Any],
     dtype: Any,
 ) -> int:
     batch_size = check_whole("batch_size", settings["batch_size"], 1)
-    check_whole("warmup", given.get("warmup", 0), 0)
+    check_whole("warmup", options.get("warmup", 0), 0)
     file = find_file(source)
     lines = functools.partial(each_text, file, settings["input_format"], settings["column"], settings["encoding"])
     count = sum(1 for _ in lines())  # this finds errors in the file before a model is loaded
@@ -81,30 +81,31 @@ def _extract(
     if isinstance(encoder, TaskNetwork):
         raise ValueError(f"--model={model} is a task network; give its encoder, if it has one: …/encoder")
     called = find_family(encoder.config).called
-    known = encoder.EXTRACT_OPTIONS
-    own = {name: value for name, value in given.items() if name in known}
-    idle = given.keys() - own.keys() - ({"units"} if given.get("units") == "words" else set())
+    names = encoder.EXTRACT_OPTIONS
+    chosen = {name: value for name, value in options.items() if name in names}
+    idle = options.keys() - chosen.keys() - ({"units"} if options.get("units") == "words" else set())
     if idle:
-        wrong = ", ".join(f"--{name}={given[name]}" for name in given if name in idle)
+        wrong = ", ".join(f"--{name}={options[name]}" for name in options if name in idle)
         raise ValueError(f"{wrong} means nothing for {called}, which {model} is: leave it out")
     read = functools.partial(split_texts, rule := getattr(encoder, "word_rule", None), lines)
     numbers = list(check_layers(layers or encoder.USUAL_LAYERS, encoder.num_layers) or ())
-    asked = {"dtype": dtype, **OPTIONS, **settings, **given, "layers": numbers, "rule": rule, "jax": jax.__version__}
-    asked |= {"model": encoder.fingerprint, "content": hash_file(file)[:16]}
-    asked["device"] = jax.devices()[0].device_kind
-    if not parts.resume(asked):
-        fit = {name: value for name, value in own.items() if name == "overflow"}
+    request = {"dtype": dtype, **OPTIONS, **settings, **options, "layers": numbers, "rule": rule}
+    request |= {"model": encoder.fingerprint, "content": hash_file(file)[:16]}
+    request |= {"jax": jax.__version__, "device": jax.devices()[0].device_kind}
+    if not parts.resume(request):
+        fit = {name: value for name, value in chosen.items() if name == "overflow"}
         try:
             encoder.check((text for _, text in tqdm(read(), "checking", count, False, delay=1)), **fit)
         except BadText as error:
             line, _ = next(islice(read(), error.number, None))
             raise ValueError(f"{source}, line {line}: {error}") from error
-        parts.begin(asked)
+        parts.begin(request)
     done = f"; {parts.done:,} are done" if parts.done else ""
     print(f"{count:,} texts of {source} -> {parts.path}, layers {numbers}, on {describe_devices()}{done}")
-    rest = islice((text for _, text in read()), parts.done, None)
+    remaining = islice((text for _, text in read()), parts.done, None)
     with tqdm(total=count, initial=parts.done, desc="extracting", unit="texts") as bar:
-        for _ in parts.write(encoder.extract(rest, numbers, batch_size=batch_size, **own), PART * batch_size):
+        arrays = encoder.extract(remaining, numbers, batch_size=batch_size, **chosen)
+        for _ in parts.write(arrays, PART * batch_size):
             bar.update()
     with tqdm(total=count, desc="merging", unit="texts", delay=1) as bar:
         parts.merge((text for _, text in lines()), bar.update)

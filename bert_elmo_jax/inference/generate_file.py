@@ -54,10 +54,10 @@ def generate_file(
         lines = _read(source) if prompt is None else iter([prompt])
         size = 1 if prompt is None and source == "-" and sys.stdin.isatty() else AHEAD * batch_size
         options = {**options, "batch_size": batch_size}
-        kept = prompt is None and Path(source).is_file()  # a pipe can be read only once
+        resumable = prompt is None and Path(source).is_file()  # a pipe can be read only once
         device = jax.devices()[0].device_kind
-        own = {"dtype": dtype, "model": encoder.fingerprint, "jax": jax.__version__, "device": device}
-        out.begin({**options, **own, "content": hash_file(source)} if kept else None)
+        machine = {"dtype": dtype, "model": encoder.fingerprint, "jax": jax.__version__, "device": device}
+        out.begin({**options, **machine, "content": hash_file(source)} if resumable else None)
         return write_lines(encoder, lines, out, size, options, bar=path is not None)
 
 
@@ -77,16 +77,16 @@ def write_lines(
     """Write a JSON line for each prompt, in their order, `size` at a time, and return their number."""
     count = 0
     with tqdm(desc="writing", unit="prompts", disable=not bar) as shown:
-        while some := list(islice(prompts, size)):
-            if not out.skip(len(some)):
-                read = [to_prompt(encoder, line, count + number) for number, line in enumerate(some, start=1)]
+        while batch := list(islice(prompts, size)):
+            if not out.skip(len(batch)):
+                read = [to_prompt(encoder, line, count + number) for number, line in enumerate(batch, start=1)]
                 entries = [
                     {"prompt": line, "texts": [describe_text(text) for text in texts]}
-                    for line, texts in zip(some, encoder.generate(read, **options))
+                    for line, texts in zip(batch, encoder.generate(read, **options))
                 ]
-                out.add((json.dumps(entry, ensure_ascii=False) for entry in entries), len(some))
-            count += len(some)
-            shown.update(len(some))
+                out.add((json.dumps(entry, ensure_ascii=False) for entry in entries), len(batch))
+            count += len(batch)
+            shown.update(len(batch))
     return count
 
 

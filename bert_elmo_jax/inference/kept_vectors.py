@@ -23,7 +23,7 @@ from bert_elmo_jax.files import Held, lock, read_json, write_json
 from bert_elmo_jax.inference.word_layers import Pieces, Source, Words, choose_layers, word_layers
 
 Span = tuple[int, int]
-FACTS = "vectors.json"
+DESCRIPTION = "vectors.json"
 
 
 @dataclass(frozen=True)
@@ -58,39 +58,41 @@ def keep_vectors(
     """Return the vectors of each sentence's words, or of its spans (the mean of their words), computed if necessary."""
     folder = Path(folder)
     numbers = choose_layers(source, layers)
-    asked = [[(n, n + 1) for n in range(len(words))] for words in sentences] if spans is None else spans
-    _check_spans(sentences, asked)
-    used = [n for n, some in enumerate(asked) if len(some)]  # the others are not encoded
-    facts = {
+    word_spans = [[(n, n + 1) for n in range(len(words))] for words in sentences] if spans is None else spans
+    _check_spans(sentences, word_spans)
+    used = [n for n, sentence_spans in enumerate(word_spans) if len(sentence_spans)]  # the others are not encoded
+    description = {
         "encoder": source.fingerprint, "content": _digest(sentences, spans), "sentences": len(used),
-        "vectors": sum(map(len, asked)), "layers": list(numbers), "pieces": pieces,
+        "vectors": sum(map(len, word_spans)), "layers": list(numbers), "pieces": pieces,
     }  # fmt: skip
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OSError(f"cannot make {folder} ({error.strerror}): choose another folder for vectors") from error
-    with _held(folder):
-        done, rows, width = _begun(folder, facts, source.source)
-        rest = used[done:]
-        computed = word_layers(source, (sentences[n] for n in rest), numbers, pieces=pieces, batch_size=batch_size)
-        with contextlib.ExitStack() as held, tqdm(
+    with _hold(folder):
+        done, rows, width = _begun(folder, description, source.source)
+        remaining = used[done:]
+        computed = word_layers(source, (sentences[n] for n in remaining), numbers, pieces=pieces, batch_size=batch_size)
+        with contextlib.ExitStack() as stack, tqdm(
             total=len(used), initial=done, desc=f"vectors of {Path(source.source).name}", unit="sentences",
-            disable=not rest or not (len(rest) >= BAR_FROM if progress is None else progress),
+            disable=not remaining or not (len(remaining) >= BAR_FROM if progress is None else progress),
         ) as bar:  # fmt: skip
-            files = [held.enter_context(_opened(_file(folder, n), 4 * rows * width)) for n in numbers]
+            files = [stack.enter_context(_opened(_file(folder, n), 4 * rows * width)) for n in numbers]
             part = batch_size * getattr(source, "ROUND", READ_AHEAD)
-            for number, (n, values) in enumerate(zip(rest, computed), 1):
-                pooled = _pool(values, asked[n])
+            for number, (n, values) in enumerate(zip(remaining, computed), 1):
+                pooled = _pool(values, word_spans[n])
                 width, rows = pooled.shape[2], rows + pooled.shape[1]
                 for file, layer in zip(files, pooled):
                     file.write(np.ascontiguousarray(layer, "<f4").tobytes())
                 bar.update()
                 # Whole rounds of sentences that are computed together: a stop then changes no batch, and no rounding.
-                if number % part == 0 or number == len(rest):
+                if number % part == 0 or number == len(remaining):
                     for file in files:
                         file.flush()
                         os.fsync(file.fileno())
-                    write_json(folder / FACTS, {**facts, "done": done + number, "rows": rows, "width": width})
+                    write_json(
+                        folder / DESCRIPTION, {**description, "done": done + number, "rows": rows, "width": width}
+                    )
     return KeptVectors(folder, numbers, rows, width)
 
 
@@ -135,62 +137,62 @@ def _file(folder: Path, layer: int) -> Path:
 def _opened(file: Path, size: int) -> Iterator[BinaryIO]:
     """Open a file to append after its first `size` bytes."""
     with open(file, "ab") as stream:
-        there = os.fstat(stream.fileno()).st_size
-        if there < size:
+        size_there = os.fstat(stream.fileno()).st_size
+        if size_there < size:
             raise ValueError(
-                f"{file} has {there:,} bytes, and {size:,} were written: it is truncated. Remove {file.parent} to "
+                f"{file} has {size_there:,} bytes, and {size:,} were written: it is truncated. Remove {file.parent} to "
                 "compute the vectors again"
             )
         stream.truncate(size)  # later bytes may be incomplete
         yield stream
 
 
-def _begun(folder: Path, asked: dict[str, Any], source: str) -> tuple[int, int, int]:
+def _begun(folder: Path, request: dict[str, Any], source: str) -> tuple[int, int, int]:
     """Return the numbers of sentences and vectors in a folder, and their width; raise if they are not `asked`."""
-    file = folder / FACTS
+    file = folder / DESCRIPTION
     if not file.is_file():
         if any(path.name != "lock" and path.suffix != ".f32" for path in folder.iterdir()):
             raise ValueError(f"{folder} holds other files than vectors; choose an empty folder for them")
-        write_json(file, {**asked, "done": 0, "rows": 0, "width": 0})
+        write_json(file, {**request, "done": 0, "rows": 0, "width": 0})
         return 0, 0, 0
     try:
-        facts = read_json(file)
-        found = int(facts["done"]), int(facts["rows"]), int(facts["width"])
+        stored = read_json(file)
+        progress = int(stored["done"]), int(stored["rows"]), int(stored["width"])
     except (ValueError, TypeError, KeyError) as error:
         raise ValueError(f"{file} is damaged ({error}); remove {folder} to compute the vectors again") from None
-    if facts.get("encoder") != asked["encoder"]:
+    if stored.get("encoder") != request["encoder"]:
         raise ValueError(
-            f"the vectors in {folder} belong to another encoder ({facts.get('encoder')}, and {source} is "
-            f"{asked['encoder']}): give that encoder, another folder, or remove this one"
+            f"the vectors in {folder} belong to another encoder ({stored.get('encoder')}, and {source} is "
+            f"{request['encoder']}): give that encoder, another folder, or remove this one"
         )
-    if facts.get("content") != asked["content"]:
+    if stored.get("content") != request["content"]:
         raise ValueError(
-            f"the vectors in {folder} belong to other sentences ({facts.get('vectors')} vectors of "
-            f"{facts.get('sentences')} sentences; here {asked['vectors']} of {asked['sentences']}): give those files, "
+            f"the vectors in {folder} belong to other sentences ({stored.get('vectors')} vectors of "
+            f"{stored.get('sentences')} sentences; here {request['vectors']} of {request['sentences']}): give those files, "
             "another folder, or remove this one"
         )
     for name in ("layers", "pieces"):
-        if facts.get(name) != asked[name]:
+        if stored.get(name) != request[name]:
             raise ValueError(
-                f"the vectors in {folder} were computed with {name}={facts.get(name)}, not {asked[name]}: give "
+                f"the vectors in {folder} were computed with {name}={stored.get(name)}, not {request[name]}: give "
                 "another folder, or remove this one"
             )
-    if found[0] == asked["sentences"] and found[1] != asked["vectors"]:
+    if progress[0] == request["sentences"] and progress[1] != request["vectors"]:
         raise ValueError(
-            f"{folder} holds {found[1]} vectors, expected {asked['vectors']}; remove it to compute them again"
+            f"{folder} holds {progress[1]} vectors, expected {request['vectors']}; remove it to compute them again"
         )
-    return found
+    return progress
 
 
 @contextlib.contextmanager
-def _held(folder: Path) -> Iterator[None]:
+def _hold(folder: Path) -> Iterator[None]:
     """Hold a folder; a second process waits, and then finds the vectors computed."""
-    with contextlib.ExitStack() as held:
+    with contextlib.ExitStack() as stack:
         try:
-            held.enter_context(lock(folder / "lock"))
+            stack.enter_context(lock(folder / "lock"))
         except Held:
             warnings.warn(f"another run is writing {folder}; waiting for it", stacklevel=3)
-            held.enter_context(lock(folder / "lock", wait=True))
+            stack.enter_context(lock(folder / "lock", wait=True))
         yield
 
 
@@ -199,8 +201,8 @@ def _check_spans(sentences: Sequence[Words], spans: Sequence[Sequence[Span]]) ->
         raise ValueError(f"{len(sentences)} sentences and {len(spans)} lists of spans: give one for each sentence")
     if not any(map(len, spans)):
         raise ValueError("there is no word: give sentences with words")
-    for n, (words, some) in enumerate(zip(sentences, spans)):
-        for first, end in some:
+    for n, (words, sentence_spans) in enumerate(zip(sentences, spans)):
+        for first, end in sentence_spans:
             if not 0 <= first < end <= len(words):
                 raise ValueError(f"span ({first}, {end}) of sentence {n}, which has {len(words)} words")
 
@@ -209,6 +211,6 @@ def _digest(sentences: Sequence[Words], spans: Sequence[Sequence[Span]] | None) 
     """Return a hash of words and spans; None means one span per word."""
     digest = hashlib.sha256()
     for n, words in enumerate(sentences):
-        some = None if spans is None else [list(span) for span in spans[n]]
-        digest.update(json.dumps([list(words), some]).encode())
+        sentence_spans = None if spans is None else [list(span) for span in spans[n]]
+        digest.update(json.dumps([list(words), sentence_spans]).encode())
     return digest.hexdigest()[:16]

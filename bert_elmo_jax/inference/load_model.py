@@ -40,13 +40,13 @@ def load(
             raise ValueError(f"{path} is a task network, which computes in float32: leave out dtype and implementation")
         return load_network(model, path)
     family = find_family(model.config)
-    known = {field.name for field in dataclasses.fields(model.config)}
-    if implementation is not None and "implementation" not in known:
+    fields = {field.name for field in dataclasses.fields(model.config)}
+    if implementation is not None and "implementation" not in fields:
         raise ValueError(
             f"{path} is {family.called}, which has no attention: leave out implementation={implementation!r}"
         )
     computed = {"dtype": dtype, "implementation": implementation or "reference"}
-    config = dataclasses.replace(model.config, **{name: value for name, value in computed.items() if name in known})
+    config = dataclasses.replace(model.config, **{name: value for name, value in computed.items() if name in fields})
     if model.task is not None and family.inputs.documents is not None:
         from bert_elmo_jax.inference.document_model import load_documents
 
@@ -55,8 +55,8 @@ def load(
         from bert_elmo_jax.inference.task_model import TaskModel
 
         tokenizer: Any = model.tokenizer
-        own = model.task, model.features, model.sentences
-        return TaskModel(family, config, model.params, tokenizer, str(path), *own)
+        task = model.task, model.features, model.sentences
+        return TaskModel(family, config, model.params, tokenizer, str(path), *task)
     encoder = family.inputs.make_encoder(family, config, model.params, model.tokenizer, str(path))
     if model.sentences is not None:
         encoder.sentence_head = model.sentences

@@ -122,12 +122,12 @@ def _network_kind(name: str, network: Any) -> ModelKind:
     )
 
 
-def _network_shapes(network: Any, config: Any, facts: Mapping[str, Any], source: str) -> Shapes:
-    own = {name: tuple(shape.shape) for name, shape in flatten(network.shapes(config)).items()}
+def _network_shapes(network: Any, config: Any, fields: Mapping[str, Any], source: str) -> Shapes:
+    shapes = {name: tuple(shape.shape) for name, shape in flatten(network.shapes(config)).items()}
     if not config.tuned:
-        return own
+        return shapes
     # The parameters include a fine-tuned encoder, whose configuration is a field of its own.
-    described = facts.get("encoder")
+    described = fields.get("encoder")
     if described is None or described.get("family") not in REGISTRY:
         raise ValueError(f"{source}: the encoder that was fine-tuned is not described; copy it again from the run")
     family = get_family(described["family"])
@@ -135,40 +135,40 @@ def _network_shapes(network: Any, config: Any, facts: Mapping[str, Any], source:
         encoder = family.config(**{name: _hashable(value) for name, value in described["config"].items()})
     except (TypeError, ValueError) as error:
         raise ValueError(f"{source}: encoder: {error}; copy it again from the run") from error
-    return own | param_shapes(family, encoder, pooler=False)
+    return shapes | param_shapes(family, encoder, pooler=False)
 
 
 def read_facts(file: Path) -> dict[str, Any]:
     """Return the fields of a `model.json`; raise on a missing field or a wrong type."""
     try:
-        facts = json.loads(file.read_text(encoding="utf-8"))
+        fields = json.loads(file.read_text(encoding="utf-8"))
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(f"{file} is not JSON ({error}); copy it again from the run") from error
-    check_kind(str(file), "the whole", facts, "an object")
-    _check_fields(facts, FIELDS, str(file))
-    family = get_kind(facts["family"], f"{file}: ")
-    _check_fields(facts, family.fields, str(file))
-    _check_fields(facts, {name: kind for name, kind in family.optional.items() if name in facts}, str(file))
-    return facts
+    check_kind(str(file), "the whole", fields, "an object")
+    _check_fields(fields, FIELDS, str(file))
+    family = get_kind(fields["family"], f"{file}: ")
+    _check_fields(fields, family.fields, str(file))
+    _check_fields(fields, {name: kind for name, kind in family.optional.items() if name in fields}, str(file))
+    return fields
 
 
-def _check_fields(facts: Mapping[str, Any], kinds: Mapping[str, str], file: str) -> None:
+def _check_fields(fields: Mapping[str, Any], kinds: Mapping[str, str], file: str) -> None:
     for name, kind in kinds.items():
-        if name not in facts:
+        if name not in fields:
             raise ValueError(f"{file} has no field {name!r}; copy it again from the run")
-        check_kind(file, name, facts[name], kind)
+        check_kind(file, name, fields[name], kind)
 
 
 def read_config(fields: Mapping[str, Any], family: str, file: str) -> Any:
     """Return the configuration; raise unless every field is given, except for those added after the first runs."""
     kind = get_kind(family)
-    known: dict[str, Any] = {field.name: field.type for field in dataclasses.fields(kind.config)}
+    types: dict[str, Any] = {field.name: field.type for field in dataclasses.fields(kind.config)}
     for name, value in fields.items():
-        if name not in known:
-            raise ValueError(f"{file}: no field {name!r} in {kind.called}'s config{did_you_mean(name, known)}")
-        check_kind(file, name, value, "a string" if get_origin(known[name]) is Literal else TYPES[known[name]])
+        if name not in types:
+            raise ValueError(f"{file}: no field {name!r} in {kind.called}'s config{did_you_mean(name, types)}")
+        check_kind(file, name, value, "a string" if get_origin(types[name]) is Literal else TYPES[types[name]])
     added = getattr(kind.config, "ADDED", ())  # their defaults are what earlier versions computed
-    missing = [name for name in known if name not in fields and name not in added]
+    missing = [name for name in types if name not in fields and name not in added]
     if missing:  # a default could silently give another model
         raise ValueError(f"{file}: the config lacks {', '.join(missing)}; copy it again from the run")
     try:

@@ -37,11 +37,11 @@ def find_output(output: str, source: str = "-", *, overwrite: bool = False) -> P
         raise IsADirectoryError(
             f"--output={output} is a folder: give the name of a file, such as {path.name}/out.jsonl"
         )
-    there = path.exists()
-    same = there and Path(source).exists() and path.samefile(source)  # by a hard link, too
+    exists = path.exists()
+    same = exists and Path(source).exists() and path.samefile(source)  # by a hard link, too
     if source != "-" and (same or Path(os.path.realpath(source)) == path):
         raise ValueError(f"--output={output} would replace the input: give another name")
-    if there and path.is_file() and not overwrite:
+    if exists and path.is_file() and not overwrite:
         raise FileExistsError(f"--output={output} exists: give another name, or --overwrite to replace it")
     return path
 
@@ -64,7 +64,7 @@ class Lines:
             with naming(self.path), contextlib.suppress(*[OSError] if error else []):
                 self._file.close()
 
-    def begin(self, asked: Mapping[str, Any] | None) -> None:
+    def begin(self, request: Mapping[str, Any] | None) -> None:
         """Begin to write the lines of a request."""
 
     def skip(self, count: int) -> bool:
@@ -117,22 +117,22 @@ class LineFile(Lines):
             raise FileExistsError(f"{self.target} exists: give another name, or --overwrite to replace it")
         return self
 
-    def begin(self, asked: Mapping[str, Any] | None) -> None:
+    def begin(self, request: Mapping[str, Any] | None) -> None:
         """Begin to write the lines of a request, or continue its earlier lines; None is never continued."""
-        asked = None if asked is None else json.loads(json.dumps(asked))  # in the form that JSON reads back
+        request = None if request is None else json.loads(json.dumps(request))  # in the form that JSON reads back
         file, lines = self.folder / PROGRESS, self.folder / "lines"
-        known: dict[str, Any] = {}
+        progress: dict[str, Any] = {}
         with contextlib.suppress(ValueError):  # a damaged file
-            known = read_json(file, default={})
-        same = asked is not None and known.get("asked") == asked and lines.is_file()
-        if same and lines.stat().st_size >= known["bytes"]:
-            os.truncate(lines, known["bytes"])  # a line may be half written
-            self.done, self._names = known["examples"], list(known["names"])
+            progress = read_json(file, default={})
+        same = request is not None and progress.get("asked") == request and lines.is_file()
+        if same and lines.stat().st_size >= progress["bytes"]:
+            os.truncate(lines, progress["bytes"])  # a line may be half written
+            self.done, self._names = progress["examples"], list(progress["names"])
         if not self.done:
             file.unlink(missing_ok=True)
             with naming(lines):
                 lines.write_bytes(self.mark)
-        self._asked = {} if asked is None else dict(asked)
+        self._asked = {} if request is None else dict(request)
 
     @property
     def header(self) -> list[str]:

@@ -111,12 +111,12 @@ def compute_packed(
     if not rows:
         return []
     planned = plan_inputs(np.array([row.size for row in rows]), batch_size, positions, parts)
-    found: list[Any] = [None] * len(rows)
+    scores: list[Any] = [None] * len(rows)
     with tqdm(total=len(rows), desc="predicting", unit="rows", disable=not progress) as bar:
         outputs = two_at_a_time(run, make_inputs(rows, planned, pad_id))
         for chosen, places, arrays in zip(planned.chosen, planned.places, outputs, strict=True):
             for n, row, slot, begin in zip(chosen.tolist(), *(column.tolist() for column in places)):
-                own = slice(begin, begin + rows[n].size) if of_pieces else slot
-                found[n] = jax.tree.map(operator.itemgetter((row, own)), arrays)
+                columns = slice(begin, begin + rows[n].size) if of_pieces else slot
+                scores[n] = jax.tree.map(operator.itemgetter((row, columns)), arrays)
             bar.update(len(chosen))
-    return found
+    return scores

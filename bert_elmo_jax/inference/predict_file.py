@@ -65,18 +65,19 @@ def predict_file(
         names = "standard input" if source == "-" else source, "standard output" if path is None else target
         print(f"{model} ({loaded.task.name}): {' -> '.join(names)}, on {describe_devices()}", file=sys.stderr)
         columns = read_columns(loaded.task, source, encoding) if ending in (".csv", ".tsv") else {}
-        asked = {"n_best": n_best, "batch_size": batch_size, "encoding": encoding, "dtype": dtype, "ending": ending}
-        kept = Path(source).is_file()  # a pipe can be read only once
-        out.begin({**asked, "guard": guard_formulas, **_facts(loaded, source)} if kept else None)
+        sizes = {"n_best": n_best, "batch_size": batch_size}
+        settings = {**sizes, "encoding": encoding, "dtype": dtype, "ending": ending}
+        resumable = Path(source).is_file()  # a pipe can be read only once
+        out.begin({**settings, "guard": guard_formulas, **_facts(loaded, source)} if resumable else None)
         lines = choose_writer(ending, columns, out.header, guard_formulas)
         count = 0
         with tqdm(desc="predicting", unit="examples", disable=path is None) as bar:
-            for some in _read_examples(loaded.task, source, encoding, AHEAD * batch_size):
-                if not out.skip(len(some)):
-                    found = loaded.predict_examples(some, batch_size=batch_size, n_best=n_best, progress=False)
-                    out.add(lines(some, found), len(some))
-                bar.update(len(some))
-                count += len(some)
+            for examples in _read_examples(loaded.task, source, encoding, AHEAD * batch_size):
+                if not out.skip(len(examples)):
+                    predictions = loaded.predict_examples(examples, **sizes, progress=False)
+                    out.add(lines(examples, predictions), len(examples))
+                bar.update(len(examples))
+                count += len(examples)
     if path is not None:
         before = f"; {out.done:,} of them are from a stopped run" if out.done else ""
         print(f"{count:,} predictions in {target}{before}", file=sys.stderr)
@@ -96,8 +97,8 @@ def _facts(model: Predictor, source: str) -> dict[str, Any]:
         parts = [fingerprint(model.config, model.params, model.lexicon.fingerprint)]
         parts += [] if model.encoder is None else [model.encoder.fingerprint]
     device = jax.devices()[0].device_kind
-    own = {"model": parts, "task": str(model.task), "content": hash_file(source)}
-    return {**own, "jax": jax.__version__, "device": device}
+    inputs = {"model": parts, "task": str(model.task), "content": hash_file(source)}
+    return {**inputs, "jax": jax.__version__, "device": device}
 
 
 def print_work(model: Predictor) -> None:
@@ -109,18 +110,18 @@ def print_work(model: Predictor) -> None:
 def _read_examples(task: Task, source: str, encoding: str, size: int) -> Iterator[Sequence[Any]]:
     """Yield the examples, `size` at a time; from a terminal one at a time."""
     if source != "-" and Path(source).suffix != ".txt":
-        whole = read_examples(source, task, labelled=False, encoding=encoding)
-        yield from (whole[at : at + size] for at in range(0, len(whole), size))
+        examples = read_examples(source, task, labelled=False, encoding=encoding)
+        yield from (examples[at : at + size] for at in range(0, len(examples), size))
         return
     size = 1 if source == "-" and sys.stdin.isatty() else size
-    some: list[Any] = []
+    batch: list[Any] = []
     for number, line in enumerate(_standard_input() if source == "-" else read_lines(source, encoding), start=1):
-        some.append(_read_line(task, line.rstrip("\n"), source, number))
-        if len(some) == size:
-            yield some
-            some = []
-    if some:
-        yield some
+        batch.append(_read_line(task, line.rstrip("\n"), source, number))
+        if len(batch) == size:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
 
 
 def _standard_input() -> Iterator[str]:
@@ -174,19 +175,19 @@ def table_rows(
     def rows(examples: Sequence[Any], predictions: Sequence[Prediction]) -> Iterator[list[str]]:
         for example, prediction in zip(examples, predictions):
             cells = columns[example.line] if columns else input_cells(example)
-            taken = before or list(cells)
-            found = {_free(name, taken): value for name, value in output_cells(prediction).items()}
+            input_names = before or list(cells)
+            outputs = {_free(name, input_names): value for name, value in output_cells(prediction).items()}
             if not header:
-                header.extend([*taken, *found])
+                header.extend([*input_names, *outputs])
                 yield [_cell(name, guarded) for name in header]
-            row = {**cells, **found}
+            row = {**cells, **outputs}
             yield [_cell(row.get(name, ""), guarded) for name in header]
 
     return rows
 
 
-def _free(name: str, taken: Sequence[str]) -> str:
-    while name in taken:
+def _free(name: str, names: Sequence[str]) -> str:
+    while name in names:
         name += "_"
     return name
 
@@ -194,14 +195,14 @@ def _free(name: str, taken: Sequence[str]) -> str:
 def input_cells(example: Any) -> Cells:
     """Return the id of an example, if it has one, and its text."""
     number = getattr(example, "id", None)
-    found: Cells = {} if number is None else {"id": number}
+    cells: Cells = {} if number is None else {"id": number}
     if isinstance(example, Question):
-        return {**found, "question": example.text}
+        return {**cells, "question": example.text}
     if isinstance(example, ChoiceExample):
-        return {**found, "given": example.text}
+        return {**cells, "given": example.text}
     if isinstance(example, TextExample):
-        return {**found, "text": example.text, **({} if example.pair is None else {"pair": example.pair})}
-    return found  # the prediction of tags has the words
+        return {**cells, "text": example.text, **({} if example.pair is None else {"pair": example.pair})}
+    return cells  # the prediction of tags has the words
 
 
 def output_cells(prediction: Prediction) -> Cells:

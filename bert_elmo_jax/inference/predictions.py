@@ -166,39 +166,39 @@ def _choice(example: ChoiceExample, output: Float32[np.ndarray, "C"]) -> Choice:
 def _tags(
     task: Task, sentences: Sequence[TaggedSentence], rows: Sequence[Row], outputs: Sequence[Float32[np.ndarray, "_ _"]]
 ) -> list[Tags]:
-    found = [np.full(len(sentence.words), -1) for sentence in sentences]
+    best = [np.full(len(sentence.words), -1) for sentence in sentences]
     sure = [np.zeros(len(sentence.words)) for sentence in sentences]
     for row, output in zip(rows, outputs):
         assert row.words is not None
         shares = softmax(output[row.words[:, 1]])
-        found[row.example][row.words[:, 0]] = shares.argmax(axis=-1)
+        best[row.example][row.words[:, 0]] = shares.argmax(axis=-1)
         sure[row.example][row.words[:, 0]] = shares.max(axis=-1)
-    made = []
-    for sentence, numbers, shares in zip(sentences, found, sure):
+    predictions = []
+    for sentence, numbers, shares in zip(sentences, best, sure):
         tags = [task.labels[number] if number >= 0 else "" for number in numbers]
         if task.characters:
             tags, shares = spread_tags(sentence.words, tags, shares)
-        made.append(Tags(sentence.words, tuple(tags), tuple(shares.tolist())))
-    return made
+        predictions.append(Tags(sentence.words, tuple(tags), tuple(shares.tolist())))
+    return predictions
 
 
 def spread_tags(characters: Sequence[str], tags: Sequence[str], shares: np.ndarray) -> tuple[list[str], np.ndarray]:
     """Extend the tags of pieces' first characters to all, and to spaces before a continued entity."""
-    whole, sure = list(tags), np.array(shares, np.float64)
+    spread, sure = list(tags), np.array(shares, np.float64)
     for n, character in enumerate(characters):
-        if whole[n] or character.isspace():
+        if spread[n] or character.isspace():
             continue
-        prefix, _, kind = whole[n - 1].partition("-") if n and whole[n - 1] else ("O", "", "")
-        whole[n] = "O" if prefix == "O" else f"I-{kind}"
+        prefix, _, kind = spread[n - 1].partition("-") if n and spread[n - 1] else ("O", "", "")
+        spread[n] = "O" if prefix == "O" else f"I-{kind}"
         sure[n] = sure[n - 1] if n else 1.0
-    for n in range(len(whole)):
+    for n in range(len(spread)):
         if characters[n].isspace():
-            before = whole[n - 1].partition("-")[2] if n else ""
-            following = next((tag for c, tag in zip(characters[n + 1 :], whole[n + 1 :]) if not c.isspace()), "O")
+            before = spread[n - 1].partition("-")[2] if n else ""
+            following = next((tag for c, tag in zip(characters[n + 1 :], spread[n + 1 :]) if not c.isspace()), "O")
             prefix, _, kind = following.partition("-")
-            whole[n] = f"I-{kind}" if prefix in ("I", "E") and kind == before else "O"
+            spread[n] = f"I-{kind}" if prefix in ("I", "E") and kind == before else "O"
             sure[n] = sure[n - 1] if n else 1.0
-    return whole, sure
+    return spread, sure
 
 
 def _answers(
@@ -207,10 +207,10 @@ def _answers(
     windows = [row.window for row in rows if row.window is not None]
     starts, ends = [start for start, _ in outputs], [end for _, end in outputs]
     threshold = task.null_threshold if task.unanswerable else None
-    found = find_answers(
+    answers = find_answers(
         questions, windows, starts, ends, n_best=n_best, longest=task.longest_answer, null_threshold=threshold
     )
-    return [make_answer(prediction) for prediction in found]
+    return [make_answer(prediction) for prediction in answers]
 
 
 def make_answer(prediction: AnswerPrediction) -> AnswerSpan:

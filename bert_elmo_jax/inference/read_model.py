@@ -46,34 +46,34 @@ def read_model(
     """
     run_of, step = checkpoint_of(check_path(path))
     try:
-        found = run_of if step is not None else resolve(path, revision=revision, token=token)
+        folder = run_of if step is not None else resolve(path, revision=revision, token=token)
     except OSError as error:
         if error.errno != errno.ENAMETOOLONG:
             raise
         raise FileNotFoundError(f"{str(path)[:57]}… is too long to be a path or a hub name") from None
     if verify:
-        folder = found if found.is_dir() else found.parent
-        checked = verify_folder(folder)
-        if not is_run_directory(folder):  # its checkpoints have lists of their own, which are always checked
-            check_listed(folder, [name for names in _find(folder).values() for name in names], checked)
-    if is_run_directory(found):
-        asked = {"format": format, "classifier": classifier, "lowercase": lowercase}
-        useless = [f"{name}={value!r}" for name, value in asked.items() if value is not None]
+        listed = folder if folder.is_dir() else folder.parent
+        checked = verify_folder(listed)
+        if not is_run_directory(listed):  # its checkpoints have lists of their own, which are always checked
+            check_listed(listed, [name for names in _find(listed).values() for name in names], checked)
+    if is_run_directory(folder):
+        options = {"format": format, "classifier": classifier, "lowercase": lowercase}
+        useless = [f"{name}={value!r}" for name, value in options.items() if value is not None]
         if useless:
-            raise ValueError(f"{found} is a run directory, which knows this: leave out {', '.join(useless)}")
-        return read_run_directory(found, step=step)
-    check_links(found)
-    if not (found / "modules.json").is_file():
-        model = _read_folder(found, format, classifier, lowercase)
-        return dataclasses.replace(model, pooling_unread=_find_unread_pooling(found))
+            raise ValueError(f"{folder} is a run directory, which knows this: leave out {', '.join(useless)}")
+        return read_run_directory(folder, step=step)
+    check_links(folder)
+    if not (folder / "modules.json").is_file():
+        model = _read_folder(folder, format, classifier, lowercase)
+        return dataclasses.replace(model, pooling_unread=_find_unread_pooling(folder))
     from bert_elmo_jax.families.sentence_files import read_sentence_folder
 
-    encoder, head, dense = read_sentence_folder(found)
+    encoder, head, dense = read_sentence_folder(folder)
     model = _read_folder(encoder, format, classifier, lowercase)
     try:
         head.width(model.config.hidden_size)
     except ValueError as error:
-        raise ValueError(f"{found}: {error}: its modules do not belong together") from None
+        raise ValueError(f"{folder}: {error}: its modules do not belong together") from None
     return dataclasses.replace(model, params={**model.params, **({NAME: dense} if dense else {})}, sentences=head)
 
 
@@ -144,8 +144,8 @@ def read_weights(
             f"classifier={classifier!r} was given for {path}, but {reader.owner} has no classifier: leave it out"
         )
     config = config or reader.read_config(path)
-    asked = {} if classifier is None else {"classifier": classifier}
-    params, report = reader.read_weights(path, config=config, **asked)
+    options = {} if classifier is None else {"classifier": classifier}
+    params, report = reader.read_weights(path, config=config, **options)
     if classifier is not None and classifier not in params:
         raise ValueError(f"classifier={classifier!r} was given for {path}, which has no classifier: leave it out")
     return params, config, report
@@ -164,15 +164,15 @@ def choose_reader(path: str | Path, name: str, config: Any = None) -> tuple[Fami
         return get_family(family), reader
     if len(readers) == 1:
         return get_family(readers[0][0]), readers[0][1]
-    found = readers[0][1].model_type(Path(path))
-    types = {known: pair for pair in readers for known in pair[1].model_types}
-    if found not in types:
-        known = sorted(filter(None, types))
+    model_type = readers[0][1].model_type(Path(path))
+    types = {name: pair for pair in readers for name in pair[1].model_types}
+    if model_type not in types:
+        supported = sorted(filter(None, types))
         raise ValueError(
-            f"{path} holds a model with model_type {found!r}, which is not supported; supported are "
-            f"{', '.join(known)}{did_you_mean(found, known)}"
+            f"{path} holds a model with model_type {model_type!r}, which is not supported; supported are "
+            f"{', '.join(supported)}{did_you_mean(model_type, supported)}"
         )
-    return get_family(types[found][0]), types[found][1]
+    return get_family(types[model_type][0]), types[model_type][1]
 
 
 def list_formats() -> dict[str, WeightFormat]:
@@ -202,28 +202,27 @@ def detect(path: str | Path) -> str:
         raise FileNotFoundError(
             f"{path} is neither a folder nor the prefix of a TensorFlow checkpoint ({path.name}.index does not exist)"
         )
-    found = _find(path)
-    if len(found) > 1:
-        listed = " and ".join(f"{formats[name].owner} ({', '.join(files)})" for name, files in found.items())
-        choices = " or ".join(f'format="{name}"' for name in found)
+    by_format = _find(path)
+    if len(by_format) > 1:
+        listed = " and ".join(f"{formats[name].owner} ({', '.join(files)})" for name, files in by_format.items())
+        choices = " or ".join(f'format="{name}"' for name in by_format)
         raise ValueError(
-            f"{path} holds weights in {len(found)} formats: {listed}. Choose one ({choices}), or move the others away."
+            f"{path} holds weights in {len(by_format)} formats: {listed}. Choose one ({choices}), or move the others away."
         )
-    if not found:
+    if not by_format:
         raise FileNotFoundError(" ".join(_explain(path)))
-    return next(iter(found))
+    return next(iter(there))
 
 
 def _find(folder: Path) -> dict[str, list[str]]:
     """Return the files of each format that a folder holds."""
-    found = {name: format.files(folder) for name, format in list_formats().items()}
-    return {name: files for name, files in found.items() if files}
+    return {name: files for name, form in list_formats().items() if (files := form.files(folder))}
 
 
 def _explain(path: Path) -> Iterator[str]:
     """Yield the sentences of the error about a folder without weights."""
-    here = sorted(child.name + "/" * child.is_dir() for child in path.iterdir())
-    shown = ", ".join(here[:20]) + (f" and {len(here) - 20} more" if len(here) > 20 else "")
+    names = sorted(child.name + "/" * child.is_dir() for child in path.iterdir())
+    shown = ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
     formats = list(list_formats().values())
     looked = [f"{format.owner} ({format.looks_like})" for format in formats]
     listed = f"{', '.join(looked[:-1])} and {looked[-1]}"

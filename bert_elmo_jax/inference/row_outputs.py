@@ -35,13 +35,13 @@ def compute_outputs(
     order = sorted(range(len(rows)), key=lambda n: -rows[n].width)  # longest first, so memory only falls
     parts = [order[at : at + batch_size] for at in range(0, len(order), batch_size)]
     batches = (collate([rows[n] for n in chosen], height_for(len(chosen), batch_size)) for chosen in parts)
-    found: list[Any] = [None] * len(rows)
+    outputs: list[Any] = [None] * len(rows)
     with tqdm(total=len(rows), desc="predicting", unit="rows", disable=not progress) as bar:
         for chosen, arrays in zip(parts, two_at_a_time(run, batches), strict=True):
             for k, n in enumerate(chosen):
-                found[n] = jax.tree.map(operator.itemgetter(k), arrays)
+                outputs[n] = jax.tree.map(operator.itemgetter(k), arrays)
             bar.update(len(chosen))
-    return found
+    return outputs
 
 
 def two_at_a_time(run: Callable[[Any], Any], batches: Iterable[Any]) -> Iterator[Any]:
@@ -51,12 +51,12 @@ def two_at_a_time(run: Callable[[Any], Any], batches: Iterable[Any]) -> Iterator
     small steps, as in a recurrent network, and compiles two shapes at a time.
     """
     # Several devices need their common work in one order, from one thread.
-    alone = jax.device_count() == 1
+    single_device = jax.device_count() == 1
     waiting: deque[Future[Any]] = deque()
     with ThreadPoolExecutor(2) as pool:
         try:
             for batch in batches:
-                if alone:
+                if single_device:
                     waiting.append(pool.submit(lambda batch: jax.device_get(run(batch)), batch))
                 else:
                     waiting.append(pool.submit(jax.device_get, run(batch)))

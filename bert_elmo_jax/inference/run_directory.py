@@ -73,26 +73,26 @@ def write_run_directory(
     *,
     run: Mapping[str, Any],
     step: int = 0,
-    **known: Any,
+    **fields: Any,
 ) -> None:
     """Write a model as a run directory; `run` are the options that made it, `known` is passed to `describe`."""
     folder = Path(path)
     if is_run_directory(folder):
         raise FileExistsError(f"{folder} already holds a model: write to another folder")
-    facts = describe(config, params, tokenizer, **known)
+    description = describe(config, params, tokenizer, **fields)
     folder.mkdir(parents=True, exist_ok=True)
     save_params(folder, step, params)
     write_json(folder / "run.json", dict(run))
-    write_description(folder, facts, tokenizer)
+    write_description(folder, description, tokenizer)
 
 
 def describe_run(
-    path: str | Path, config: Any, params: Mapping[str, Any], tokenizer: Reads | None, **known: Any
+    path: str | Path, config: Any, params: Mapping[str, Any], tokenizer: Reads | None, **fields: Any
 ) -> None:
     """Write the description of a training run, unless it exists; the first checkpoint then makes it a model to load."""
     folder = Path(path)
     if not is_run_directory(folder):
-        write_description(folder, describe(config, params, tokenizer, **known), tokenizer)
+        write_description(folder, describe(config, params, tokenizer, **fields), tokenizer)
 
 
 def describe(
@@ -119,19 +119,19 @@ def describe(
     if task is not None:
         labels = task.labels or labels if "labels" in family.fields else None
         problem_type = PROBLEM_TYPES.get(task.kind, problem_type) if "problem_type" in family.fields else None
-    said = {"labels": labels and list(labels), "problem_type": problem_type}
+    classes = {"labels": labels and list(labels), "problem_type": problem_type}
     foreign = [
-        f"{field}={value!r}" for field, value in said.items() if value is not None and field not in family.fields
+        f"{field}={value!r}" for field, value in classes.items() if value is not None and field not in family.fields
     ]
     if foreign:
         raise ValueError(f"{', '.join(foreign)} was given, but {family.called} has no classifier: leave it out")
     shapes = {path: np.shape(value) for path, value in flatten(params).items()}
-    facts: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "family": family.name,
         "config": dataclasses.asdict(config),
         "heads": sorted(set(params) - {"encoder"}),
         **family.describe(shapes),
-        **{field: value for field, value in said.items() if field in family.fields},
+        **{field: value for field, value in classes.items() if field in family.fields},
         **({} if task is None else {"task": task_to_json(task)}),
         **({"encoder": None if encoder is None else dict(encoder)} if "encoder" in family.fields else {}),
         **({} if features is None else {"features": dataclasses.asdict(features)}),
@@ -141,16 +141,16 @@ def describe(
     }
     if tokenizer is not None:
         kind = "words" if isinstance(tokenizer, WordVocabulary) else tokenizer.kind
-        facts["tokenizer"] = {"kind": kind, "fingerprint": tokenizer.fingerprint}
-    check_shapes(shapes, family.shapes(config, facts, "the parameters"), "the parameters that were given")
-    return facts
+        fields["tokenizer"] = {"kind": kind, "fingerprint": tokenizer.fingerprint}
+    check_shapes(shapes, family.shapes(config, fields, "the parameters"), "the parameters that were given")
+    return fields
 
 
-def write_description(folder: Path, facts: Mapping[str, Any], tokenizer: Reads | None) -> None:
+def write_description(folder: Path, description: Mapping[str, Any], tokenizer: Reads | None) -> None:
     """Write the tokenizer, the hashes of it and of `model.json`, and then `model.json`."""
     if tokenizer is not None:
         tokenizer.save(folder / "tokenizer")
-    text = json.dumps(dict(facts), indent=1, ensure_ascii=False) + "\n"
+    text = json.dumps(dict(description), indent=1, ensure_ascii=False) + "\n"
     files = sorted((folder / "tokenizer").glob("*")) if tokenizer is not None else []
     hashes = {f"tokenizer/{file.name}": hash_file(file) for file in files if file.is_file()}
     write_sums(folder, hashes | {"model.json": hashlib.sha256(text.encode()).hexdigest()})
@@ -164,16 +164,16 @@ def read_run_directory(path: str | Path, *, step: int | None = None) -> StoredMo
     """
     folder = Path(path)
     file = folder / "model.json"
-    facts = read_facts(file)
-    family = get_kind(facts["family"])
-    config = read_config(facts["config"], facts["family"], str(file))
+    fields = read_facts(file)
+    family = get_kind(fields["family"])
+    config = read_config(fields["config"], fields["family"], str(file))
     if (folder / "tokenizer").is_dir():
         check_links(folder / "tokenizer")
     tokenizer = family.find_tokenizer(folder / "tokenizer", config, None)
-    written = (facts["tokenizer"] or {}).get("fingerprint")
+    written = (fields["tokenizer"] or {}).get("fingerprint")
     if written and (tokenizer is None or tokenizer.fingerprint != written):
         raise ValueError(f"{folder / 'tokenizer'} is another tokenizer than this model was written with; copy it again")
-    task = task_from_json(facts["task"], str(file)) if "task" in facts else None
+    task = task_from_json(fields["task"], str(file)) if "task" in fields else None
     if task is not None and step is None:
         step = best_step(folder)
     averaged = load_average(folder) if step is None else None
@@ -183,18 +183,18 @@ def read_run_directory(path: str | Path, *, step: int | None = None) -> StoredMo
     else:
         at, params = averaged[0][-1], averaged[1]
         source = f"{folder}, the mean of steps {', '.join(map(str, averaged[0]))}"
-    found = {name: np.shape(value) for name, value in flatten(params).items()}
-    check_depth(getattr(config, "num_layers", 0), found, source)  # before shapes are made for every layer
-    check_shapes(found, family.shapes(config, facts, str(file)), source)
+    shapes = {name: np.shape(value) for name, value in flatten(params).items()}
+    check_depth(getattr(config, "num_layers", 0), shapes, source)  # before shapes are made for every layer
+    check_shapes(shapes, family.shapes(config, fields, str(file)), source)
     check_finite(params, source)
     if task is not None and (tuned := read_figures(folder, at).get("dev/null_threshold")) is not None:
         task = dataclasses.replace(task, null_threshold=tuned)
-    features = read_features(facts.get("features"), str(file))
+    features = read_features(fields.get("features"), str(file))
     report = Report(source, mapped={name: name for name in flatten(params)})
-    sentences = _sentence_files().head_from_json(facts["sentences"], str(file)) if "sentences" in facts else None
+    sentences = _sentence_files().head_from_json(fields["sentences"], str(file)) if "sentences" in fields else None
     return StoredModel(
-        family.name, config, params, tokenizer, report, facts.get("labels"), facts.get("problem_type"), task, features,
-        facts.get("encoder"), at, sentences, average_with=tuple(facts.get("average_with", ())),
+        family.name, config, params, tokenizer, report, fields.get("labels"), fields.get("problem_type"), task,
+        features, fields.get("encoder"), at, sentences, average_with=tuple(fields.get("average_with", ())),
     )  # fmt: skip
 
 
@@ -206,16 +206,16 @@ def describe_encoder(encoder: Any) -> dict[str, Any]:
 
 def best_step(path: str | Path) -> int | None:
     """Return the step of the checkpoint with the best score; None without scores."""
-    scores = {step: score for step in saved_steps(path) if (score := _facts(path, step).get("score")) is not None}
+    scores = {step: score for step in saved_steps(path) if (score := _read_facts(path, step).get("score")) is not None}
     return max(scores, key=lambda step: (scores[step], step)) if scores else None
 
 
 def read_figures(path: str | Path, step: int) -> dict[str, float]:
     """Return the held-out figures of a checkpoint."""
-    return _facts(path, step).get("figures", {})
+    return _read_facts(path, step).get("figures", {})
 
 
-def _facts(path: str | Path, step: int) -> dict[str, Any]:
+def _read_facts(path: str | Path, step: int) -> dict[str, Any]:
     return read_json(Path(path) / "checkpoints" / str(step) / "facts.json", default={})
 
 

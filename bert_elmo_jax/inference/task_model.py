@@ -108,10 +108,10 @@ class TaskModel(Predictor, PieceEncoder):
         return rows, functools.partial(self.row_shapes.compute, scores, rows)
 
     def predictions(
-        self, examples: Sequence[Example], rows: Sequence[Any], found: Sequence[Any], n_best: int
+        self, examples: Sequence[Example], rows: Sequence[Any], scores: Sequence[Any], n_best: int
     ) -> list[Prediction]:
         """Return the predictions from the scores of rows."""
-        return make_predictions(self.task, examples, rows, found, n_best)
+        return make_predictions(self.task, examples, rows, scores, n_best)
 
 
 @dataclass(frozen=True)
@@ -204,5 +204,5 @@ def to_example(task: Task, value: Any, number: int) -> Example:
 
 def _check_characters(texts: Sequence[str], number: int) -> None:
     for text in texts:
-        if found := lone_surrogate(text):
-            raise ValueError(f"input {number} {found}")
+        if problem := lone_surrogate(text):
+            raise ValueError(f"input {number} {problem}")

@@ -59,10 +59,10 @@ class TaskNetwork(Predictor, Loaded):
         )
 
     def predictions(
-        self, examples: Sequence[Example], rows: Sequence[Any], found: Sequence[Any], n_best: int
+        self, examples: Sequence[Example], rows: Sequence[Any], outputs: Sequence[Any], n_best: int
     ) -> list[Prediction]:
         """Return the predictions from the outputs of rows."""
-        return self.network.predictions(self.task, examples, rows, found, n_best)
+        return self.network.predictions(self.task, examples, rows, outputs, n_best)
 
 
 def load_network(model: StoredModel, path: str | Path) -> TaskNetwork:
@@ -81,10 +81,10 @@ def load_network(model: StoredModel, path: str | Path) -> TaskNetwork:
 
 def check_parts(config: NetworkConfig, lexicon: Lexicon, task: Task, encoder: Encoder | None, source: str) -> None:
     """Raise if the parts of a network do not belong together."""
-    given = (0, 0) if encoder is None else layer_shape(encoder)
-    if given != (config.encoder_layers, config.encoder_width):
+    sizes = (0, 0) if encoder is None else layer_shape(encoder)
+    if sizes != (config.encoder_layers, config.encoder_width):
         raise ValueError(
-            f"{source}: the encoder has layers of {given[0]} x {given[1]} numbers, the network was made for "
+            f"{source}: the encoder has layers of {sizes[0]} x {sizes[1]} numbers, the network was made for "
             f"{config.encoder_layers} x {config.encoder_width}; they do not belong together"
         )
     words = (len(lexicon.specials), len(lexicon.words), lexicon.width)
@@ -99,8 +99,8 @@ def check_parts(config: NetworkConfig, lexicon: Lexicon, task: Task, encoder: En
             f"{texts[task.pairs]}; they do not belong together"
         )
     if network.counted is not None and len(task.labels) != getattr(config, network.counted):
-        what = network.counted.removeprefix("num_")
-        raise ValueError(f"{source}: {len(task.labels)} {what}, the network has {getattr(config, network.counted)}")
+        labels = network.counted.removeprefix("num_")
+        raise ValueError(f"{source}: {len(task.labels)} {labels}, the network has {getattr(config, network.counted)}")
 
 
 def build_layers(config: NetworkConfig, encoder: Encoder | None) -> Layers | None:

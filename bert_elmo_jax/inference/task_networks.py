@@ -58,7 +58,7 @@ def network_name(config: NetworkConfig) -> str:
 def check_task(name: str, task: Task) -> None:
     """Raise if a network is not for a task."""
     network = NETWORKS[name]
-    others = " or ".join(
+    configs = " or ".join(
         f"experiments/configs/{other}.py"
         for other, of in {**NETWORKS, "finetune": None}.items()
         if of is None or (of.kind == task.kind and of.pairs in (None, task.pairs))
@@ -66,24 +66,24 @@ def check_task(name: str, task: Task) -> None:
     if task.kind != network.kind:
         raise ValueError(
             f"config.network={name} is for {network.kind}, and --task={task.name} is {task.kind}: choose another "
-            f"config, such as {others}"
+            f"config, such as {configs}"
         )
     if network.pairs not in (None, task.pairs):
         texts = {True: "pairs of texts", False: "single texts"}
         raise ValueError(
             f"config.network={name} is for {network.kind} of {texts[bool(network.pairs)]}, and --task={task.name} has "
             f"{texts[task.pairs]}: name the column of the second text with --pair=…, or choose another config, such as "
-            f"{others}"
+            f"{configs}"
         )
 
 
-def tag_predictions(task: Task, rows: Sequence[WordRow], found: Sequence[tuple[np.ndarray, np.ndarray]]) -> list[Any]:
+def tag_predictions(task: Task, rows: Sequence[WordRow], outputs: Sequence[tuple[np.ndarray, np.ndarray]]) -> list[Any]:
     """Return the predictions of a tagger for rows."""
-    made = []
-    for row, (tags, shares) in zip(rows, found):
-        chosen = tuple(task.labels[tag] for tag in tags[: row.width])
-        made.append(Tags(row.words, chosen, tuple(np.clip(shares[: row.width], 0.0, 1.0).tolist())))
-    return made
+    predictions = []
+    for row, (numbers, shares) in zip(rows, outputs):
+        tags = tuple(task.labels[tag] for tag in numbers[: row.width])
+        predictions.append(Tags(row.words, tags, tuple(np.clip(shares[: row.width], 0.0, 1.0).tolist())))
+    return predictions
 
 
 def _best_tags(
@@ -102,8 +102,8 @@ def _collate_words(
 def _labelled_rows(task: Task, examples: Sequence[Any], lexicon: Lexicon) -> tuple[list[Any], list[str]]:
     rows: list[Any] = make_text_rows(examples, lexicon, task.labels, task.max_length)
     cut = count_cut(examples, task.max_length)
-    what = f"{cut:,} of {sum(len(row.texts) for row in rows):,} texts have more than {task.max_length} words"
-    return rows, [f"{what}: the first {task.max_length} are read (config.max_length)"] if cut else []
+    note = f"{cut:,} of {sum(len(row.texts) for row in rows):,} texts have more than {task.max_length} words"
+    return rows, [f"{note}: the first {task.max_length} are read (config.max_length)"] if cut else []
 
 
 def _answered_rows(task: Task, questions: Sequence[Any], lexicon: Lexicon) -> tuple[list[Any], list[str]]:
@@ -113,15 +113,15 @@ def _answered_rows(task: Task, questions: Sequence[Any], lexicon: Lexicon) -> tu
         (inexact, "answers begin or end inside a word: the whole word is learned"),
         (left_out, "questions are left out: no window holds their answer"),
     )
-    return list(rows), [f"of {len(questions):,} questions {count:,} {what}" for count, what in notes if count]
+    return list(rows), [f"of {len(questions):,} questions {count:,} {note}" for count, note in notes if count]
 
 
 def _answers(
-    task: Task, questions: Sequence[Any], rows: Sequence[Any], found: Sequence[Any], n_best: int
+    task: Task, questions: Sequence[Any], rows: Sequence[Any], outputs: Sequence[Any], n_best: int
 ) -> list[Prediction]:
     threshold = task.null_threshold if task.unanswerable else None
     answers = answers_of_words(
-        questions, rows, found, n_best=n_best, longest=task.longest_answer, null_threshold=threshold
+        questions, rows, outputs, n_best=n_best, longest=task.longest_answer, null_threshold=threshold
     )
     return [make_answer(answer) for answer in answers]
 
@@ -148,7 +148,7 @@ def _of_texts(
             examples, lexicon, task.labels, task.max_length, labelled=False
         ),
         collate=collate_texts,
-        predictions=lambda task, examples, rows, found, n_best: [make_label(task, output) for output in found],
+        predictions=lambda task, examples, rows, outputs, n_best: [make_label(task, output) for output in outputs],
     )
 
 

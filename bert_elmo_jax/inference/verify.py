@@ -35,9 +35,9 @@ def verify_folder(folder: str | Path) -> list[str]:
         )
     missing = [f"{name} is missing" for name in hashes if not (folder / name).is_file()]
     changed = [
-        f"{name} has changed: its SHA-256 is {found[:16]}…, {where} {expected[:16]}…"
+        f"{name} has changed: its SHA-256 is {actual[:16]}…, {where} {expected[:16]}…"
         for name, expected in hashes.items()
-        if (folder / name).is_file() and (found := hash_file(folder / name)) != expected
+        if (folder / name).is_file() and (actual := hash_file(folder / name)) != expected
     ]
     if missing or changed:
         raise ValueError(f"{folder} is damaged: {'; '.join(missing + changed)}; copy it again")

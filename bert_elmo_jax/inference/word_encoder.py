@@ -47,17 +47,19 @@ def find_columns(encoder: Encoder | None, directions: str) -> tuple[int, ...]:
         raise ValueError(f"config.directions={directions!r} is not known; use {', '.join(DIRECTIONS)}{hint}")
     if directions == "both":
         return ()
-    asked = f"config.directions={directions}"
+    setting = f"config.directions={directions}"
     if encoder is None:
-        raise ValueError(f"{asked} needs an encoder: give --config.encoder=…, or leave it out")
+        raise ValueError(f"{setting} needs an encoder: give --config.encoder=…, or leave it out")
     family = find_family(encoder.config)
-    known = family.inputs.directions(encoder.config)
-    if not known:
+    directions_known = family.inputs.directions(encoder.config)
+    if not directions_known:
         why = f"{encoder.source} is {family.called}, whose layers have no direction of their own"
-        raise ValueError(f"{asked}, and {why}: leave it out, or give a language model")
-    if directions not in known:
-        raise ValueError(f"{asked}, and {encoder.source} is {family.called} that reads {', '.join(known)} only")
-    columns = known[directions]
+        raise ValueError(f"{setting}, and {why}: leave it out, or give a language model")
+    if directions not in directions_known:
+        raise ValueError(
+            f"{setting}, and {encoder.source} is {family.called} that reads {', '.join(directions_known)} only"
+        )
+    columns = directions_known[directions]
     return () if columns == (0, encoder.width) else columns
 
 
@@ -71,13 +73,13 @@ def frozen_layers(encoder: Encoder) -> Layers:
     return lambda rows, height, width: stack_layers(encode_words(encoder, [row.words for row in rows]), height, width)
 
 
-def stack_layers(found: Sequence[Float32[np.ndarray, "L _ D"]], height: int, width: int) -> Batch:
+def stack_layers(sentence_layers: Sequence[Float32[np.ndarray, "L _ D"]], height: int, width: int) -> Batch:
     """Return the layers of sentences, padded, as an entry of a batch."""
-    layers, _, size = found[0].shape
-    whole = np.zeros((height, layers, width, size), np.float32)
-    for n, one in enumerate(found):
-        whole[n, :, : one.shape[1]] = one
-    return {"layers": whole}
+    count, _, size = sentence_layers[0].shape
+    stacked = np.zeros((height, count, width, size), np.float32)
+    for n, layers in enumerate(sentence_layers):
+        stacked[n, :, : layers.shape[1]] = layers
+    return {"layers": stacked}
 
 
 def trained_layers(encoder: Encoder) -> Layers:
@@ -88,10 +90,10 @@ def trained_layers(encoder: Encoder) -> Layers:
 class VectorCache:
     """The layers of a folder's sentences, read from the disk one sentence at a time."""
 
-    def __init__(self, kept: KeptVectors, sentences: Sentences):
+    def __init__(self, vectors: KeptVectors, sentences: Sentences):
         ends = np.cumsum([0, *map(len, sentences)])
         self._places = {tuple(words): int(at) for words, at in zip(sentences, ends)}
-        self._layers = [kept.layer(number) for number in kept.layers]
+        self._layers = [vectors.layer(number) for number in vectors.layers]
 
     def layers(self, words: Sequence[str]) -> Float32[np.ndarray, "L T D"]:
         """Return the layers of a sentence."""

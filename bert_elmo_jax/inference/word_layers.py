@@ -44,8 +44,8 @@ class StaticVectors:
     def of(self, words: Words) -> Float32[np.ndarray, "words D"]:
         """Return the vectors of words."""
         zeros = np.zeros(self.width, np.float32)
-        found = [self.table.get(word, self.table.get(word.lower(), zeros)) for word in words]
-        return np.stack(found) if found else np.zeros((0, self.width), np.float32)
+        vectors = [self.table.get(word, self.table.get(word.lower(), zeros)) for word in words]
+        return np.stack(vectors) if vectors else np.zeros((0, self.width), np.float32)
 
 
 if TYPE_CHECKING:
@@ -56,13 +56,13 @@ else:
 Source = Any  # an Encoder or StaticVectors
 
 
-def choose_layers(source: Source, wanted: Sequence[int] | None = None) -> tuple[int, ...]:
+def choose_layers(source: Source, layers: Sequence[int] | None = None) -> tuple[int, ...]:
     """Return the numbers of the requested layers, by default all; static vectors have only layer 0."""
     if isinstance(source, StaticVectors):
         return (0,)
     if not hasattr(source, "word_layers"):
         raise TypeError(f"a {type(source).__name__} has no layers to look at: give an encoder, as `load` returns it")
-    return check_layers("all" if wanted is None else wanted, source.num_layers) or ()
+    return check_layers("all" if layers is None else layers, source.num_layers) or ()
 
 
 def word_layers(

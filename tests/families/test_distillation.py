@@ -14,7 +14,7 @@ from bert_elmo_jax.data.rows.pieces import PieceExamples
 from bert_elmo_jax.families import get_family
 from bert_elmo_jax.families.distillation import Teacher, adopt_layers, choose_layers, distil
 from bert_elmo_jax.families.family import Objective, Phase
-from bert_elmo_jax.families.forward import Wanted, run
+from bert_elmo_jax.families.forward import Request, run
 from bert_elmo_jax.families.init_params import init_params
 from bert_elmo_jax.families.piece_objective import piece_loss
 from bert_elmo_jax.families.pieces import Pieces
@@ -69,8 +69,8 @@ def test_terms_by_hand(learned):
     places = {name: batch[name] for name in ("tokens", "types", "positions", "segments")}
     outputs = []
     for family, model, tree in ((STUDENT, MODEL, params), (BERT, TEACHER, teacher.params)):
-        wanted = Wanted(head="mlm")
-        output = jax.jit(functools.partial(run, family, model, wanted=wanted))(tree, **places)
+        request = Request(head="mlm")
+        output = jax.jit(functools.partial(run, family, model, request=request))(tree, **places)
         logits = np.take_along_axis(np.asarray(output.logits), batch["mlm_positions"][..., None], axis=1)
         outputs.append((np.asarray(output.last, np.float64), logits.astype(np.float64)))
     (ours, scores), (theirs, wanted) = outputs

@@ -9,7 +9,7 @@ import pytest
 
 from bert_elmo_jax.families import get_family
 from bert_elmo_jax.families.family import Head
-from bert_elmo_jax.families.forward import Wanted, choose_head, run
+from bert_elmo_jax.families.forward import Request, choose_head, run
 from bert_elmo_jax.families.init_params import init_params
 
 
@@ -43,8 +43,8 @@ TOKENS = np.ones((2, 3), np.int32)
 def test_logits_of_the_head_that_there_is(heads, chosen, shape):
     params = init_params(FAMILY, CONFIG, jax.random.key(0), heads)
     assert choose_head(FAMILY, params) == chosen
-    wanted = Wanted(head=chosen, nsp="nsp" in heads)
-    output = run(FAMILY, CONFIG, params, TOKENS, None, None, None, wanted=wanted)
+    request = Request(head=chosen, nsp="nsp" in heads)
+    output = run(FAMILY, CONFIG, params, TOKENS, None, None, None, request=request)
     assert (output.logits is None) if shape is None else (output.logits.shape == shape)
     assert (output.mlm_logits is not None) == (chosen == "mlm")
     assert (output.nsp_logits is not None) == ("nsp" in heads)

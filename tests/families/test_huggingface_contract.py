@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from bert_elmo_jax.families.forward import Wanted, run
+from bert_elmo_jax.families.forward import Request, run
 from bert_elmo_jax.heads.task_head import TaskHead, task_outputs
 
 from .huggingface_models import CLASSES, LABELS, assert_same, random_params
@@ -43,8 +43,8 @@ def our_outputs(model, params, tokens, mask):
         found = task_outputs(family.build(config, pooler=head.pooled), head, params, batch)
         return list(found) if isinstance(found, tuple) else [found]
     pieces = next((name for name in heads if name != "nsp"), "lm" if "lm" in family.heads else None)
-    wanted = Wanted(head=pieces, nsp="nsp" in heads, pooled=model.pooler and not heads)
-    output = run(family, config, params, tokens, None, None, mask, wanted=wanted)
+    request = Request(head=pieces, nsp="nsp" in heads, pooled=model.pooler and not heads)
+    output = run(family, config, params, tokens, None, None, mask, request=request)
     outputs = (output.logits, output.nsp_logits) if heads or pieces else (output.last, output.pooled)
     return [array for array in outputs if array is not None]
 

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from bert_elmo_jax.families.forward import Wanted, run
+from bert_elmo_jax.families.forward import Request, run
 from bert_elmo_jax.families.gpt.family import FAMILY
 from bert_elmo_jax.families.gpt.huggingface import write
 
@@ -29,7 +29,7 @@ def test_the_scales_of_scores(peers, tmp_path, scale_attention, scale_by_layer):
         model = transformers.GPT2LMHeadModel.from_pretrained(tmp_path / "ours", attn_implementation="eager")
     with torch.no_grad():
         theirs = model.eval()(torch.from_numpy(ids).long()).logits.numpy()
-    ours = run(FAMILY, config, params, ids, None, None, None, wanted=Wanted(head="lm")).logits
+    ours = run(FAMILY, config, params, ids, None, None, None, request=Request(head="lm")).logits
     np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-4)
 
 
