@@ -22,7 +22,7 @@ BAR_FROM = 300  # texts: below, a bar would only flicker
 R = TypeVar("R")
 E = TypeVar("E")
 _COUNTING = threading.Lock()
-Made = functools.cached_property
+Computed = functools.cached_property
 
 
 @dataclasses.dataclass

@@ -85,33 +85,33 @@ def distil(
 def check_teacher(objective: Objective, student: Family, model: Any, teacher: Teacher, terms: Collection[str]) -> None:
     """Raise ValueError if a model cannot learn from a teacher."""
     causal = student.causal(model)
-    family, config, name = teacher.family, teacher.config, f"the teacher {teacher.source}"
+    family, config, title = teacher.family, teacher.config, f"the teacher {teacher.source}"
     if "mlm" not in teacher.params:
         has = ", ".join(name for name in teacher.params if name != "encoder") or "none"
         raise ValueError(
-            f"{name} has no head `mlm` for masked pieces (its heads: {has}): use a pretrained model that reads pieces"
+            f"{title} has no head `mlm` for masked pieces (its heads: {has}): use a pretrained model that reads pieces"
         )
     if config.vocab_size < model.vocab_size:
-        raise ValueError(f"{name} has {config.vocab_size} pieces, and the model {model.vocab_size}: they must agree")
+        raise ValueError(f"{title} has {config.vocab_size} pieces, and the model {model.vocab_size}: they must agree")
     longest = max(phase.examples.length for phase in objective.phases)
     if longest > config.max_positions:
         raise ValueError(
-            f"{name} has {config.max_positions} positions, and the rows {longest}: lower config.length "
+            f"{title} has {config.max_positions} positions, and the rows {longest}: lower config.length "
             "(and config.long_length)"
         )
     if objective.phases[0].examples.sequences > 1 and not family.inputs.packs:
-        raise ValueError(f"{name} cannot read packed rows: use --config.sequences=1")
+        raise ValueError(f"{title} cannot read packed rows: use --config.sequences=1")
     if family.causal(config) != causal:
         sees = {True: "only the pieces before it", False: "all pieces"}
         raise ValueError(
-            f"a piece of {name} sees {sees[not causal]}, and one of the model {sees[causal]}: use models of one kind"
+            f"a piece of {title} sees {sees[not causal]}, and one of the model {sees[causal]}: use models of one kind"
         )
     if not causal and any(phase.examples.masking.kind == "next" for phase in objective.phases):
-        raise ValueError(f"{name} sees all pieces, but config.causal_share has steps that do not: set it to 0")
+        raise ValueError(f"{title} sees all pieces, but config.causal_share has steps that do not: set it to 0")
     if "cosine" in terms and config.hidden_size != model.hidden_size:
         raise ValueError(
-            f"{name} has hidden states of {config.hidden_size} numbers, and the model of {model.hidden_size}: the term "
-            "`cosine` needs equal widths; use --config.coefficients.cosine=0"
+            f"{title} has hidden states of {config.hidden_size} numbers, and the model of {model.hidden_size}: the "
+            "term `cosine` needs equal widths; use --config.coefficients.cosine=0"
         )
 
 

@@ -139,7 +139,7 @@ class ModelFields(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
-    """How the models of a family read text: `Pieces`, `Words` or `Pairs`, each in a file of its own.
+    """The way in which the models of a family read text: `Pieces`, `Words` or `Pairs`, each in a file of its own.
 
     It decides on tokenizers, batches, the encoder that `load` returns, and the part of `model.json` that depends on
     them. A further way of reading is a further subclass.
@@ -220,12 +220,12 @@ class Inputs:
         """Return the values of those fields that the shapes of parameters show."""
         return {}
 
-    def shapes(self, family: "Family", config: Any, facts: Mapping[str, Any], source: str) -> Shapes:
+    def shapes(self, family: "Family", config: Any, fields: Mapping[str, Any], source: str) -> Shapes:
         """Return the shape of every parameter of a model, from the fields of its `model.json`."""
         raise NotImplementedError
 
     def next_steps(self, run: Path) -> list[tuple[str, str]]:
-        """Return what a report suggests after a pretraining: pairs of a title and code."""
+        """Return the commands that a report suggests after a pretraining, as pairs of a title and code."""
         raise NotImplementedError
 
 
@@ -288,7 +288,7 @@ class Family:
         return make(config)
 
     def task_head(self, name: str) -> Head:
-        """Return what is particular about a task head of this family."""
+        """Return the properties of a task head in this family."""
         return self.task_heads.get(name, TASK_HEADS[name])
 
     def config_for(self, tokenizer: Any, **fields: Any) -> Any:

@@ -114,8 +114,10 @@ class ConfigFile:
         """Return the content of the file for a model with these heads (the keys of the parameter tree)."""
         heads = tuple(sorted(heads))
         if heads not in self.architectures:
-            known = "; ".join(", ".join(some) or "none" for some in self.architectures)
-            raise ValueError(f"transformers has no {self._title} with the heads {', '.join(heads)}; it has: {known}")
+            described = "; ".join(", ".join(names) or "none" for names in self.architectures)
+            raise ValueError(
+                f"transformers has no {self._title} with the heads {', '.join(heads)}; it has: {described}"
+            )
         model_type = getattr(config, "model_type", self.model_type)
         return {
             "architectures": [self.class_of(heads, model_type)],
@@ -133,11 +135,11 @@ class ConfigFile:
         >>> file.class_of(("tag",), "xlm-roberta")
         'XLMRobertaForTokenClassification'
         """
-        found = self.architectures.get(heads)
+        name = self.architectures.get(heads)
         title = self.variants.get(model_type or "")
-        if found is None or title is None:
-            return found
-        return title + found.removeprefix(self.architectures[()].removesuffix("Model"))
+        if name is None or title is None:
+            return name
+        return title + name.removeprefix(self.architectures[()].removesuffix("Model"))
 
     @property
     def _title(self) -> str:
@@ -148,11 +150,11 @@ class ConfigFile:
         known_type = fields.get("model_type") if fields.get("model_type") in self.variants else self.model_type
         only = {"model_type": known_type, **ONLY, **self.only}
         problems = [
-            f"{name} is {fields[name]!r}; only {wanted!r} is supported"
-            for name, wanted in only.items()
-            if fields.get(name) is not None and fields[name] != wanted and name not in self.names.values()
+            f"{name} is {fields[name]!r}; only {supported!r} is supported"
+            for name, supported in only.items()
+            if fields.get(name) is not None and fields[name] != supported and name not in self.names.values()
         ]
-        known = {*self.names.values(), *self.more.names, *only, *HEAD_SIZES, "embedding_size"}
+        names = {*self.names.values(), *self.more.names, *only, *HEAD_SIZES, "embedding_size"}
         if "embedding_size" not in self.names.values() and fields.get("embedding_size", hidden_size) != hidden_size:
             problems.append(
                 f"embedding_size is {fields['embedding_size']!r} but hidden_size is {hidden_size}; {self._title}'s "
@@ -164,24 +166,24 @@ class ConfigFile:
             for name in HEAD_SIZES
             if fields.get(name) is not None and fields[name] * num_heads != hidden_size
         ]
-        for name in sorted(set(fields) - known - HARMLESS - self.harmless):
-            hint = did_you_mean(name, sorted(known))
+        for name in sorted(set(fields) - names - HARMLESS - self.harmless):
+            hint = did_you_mean(name, sorted(names))
             problems.append(f"{name} is {fields[name]!r}, a field of unknown meaning{hint}")
         return problems
 
 
 def _typed(config: type[Any], ours: str, theirs: str, value: Any, where: str | Path) -> Any:
     kind = next(part.type for part in dataclasses.fields(config) if part.name == ours)
-    whole = isinstance(value, int) and not isinstance(value, bool)
+    is_int = isinstance(value, int) and not isinstance(value, bool)
     if kind in (str, bool) and isinstance(value, kind):
         return value
-    if kind is int and whole:
+    if kind is int and is_int:
         return value
     if choices := [choice for choice in get_args(kind) if isinstance(choice, str)]:
         if value not in choices:
             raise ValueError(f"{where}: {theirs} is {value!r}; it is one of {', '.join(choices)}")
         return value
-    if kind not in KINDS and (whole or isinstance(value, float)):
+    if kind not in KINDS and (is_int or isinstance(value, float)):
         return float(value)
     raise ValueError(f"{where}: {theirs} is {value!r}; it must be {KINDS.get(kind, 'a number')}")
 

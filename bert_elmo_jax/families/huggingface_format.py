@@ -29,5 +29,5 @@ def huggingface_format(module: str, *model_types: str, classifiers: tuple[str, .
 
 
 def _advice(folder: Path) -> str:
-    found = [name for name in ELSEWHERE if (folder / name).exists()]
-    return f"{', '.join(found)} is not supported: convert it with transformers." if found else ""
+    names = [name for name in ELSEWHERE if (folder / name).exists()]
+    return f"{', '.join(names)} is not supported: convert it with transformers." if names else ""

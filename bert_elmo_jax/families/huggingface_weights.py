@@ -129,8 +129,8 @@ class WeightFile:
         if classifier is None:
             file, named = self.config_file, extras.get("architectures", ())
             model_type = read_model_type(folder)
-            known = [head for head in self.classifiers if file.class_of((head,), model_type) in named]
-            classifier = known[0] if len(known) == 1 else None
+            candidates = [head for head in self.classifiers if file.class_of((head,), model_type) in named]
+            classifier = candidates[0] if len(candidates) == 1 else None
 
         plain = self._name_words(_plain_names(stored, report.source))
         prefix = encoder_prefix(plain, f"{self.tables['embeddings/word']}.weight", ".", report.source)
@@ -139,15 +139,15 @@ class WeightFile:
         if self._only_classifier(plain):
             gone = self.heads["mlm"].keys() - self.heads.get(classifier or "", {}).keys()
             table = {path: name for path, name in table.items() if path.rsplit("/", 1)[0] not in {*gone, "mlm"}}
-        found, expected = locate(table, plain, prefix, ".", self._outside(classifier))
+        names, expected = locate(table, plain, prefix, ".", self._outside(classifier))
         unread = f"the head {classifier} does not read it"
         if classifier is None:
             unread = "the architectures in config.json do not say which head the classifier is; give classifier="
             unread += "|".join(self.classifiers)
         for scope in ancestors(prefix, "."):
-            self._check_decoder(scope, plain, stored, found, report)
+            self._check_decoder(scope, plain, stored, names, report)
             for name in self._unclear():
-                if scope + name in plain and plain[scope + name] not in found.values():
+                if scope + name in plain and plain[scope + name] not in names.values():
                     report.skipped[plain[scope + name]] = unread
         for plain_name, name in plain.items():
             if plain_name.endswith(self.constants):
@@ -155,13 +155,13 @@ class WeightFile:
 
         outputs: dict[str, int] = {}
         for head in SIZED:
-            rows = [stored[found[path]].shape[:1] for path in found if path.split("/")[0] == head]
+            rows = [stored[names[path]].shape[:1] for path in names if path.split("/")[0] == head]
             if rows:
                 outputs[head] = extras.get("num_labels") or (*rows[0], 0)[0]
         shapes = self.shapes(config, outputs)
-        found, expected = ({p: name for p, name in names.items() if _exists(p, shapes)} for names in (found, expected))
+        names, expected = ({p: name for p, name in paths.items() if _exists(p, shapes)} for paths in (names, expected))
         transposed = {path for path in table if path.endswith("/kernel")}
-        return collect(stored, found, expected, transposed, shapes, report), report
+        return collect(stored, names, expected, transposed, shapes, report), report
 
     def write(
         self,
@@ -236,35 +236,39 @@ class WeightFile:
         shared = set(self.heads.get("mlm", {}).values()).intersection(
             name.rsplit(".", 1)[0] for name in self._unclear()
         )
-        own = [name for name in self._unclear() if name.rsplit(".", 1)[0] not in shared]
+        classifier_names = [name for name in self._unclear() if name.rsplit(".", 1)[0] not in shared]
         decoders = (f"{self.decoder}.weight", f"{self.decoder}.bias")
-        return bool(shared) and any(name in plain for name in own) and not any(name in plain for name in decoders)
+        return (
+            bool(shared)
+            and any(name in plain for name in classifier_names)
+            and not any(name in plain for name in decoders)
+        )
 
     def _check_decoder(
         self,
         scope: str,
         plain: Mapping[str, str],
         stored: Mapping[str, StoredTensor],
-        found: dict[str, str],
+        names: dict[str, str],
         report: Report,
     ) -> None:
         """Leave out the masked-language head if the stored decoder differs from the word embeddings: ours are tied."""
         weight, bias = plain.get(f"{scope}{self.decoder}.weight"), plain.get(f"{scope}{self.decoder}.bias")
-        if bias and "mlm/bias" not in found:
-            found["mlm/bias"] = bias  # saved only under the decoder's name
-        if bias == found.get("mlm/bias"):
+        if bias and "mlm/bias" not in names:
+            names["mlm/bias"] = bias  # saved only under the decoder's name
+        if bias == names.get("mlm/bias"):
             bias = None
         different = [
             name
-            for name, twin in ((weight, found.get("encoder/embeddings/word")), (bias, found.get("mlm/bias")))
+            for name, twin in ((weight, names.get("encoder/embeddings/word")), (bias, names.get("mlm/bias")))
             if name and twin and not _equal(stored[name], stored[twin])
         ]
         copies = [name for name in (weight, bias) if name and name not in different]
         report.skipped |= dict.fromkeys(copies, "a copy of its tied tensor")
         if different:
-            left = [path for path in found if path.startswith("mlm/")]
+            left = [path for path in names if path.startswith("mlm/")]
             reason = f"the head is left out: {' and '.join(different)} differs from its tied tensor"
-            report.skipped |= {found.pop(path): reason for path in left} | dict.fromkeys(different, reason)
+            report.skipped |= {names.pop(path): reason for path in left} | dict.fromkeys(different, reason)
 
     def _to_theirs(self, params: Mapping[str, Any], config: Any) -> tuple[list[str], dict[str, np.ndarray], int]:
         """Return the heads of a tree, its tensors under their names, and its number of classes."""
@@ -279,7 +283,7 @@ class WeightFile:
         shapes = self.shapes(config, outputs)
         all_heads = {**self._family.heads, **TASK_HEADS, **self._family.task_heads}
         pooled = [name for name, head in all_heads.items() if head.pooled]
-        has_pooler, needed = (any(path.startswith("encoder/pooler/") for path in some) for some in (flat, shapes))
+        has_pooler, needed = (any(path.startswith("encoder/pooler/") for path in paths) for paths in (flat, shapes))
         lacking = [head for head in heads if head in pooled and needed and not has_pooler]
         if lacking:
             raise ValueError(f"{', '.join(lacking)} cannot be written without its pooler: encoder/pooler is missing")
@@ -292,10 +296,10 @@ class WeightFile:
                 "leave it out"
             )
         present = {part(path) for path in flat} | {"encoder"}
-        found = {path: value.shape for path, value in flat.items()}
+        flat_shapes = {path: value.shape for path, value in flat.items()}
         # A classifier without a bias has no known width: only its missing bias is reported.
-        wanted = {path: shapes.get(path, found.get(path, ())) for path in table if part(path) in present}
-        check_shapes(found, wanted, "cannot write")
+        expected = {path: shapes.get(path, flat_shapes.get(path, ())) for path in table if part(path) in present}
+        check_shapes(flat_shapes, expected, "cannot write")
         prefix = self.prefix if heads or not self.bare else ""
         tensors: dict[str, np.ndarray] = {}
         for path, value in flat.items():

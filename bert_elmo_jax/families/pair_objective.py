@@ -99,10 +99,10 @@ def count_exact(right: Bool[Array, "B U"], segments: Int[Array, "B U"], sequence
     >>> [int(count) for count in count_exact(right, jnp.array([[1, 1, 2, 2, 0]]), sequences=3)]
     [1, 2]
     """
-    own = segments[:, None, :] == jnp.arange(1, sequences + 1)[None, :, None]
-    there = own.any(axis=2)
-    exact = there & ~(own & ~right[:, None, :]).any(axis=2)
-    return exact.sum().astype(jnp.float32), there.sum().astype(jnp.float32)
+    in_sentence = segments[:, None, :] == jnp.arange(1, sequences + 1)[None, :, None]
+    present = in_sentence.any(axis=2)
+    exact = present & ~(in_sentence & ~right[:, None, :]).any(axis=2)
+    return exact.sum().astype(jnp.float32), present.sum().astype(jnp.float32)
 
 
 def count_pair_work(params: Params, length: int) -> float:

@@ -119,8 +119,8 @@ def count_work(params: Any, model: Any, masking: Masking, length: int, per_weigh
     layers = [part for name, part in params["encoder"].items() if name.startswith("layer_")]
     head = count_weights(params.get("mlm", {})) + params["encoder"]["embeddings"]["word"].size
     share = masking.places(length) / length  # of the positions that the head sees
-    seen = model.pieces_seen(length) if hasattr(model, "pieces_seen") else model.num_layers * length
-    maps = 2 * model.hidden_size * seen
+    pieces_seen = model.pieces_seen(length) if hasattr(model, "pieces_seen") else model.num_layers * length
+    maps = 2 * model.hidden_size * pieces_seen
     return per_weight * (count_weights(layers) + share * head + maps)
 
 

@@ -112,8 +112,8 @@ def _causal_steps(config: ConfigDict) -> int:
 
 def _rows_by_step(config: ConfigDict) -> dict[int, int]:
     """Return the steps at which the number of rows changes, with the number from there on."""
-    asked = config.get("batch_warmup") or {}
-    rows, share = tuple(asked.get("rows") or ()), asked.get("share") or 0.0
+    warmup = config.get("batch_warmup") or {}
+    rows, share = tuple(warmup.get("rows") or ()), warmup.get("share") or 0.0
     if bool(rows) != bool(share) or not 0 <= share < 1:
         raise ValueError(
             f"config.batch_warmup.rows={rows} and share={share}: give both, such as rows=(64,128) and share=0.1 "

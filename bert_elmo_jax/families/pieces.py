@@ -75,21 +75,21 @@ class Pieces(Inputs):
             "classes": {head: shapes[f"{head}/kernel"][1] for head in CLASSES if shapes.get(f"{head}/kernel")},
         }
 
-    def shapes(self, family: Family, config: Any, facts: Mapping[str, Any], source: str) -> Shapes:
+    def shapes(self, family: Family, config: Any, fields: Mapping[str, Any], source: str) -> Shapes:
         """Return the shapes of the encoder, of its heads, and of the layers of a sentence model."""
-        features = read_features(facts.get("features"), source)
+        features = read_features(fields.get("features"), source)
         sentences: Shapes = {}
-        if "sentences" in facts:
+        if "sentences" in fields:
             from bert_elmo_jax.families.sentence_files import head_from_json
 
-            sentences = head_from_json(facts["sentences"], source).shapes()
+            sentences = head_from_json(fields["sentences"], source).shapes()
         reader = [] if features is None else ["reader"]
-        check_heads(facts["heads"], [*family.heads, *CLASSES, *SIZES, *reader, *map(part, sentences)], source)
-        for head in facts["heads"]:
-            if head in CLASSES and head not in facts["classes"]:
+        check_heads(fields["heads"], [*family.heads, *CLASSES, *SIZES, *reader, *map(part, sentences)], source)
+        for head in fields["heads"]:
+            if head in CLASSES and head not in fields["classes"]:
                 raise ValueError(f"{source}: the field classes lacks the number of classes of the head {head!r}")
-        pooler, outputs = facts["pooler"], facts["classes"]
-        shapes = param_shapes(family, config, facts["heads"], pooler=pooler, outputs=outputs, features=features)
+        pooler, outputs = fields["pooler"], fields["classes"]
+        shapes = param_shapes(family, config, fields["heads"], pooler=pooler, outputs=outputs, features=features)
         return shapes | sentences
 
     def next_steps(self, run: Path) -> list[tuple[str, str]]:

@@ -98,23 +98,23 @@ def _read_modules(file: Path) -> Any:
 def _read_pooling(file: Path) -> tuple[tuple[str, ...], bool]:
     """Return the modes, from either form of the file, and whether a prompt is pooled."""
     fields = _read_object(file, "the pooling")
-    known = {*OLD_MODES, *SIZES, "pooling_mode", "include_prompt"}
-    unknown = [name for name in fields if name not in known and fields[name] not in (False, None)]
+    fields_read = {*OLD_MODES, *SIZES, "pooling_mode", "include_prompt"}
+    unknown = [name for name in fields if name not in fields_read and fields[name] not in (False, None)]
     if unknown:
         raise ValueError(
             f"{file}: {unknown[0]} is not supported; known are pooling_mode ({', '.join(MODES)}) and include_prompt"
-            f"{did_you_mean(unknown[0], known)}"
+            f"{did_you_mean(unknown[0], fields_read)}"
         )
-    given: Any = fields.get("pooling_mode")
-    modes: Any = [given] if isinstance(given, str) else given
-    if given is None:
+    mode: Any = fields.get("pooling_mode")
+    modes: Any = [mode] if isinstance(mode, str) else mode
+    if mode is None:
         modes = [mode for name, mode in OLD_MODES.items() if fields.get(name)]
         if not modes:
             raise ValueError(f"{file} turns on no pooling; one of {', '.join(OLD_MODES)} must be true")
     wrong = [mode for mode in modes if mode not in MODES] if isinstance(modes, list) else [modes]
     if wrong or not modes:
         hint = did_you_mean(str(wrong[0]), MODES) if wrong else ""
-        raise ValueError(f"{file}: the pooling {given!r} is not known; known are {', '.join(MODES)}{hint}")
+        raise ValueError(f"{file}: the pooling {mode!r} is not known; known are {', '.join(MODES)}{hint}")
     return tuple(modes), fields.get("include_prompt", True) is not False
 
 
@@ -129,10 +129,10 @@ def _read_dense(folder: Path) -> tuple[Dense, dict[str, np.ndarray]]:
     if missing:
         raise ValueError(f"{file} lacks {' and '.join(missing)}, whole numbers: copy it again")
     full = fields.get("activation_function", ACTIVATIONS["tanh"])
-    known = {name: ours for ours, name in ACTIVATIONS.items()}
-    if full not in known:
-        raise ValueError(f"{file}: activation_function {full!r} is not known; known are {', '.join(known)}")
-    layer: Any = Dense(fields["in_features"], fields["out_features"], fields.get("bias", True), known[full])
+    activations = {name: ours for ours, name in ACTIVATIONS.items()}
+    if full not in activations:
+        raise ValueError(f"{file}: activation_function {full!r} is not known; known are {', '.join(activations)}")
+    layer: Any = Dense(fields["in_features"], fields["out_features"], fields.get("bias", True), activations[full])
     source, stored = read_folder(folder)
     params = {}
     for ours, theirs, shape in (
@@ -140,8 +140,8 @@ def _read_dense(folder: Path) -> tuple[Dense, dict[str, np.ndarray]]:
         *((("bias", "linear.bias", (layer.outputs,)),) if layer.bias else ()),
     ):
         if theirs not in stored or stored[theirs].shape != shape:
-            found = f"has {theirs} of shape {stored[theirs].shape}" if theirs in stored else f"lacks {theirs}"
-            raise ValueError(f"{source} {found}; {file} says {shape}")
+            problem = f"has {theirs} of shape {stored[theirs].shape}" if theirs in stored else f"lacks {theirs}"
+            raise ValueError(f"{source} {problem}; {file} says {shape}")
         value = np.asarray(stored[theirs].read(), np.float32)
         params[ours] = np.ascontiguousarray(value.T)
     return layer, params
@@ -182,9 +182,9 @@ def _read_settings(folder: Path) -> dict[str, Any]:
     }
 
 
-def _read_object(file: Path, what: str) -> dict[str, Any]:
+def _read_object(file: Path, subject: str) -> dict[str, Any]:
     if not file.is_file():
-        raise FileNotFoundError(f"{file} is missing, which describes {what}: copy it there")
+        raise FileNotFoundError(f"{file} is missing, which describes {subject}: copy it there")
     return read_json(file)
 
 
@@ -208,8 +208,8 @@ def write_sentence_files(folder: Path, head: SentenceHead, params: Mapping[str, 
         if isinstance(layer, Dense):
             values = layer.inputs, layer.outputs, layer.bias, ACTIVATIONS[layer.activation]
             files[f"{path}/config.json"] = dict(zip(DENSE_FIELDS, values))
-            own = params[NAME][f"dense_{dense}"]
-            theirs = {"linear.weight": own["kernel"].T, **({"linear.bias": own["bias"]} if layer.bias else {})}
+            weights = params[NAME][f"dense_{dense}"]
+            theirs = {"linear.weight": weights["kernel"].T, **({"linear.bias": weights["bias"]} if layer.bias else {})}
             tensors = {name: np.ascontiguousarray(value, np.float32) for name, value in theirs.items()}
             write_safetensors(folder / path / "model.safetensors", tensors, {"format": "pt"})
             dense += 1
@@ -244,9 +244,9 @@ def head_from_json(fields: Mapping[str, Any], source: str = "model.json") -> Sen
     """Return the head from the result of `head_to_json`; raise on invalid fields."""
     try:
         layers = tuple(Dense(**layer) if isinstance(layer, Mapping) else str(layer) for layer in fields["layers"])
-        own = {"pooling": tuple(fields["pooling"]), "layers": layers, "prompts": tuple(fields["prompts"].items())}
+        values = {"pooling": tuple(fields["pooling"]), "layers": layers, "prompts": tuple(fields["prompts"].items())}
         if any(isinstance(layer, str) and layer != "normalize" for layer in layers):
             raise ValueError(f"layers is {fields['layers']!r}; expected dense layers and 'normalize'")
-        return SentenceHead(**{**fields, **own})
+        return SentenceHead(**{**fields, **values})
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{source}: sentences: {error}; copy it again from the run") from error

@@ -124,8 +124,8 @@ def _fill(
     params = encoder.params.get(NAME, {})
     waiting: tuple[Any, Any] | None = None
 
-    def write(batch: Any, found: jax.Array) -> None:
-        target[batch.texts] = np.asarray(found)[batch.rows, batch.slots]
+    def write(batch: Any, vectors: jax.Array) -> None:
+        target[batch.texts] = np.asarray(vectors)[batch.rows, batch.slots]
         bar.update(len(batch.texts))
 
     # The device computes a batch while the host reads the vectors of the one before.
@@ -133,11 +133,11 @@ def _fill(
         arrays = windows.lay_out(batch, encoder.config.pad_id)
         output = encoder._compute(arrays, Request())
         number = arrays.firsts.shape[1] if encoder.family.inputs.packs else 1
-        found = _pool(head, params, output.last, arrays.segments, arrays.positions, number=number, skip=skip)
+        vectors = _pool(head, params, output.last, arrays.segments, arrays.positions, number=number, skip=skip)
         encoder.work.add(int(windows.lengths[batch.texts].sum()), batch.positions)
         if waiting is not None:
             write(*waiting)
-        waiting = batch, found
+        waiting = batch, vectors
     if waiting is not None:
         write(*waiting)
 
@@ -186,13 +186,13 @@ def find_prompt(head: SentenceHead, prompt: str | None) -> str:
     >>> find_prompt(head, "query"), find_prompt(head, "Represent: "), find_prompt(head, None)
     ('query: ', 'Represent: ', '')
     """
-    known = dict(head.prompts)
+    prompts = dict(head.prompts)
     if prompt is None:
-        return known[head.default_prompt] if head.default_prompt is not None else ""
-    if prompt in known:
-        return known[prompt]
+        return prompts[head.default_prompt] if head.default_prompt is not None else ""
+    if prompt in prompts:
+        return prompts[prompt]
     if prompt and not any(sign.isspace() or sign == ":" for sign in prompt):
-        names = f"it has {', '.join(known)}{did_you_mean(prompt, known)}" if known else "it has none"
+        names = f"it has {', '.join(prompts)}{did_you_mean(prompt, prompts)}" if prompts else "it has none"
         raise ValueError(
             f"prompt={prompt!r} is not the name of a prompt of this model: {names}. "
             "A prompt's own text has a space or a colon, such as 'query: '"

@@ -67,10 +67,10 @@ class Words(Inputs):
         [(_, batches)] = phases
         return batches
 
-    def shapes(self, family: Family, config: Any, facts: Mapping[str, Any], source: str) -> Shapes:
+    def shapes(self, family: Family, config: Any, fields: Mapping[str, Any], source: str) -> Shapes:
         """Return the shapes of the encoder and of its pretraining heads."""
-        check_heads(facts["heads"], list(family.heads), source)
-        return param_shapes(family, config, facts["heads"])
+        check_heads(fields["heads"], list(family.heads), source)
+        return param_shapes(family, config, fields["heads"])
 
     def next_steps(self, run: Path) -> list[tuple[str, str]]:
         """Return the use of the vectors, a look at neighbours, and the training of a task network."""

@@ -18,7 +18,15 @@ from bert_elmo_jax.inference.output_file import STDIN, Lines, find_output, open_
 from bert_elmo_jax.train.devices import describe_devices
 
 AHEAD = 8  # batches of prompts that are sorted together
-ALONE = ("temperature", "top_k", "top_p", "seed", "max_new", "repetition_penalty", "stop")  # options of one stream
+STREAM_OPTIONS = (
+    "temperature",
+    "top_k",
+    "top_p",
+    "seed",
+    "max_new",
+    "repetition_penalty",
+    "stop",
+)  # options of one stream
 
 
 def generate_file(
@@ -64,7 +72,7 @@ def generate_file(
 def stream_prompt(encoder: Any, prompt: str, options: Mapping[str, Any]) -> int:
     """Write the text of one prompt to standard output as it comes, with a line break in the end."""
     try:
-        for part in encoder.stream(prompt, **{name: options[name] for name in ALONE}):
+        for part in encoder.stream(prompt, **{name: options[name] for name in STREAM_OPTIONS}):
             print(part, end="", flush=True)
     finally:
         print(flush=True)

@@ -168,8 +168,8 @@ def _begun(folder: Path, request: dict[str, Any], source: str) -> tuple[int, int
     if stored.get("content") != request["content"]:
         raise ValueError(
             f"the vectors in {folder} belong to other sentences ({stored.get('vectors')} vectors of "
-            f"{stored.get('sentences')} sentences; here {request['vectors']} of {request['sentences']}): give those files, "
-            "another folder, or remove this one"
+            f"{stored.get('sentences')} sentences; here {request['vectors']} of {request['sentences']}): give those "
+            "files, another folder, or remove this one"
         )
     for name in ("layers", "pieces"):
         if stored.get(name) != request[name]:

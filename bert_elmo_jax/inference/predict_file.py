@@ -68,7 +68,7 @@ def predict_file(
         sizes = {"n_best": n_best, "batch_size": batch_size}
         settings = {**sizes, "encoding": encoding, "dtype": dtype, "ending": ending}
         resumable = Path(source).is_file()  # a pipe can be read only once
-        out.begin({**settings, "guard": guard_formulas, **_facts(loaded, source)} if resumable else None)
+        out.begin({**settings, "guard": guard_formulas, **_describe_request(loaded, source)} if resumable else None)
         lines = choose_writer(ending, columns, out.header, guard_formulas)
         count = 0
         with tqdm(desc="predicting", unit="examples", disable=path is None) as bar:
@@ -85,7 +85,7 @@ def predict_file(
     return count
 
 
-def _facts(model: Predictor, source: str) -> dict[str, Any]:
+def _describe_request(model: Predictor, source: str) -> dict[str, Any]:
     """Return what the predictions depend on: the model, the content of the input, JAX and the device."""
     if isinstance(model, TaskModel):
         parts = [model.fingerprint, str(model.head)]

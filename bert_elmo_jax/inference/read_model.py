@@ -80,22 +80,22 @@ def read_model(
 def _find_unread_pooling(folder: Path) -> str:
     """Return why the pooling of a folder without `modules.json` could not be read, "" if it has none."""
     traces = ("config_sentence_transformers.json", "sentence_*_config.json", "*_Pooling")
-    there = [file.name for trace in traces for file in sorted(folder.glob(trace))]
-    return f"{folder} has {' and '.join(there)}, but not the modules.json that belongs to them" if there else ""
+    files = [file.name for trace in traces for file in sorted(folder.glob(trace))]
+    return f"{folder} has {' and '.join(files)}, but not the modules.json that belongs to them" if files else ""
 
 
-def _read_folder(found: Path, format: str | None, classifier: str | None, lowercase: bool | None) -> StoredModel:
+def _read_folder(source: Path, format: str | None, classifier: str | None, lowercase: bool | None) -> StoredModel:
     """Read the model of a folder that is no run directory."""
     try:
-        format = format or detect(found)
+        format = format or detect(source)
     except FileNotFoundError as error:
-        if (found / "checkpoints").is_dir():
+        if (source / "checkpoints").is_dir():
             raise FileNotFoundError(
-                f"{found} has checkpoints/ but no model.json, which is written last: the run was stopped before it was "
+                f"{source} has checkpoints/ but no model.json, which is written last: the run was stopped before it was "
                 "complete, or model.json was not copied with it"
             ) from error
         raise
-    params, config, report = read_weights(found, format=format, classifier=classifier)
+    params, config, report = read_weights(source, format=format, classifier=classifier)
     report.raise_if_unusable()
     if report.unexpected:
         logging.getLogger(__name__).warning(
@@ -104,9 +104,9 @@ def _read_folder(found: Path, format: str | None, classifier: str | None, lowerc
     kind, family = find_kind(config), find_family(config)
     if lowercase is not None and not kind.folds_case:
         raise ValueError(
-            f"lowercase={lowercase} was given for {found}, but {family.called} never folds case: leave it out"
+            f"lowercase={lowercase} was given for {source}, but {family.called} never folds case: leave it out"
         )
-    folder = found if found.is_dir() else found.parent
+    folder = source if source.is_dir() else source.parent
     needed = family.inputs.reads_vocabulary(config, report.heads)
     tokenizer = kind.find_tokenizer(folder, config, lowercase) if needed else None
     _check_rows(tokenizer, config, folder)
@@ -207,11 +207,12 @@ def detect(path: str | Path) -> str:
         listed = " and ".join(f"{formats[name].owner} ({', '.join(files)})" for name, files in by_format.items())
         choices = " or ".join(f'format="{name}"' for name in by_format)
         raise ValueError(
-            f"{path} holds weights in {len(by_format)} formats: {listed}. Choose one ({choices}), or move the others away."
+            f"{path} holds weights in {len(by_format)} formats: {listed}. Choose one ({choices}), or move the others "
+            "away."
         )
     if not by_format:
         raise FileNotFoundError(" ".join(_explain(path)))
-    return next(iter(there))
+    return next(iter(by_format))
 
 
 def _find(folder: Path) -> dict[str, list[str]]:

@@ -167,7 +167,7 @@ NETWORKS: Mapping[str, Network] = {
         training_rows=lambda task, examples, lexicon: (make_word_rows(examples, lexicon, task.labels), []),
         reading_rows=lambda task, examples, lexicon: make_word_rows(examples, lexicon, task.labels, labelled=False),
         collate=_collate_words,
-        predictions=lambda task, examples, rows, found, n_best: tag_predictions(task, rows, found),
+        predictions=lambda task, examples, rows, outputs, n_best: tag_predictions(task, rows, outputs),
     ),
     "bcn": _of_texts(
         text_classifiers.BcnConfig,

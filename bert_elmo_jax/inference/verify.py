@@ -55,5 +55,5 @@ def check_listed(folder: Path, weights: list[str], checked: list[str]) -> None:
     if unlisted := sorted(set(weights) - set(checked)):
         raise ValueError(
             f"{folder}: {', '.join(unlisted)} has no hash, so it cannot be verified; "
-            "remove what is not part of the model"
+            "remove files that are not part of the model"
         )
