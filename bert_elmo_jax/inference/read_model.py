@@ -91,8 +91,8 @@ def _read_folder(source: Path, format: str | None, classifier: str | None, lower
     except FileNotFoundError as error:
         if (source / "checkpoints").is_dir():
             raise FileNotFoundError(
-                f"{source} has checkpoints/ but no model.json, which is written last: the run was stopped before it was "
-                "complete, or model.json was not copied with it"
+                f"{source} has checkpoints/ but no model.json, which is written last: the run was stopped before it "
+                "was complete, or model.json was not copied with it"
             ) from error
         raise
     params, config, report = read_weights(source, format=format, classifier=classifier)

@@ -121,12 +121,17 @@ def run_layers(
     """
     c: Any = parent.config
     shared = more if angles is None else (angles, *more)
+
+    def draw(key: PRNGKeyArray) -> Any:
+        return layer.init(key, x, None, None, None, False, *shared)["params"]
+
+    draw_once = jax.jit(draw)  # traced once for all layers, where only shapes are computed
     # Layers are functions of their parameters, so loop, remat and scan run the same code with the same keys.
     # `parent.param` alone would trace the initialisation of every layer whenever the model is traced.
     params = [
         parent.get_variable("params", name)
         if parent.has_variable("params", name)
-        else parent.param(name, lambda key: layer.init(key, x, None, None, None, False, *shared)["params"])
+        else parent.param(name, lambda key: (draw_once if isinstance(key, jax.core.Tracer) else draw)(key))
         for name in (f"layer_{i}" for i in range(c.num_layers))
     ]
 
