@@ -34,6 +34,7 @@ if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
     os.environ["JAX_COMPILATION_CACHE_DIR"] = str(folder)
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 
+import hypothesis
 import pytest
 from absl import flags
 from jaxtyping import install_import_hook
@@ -89,6 +90,11 @@ def block_network():
 
 
 block_network()
+
+# Of tests with drawn examples: a few in `make test`, many every night; some tests set a number of their own.
+hypothesis.settings.register_profile("few", max_examples=25, deadline=None)
+hypothesis.settings.register_profile("many", max_examples=200, deadline=None)
+hypothesis.settings.load_profile("many" if os.environ.get("TEST_TYPES") else "few")
 
 GOLDENS = Path(__file__).parent / "goldens"
 SHARED = Path(__file__).parents[2] / "shared"

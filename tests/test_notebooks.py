@@ -2,8 +2,7 @@
 
 Executed by `tests/execute_notebook.py` in another process, so that the event loops and sockets of a kernel, and what
 they warn of, stay out of this one. The Korean twins have the same code: they are run on a model and on files of one's
-own, which the English ones are not, so that both ways are taken. `make test` executes the one that does most, a
-pretraining with a fine-tuning; `make proofs` executes all.
+own, which the English ones are not, so that both ways are taken. `make proofs` executes them.
 """
 
 import functools
@@ -21,6 +20,7 @@ import pytest
 from .notebook_files import FILES, FINETUNE, PAPER, PRETRAIN, ROOT, SENSES, WHY, code_of, nbformat, read, settings_of
 from .simulated_devices import program_environment
 
+pytestmark = pytest.mark.long
 TINY = {
     SENSES: {"steps": 6, "documents": 100, "per_sense": 12},
     PRETRAIN: {"steps": 40, "documents": 100},
@@ -171,20 +171,16 @@ OWN = [name for name in FILES if name.endswith(".ko") and name not in PAPERS]
 ENGLISH = sorted(set(FILES) - {*OWN, *PAPERS})
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.long] * (name != FINETUNE)) for name in ENGLISH]
-)
+@pytest.mark.parametrize("name", ENGLISH)
 def test_every_notebook_runs(executed, name):
     check_run(executed(name))
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("name", PAPERS)
 def test_the_papers_notebook_runs(swept, name):
     check_run(swept[name])
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("name", OWN)
 def test_every_korean_notebook_runs(on_ones_own, name):
     check_run(on_ones_own[name])
@@ -197,7 +193,6 @@ def check_run(one):
     assert one.seconds < 300, f"it took {one.seconds:.0f} seconds on tiny settings"
 
 
-@pytest.mark.long
 def test_senses_in_both_languages(executed):
     vectors, near = outputs(executed(SENSES), "text/html")
     assert vectors.count("<tr>") == 5
@@ -213,7 +208,6 @@ def test_senses_in_both_languages(executed):
     assert "<b>bank" in near
 
 
-@pytest.mark.long
 def test_senses_of_ones_own_model_and_text(on_ones_own):
     vectors, near = outputs(on_ones_own[f"{SENSES}.ko"], "text/html")
     assert "2층" in vectors
@@ -222,7 +216,6 @@ def test_senses_of_ones_own_model_and_text(on_ones_own):
     assert not (on_ones_own[f"{SENSES}.ko"].folder / "runs" / "senses" / "checkpoints").exists()  # nothing was trained
 
 
-@pytest.mark.long
 def test_killed_and_run_again_it_goes_on(on_ones_own):
     killed, again = on_ones_own["killed"], on_ones_own[PRETRAIN]
     assert killed.status == 1
@@ -239,7 +232,6 @@ def test_killed_and_run_again_it_goes_on(on_ones_own):
     assert any("hardware: cpu" in text for text in outputs(again, "stdout"))
 
 
-@pytest.mark.long
 def test_a_finished_run_is_not_trained_again(on_ones_own):
     for kind in ("text/html", "image/svg+xml"):
         assert outputs(on_ones_own[f"{PRETRAIN}.ko"], kind) == outputs(on_ones_own[PRETRAIN], kind)
@@ -258,7 +250,6 @@ def test_fine_tuning_shows_what_it_should(executed):
     assert "그는 배를 봤다 ." in tried
 
 
-@pytest.mark.long
 def test_fine_tuning_on_ones_own_file(on_ones_own):
     data, confusion, _ = outputs(on_ones_own[f"{FINETUNE}.ko"], "text/html")
     assert "boring, " in data
@@ -269,7 +260,6 @@ def test_fine_tuning_on_ones_own_file(on_ones_own):
     assert not (on_ones_own[f"{FINETUNE}.ko"].folder / "runs" / "topics" / "pretrained").exists()
 
 
-@pytest.mark.long
 def test_from_a_paper_to_the_table(swept):
     published, points, table, seeds, cost, own = outputs(swept[PAPER], "text/html")
     assert "somebody, table 1" in published and "<td>81.0</td>" in published
@@ -289,7 +279,6 @@ def test_from_a_paper_to_the_table(swept):
     assert "4 of 4 done" in again and "1 of 4 done" not in again
 
 
-@pytest.mark.long
 def test_why_attention_is_built_so(executed):
     tables, pictures = (outputs(executed(WHY), kind) for kind in ("text/html", "image/svg+xml"))
     assert [len(tables), len(pictures)] == [6, 6]

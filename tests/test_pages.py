@@ -107,9 +107,7 @@ def page_folder(made_once, tmp_path, monkeypatch):
 
 
 RUN = [page for page in (*ENGLISH, Path("README.ko.md")) if "```python" in read(page)]  # other twins have equal code
-# The first trains, as its twin does; the writing of the second has tests of its own.
-LONG = [Path("docs/tutorials/first_finetune.ko.md"), Path("docs/guides/generate.md")]
-RUNS = [*(page for page in RUN if page not in LONG), *(pytest.param(page, marks=pytest.mark.long) for page in LONG)]
+RUNS = [pytest.param(page, marks=[pytest.mark.long] * (page != Path("README.md"))) for page in RUN]
 
 
 @pytest.mark.parametrize("page", RUNS, ids=str)

@@ -8,6 +8,7 @@ import pytest
 
 from .sweeps.toy_runs import one_device
 
+pytestmark = pytest.mark.long
 ROOT = Path(__file__).parents[1]
 # Python imports this module in every process that finds it, so children of a run lack the same.
 SHIM = """
@@ -58,7 +59,6 @@ def test_load_needs_no_fcntl(run):
     assert "Encoded" in said
 
 
-@pytest.mark.long  # the sweep below trains without fcntl, too
 def test_pretraining_and_fine_tuning(run, tmp_path):
     run("-m", "experiments.pretrain", *BERT, f"--workdir={tmp_path / 'bert'}")
     rows = "text\tlabel\n" + "the ship is at sea\t0\nthe bank has money\t1\n" * 8
@@ -86,10 +86,7 @@ def sweep(add):
 '''
 
 
-@pytest.mark.parametrize(
-    "system",
-    [pytest.param({}, id="forkserver", marks=pytest.mark.long), pytest.param({"AS_ON_MACOS": "1"}, id="spawn")],
-)
+@pytest.mark.parametrize("system", [pytest.param({}, id="forkserver"), pytest.param({"AS_ON_MACOS": "1"}, id="spawn")])
 def test_a_sweep(run, tmp_path, system):
     file = tmp_path / "small.py"
     file.write_text(SWEEP, encoding="utf-8")
@@ -111,7 +108,6 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.long
 def test_the_quickstart(run, tmp_path):
     (tmp_path / "start.py").write_text(f"import sys\nsys.path.insert(0, {str(ROOT)!r}){QUICKSTART}", encoding="utf-8")
     run(str(tmp_path / "start.py"), str(tmp_path / "w"))

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_elmo_jax.evals import attention_heads, nearest, probing
@@ -21,7 +21,6 @@ def test_most_frequent_label_of_a_word():
     assert probing.accuracy(["a", "b"], ["a", "a"]) == 0.5
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.integers(0, 2**32 - 1))
 def test_group_means_equal_a_loop(seed):
     draw = np.random.default_rng(seed)
@@ -85,7 +84,6 @@ def test_plane_keeps_the_two_largest_directions():
     assert np.allclose(np.cov(plane.T)[0, 1], 0, atol=1e-9)
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.integers(0, 2**32 - 1))
 def test_word_maps_equal_a_loop(seed):
     draw = np.random.default_rng(seed)

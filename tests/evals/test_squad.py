@@ -1,7 +1,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_elmo_jax.evals.squad import normalize, score
@@ -153,7 +153,6 @@ texts = st.lists(
 ).map(" ".join)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.lists(texts, max_size=3), texts, st.floats(0, 1)), min_size=1, max_size=6))
 def test_properties_of_scores(questions):
     content = data(*(answers for answers, _, _ in questions))

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 import pytest
 from absl import flags
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_elmo_jax import train as training
@@ -76,7 +76,6 @@ words = st.integers(2, WORDS - 1)
 texts = st.lists(st.lists(words, max_size=6), min_size=1, max_size=12)
 
 
-@settings(max_examples=60, deadline=None)
 @given(texts, st.lists(st.lists(words, max_size=6), min_size=1, max_size=3), st.integers(1, 4))
 def test_it_is_the_recursion_of_the_book(benchmark, train, held_out, order):
     model = benchmark.fit(flat(train), WORDS, BEGIN, order)
@@ -89,7 +88,6 @@ def test_it_is_the_recursion_of_the_book(benchmark, train, held_out, order):
     np.testing.assert_allclose(benchmark.log_probabilities(model, flat(held_out)), expected, rtol=1e-9)
 
 
-@settings(max_examples=30, deadline=None)
 @given(texts, st.lists(words, max_size=5), st.integers(1, 5))
 def test_what_may_follow_adds_up_to_one(benchmark, train, context, order):
     model = benchmark.fit(flat(train), WORDS, BEGIN, order)

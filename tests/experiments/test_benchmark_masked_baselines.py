@@ -7,7 +7,7 @@ import jax
 import numpy as np
 import pytest
 from absl import flags
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_elmo_jax import train
@@ -39,7 +39,6 @@ def counter(pairs):
     return found
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3)), min_size=1, max_size=40))
 def test_most_frequent_is_what_a_dictionary_counts(benchmark, pairs):
     contexts, tokens = np.array(pairs).T

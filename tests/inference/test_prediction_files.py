@@ -4,7 +4,7 @@ import csv
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_elmo_jax.data.tasks.examples import TextExample
@@ -65,7 +65,6 @@ CHARACTERS = st.characters(exclude_categories=("Cs",), exclude_characters="\0")
 TEXTS = st.text(st.sampled_from(" ,\"\t\r\n;'=a가\u2028\x85\ufeff") | CHARACTERS, min_size=1, max_size=12)
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.lists(TEXTS.filter(str.strip), min_size=1, max_size=4), st.sampled_from(["csv", "tsv", "jsonl"]))
 def test_what_is_written_is_read_back(tmp_path_factory, texts, ending):
     file = tmp_path_factory.getbasetemp() / f"predictions.{ending}"
@@ -77,7 +76,6 @@ def test_what_is_written_is_read_back(tmp_path_factory, texts, ending):
     assert found == ([re.sub(r"[\t\r\n]+", " ", text) for text in texts] if ending == "tsv" else texts)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(TEXTS.filter(str.strip), min_size=1, max_size=3))
 def test_other_programs_read_our_csv(tmp_path_factory, texts):
     file = tmp_path_factory.getbasetemp() / "others.csv"

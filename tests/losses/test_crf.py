@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_elmo_jax.data.tasks import TaggedSentence, find_tags
@@ -221,7 +221,6 @@ def test_legal_transitions_match_the_file_reader(scheme):
 
 
 @pytest.mark.parametrize("scheme", ENTITIES)
-@settings(max_examples=40, deadline=None)
 @given(data=st.data())
 def test_viterbi_returns_only_legal_paths(scheme, data):
     tags = find_tags([ENTITIES[scheme]], entities=True)

@@ -41,7 +41,7 @@ def test_matches_float64(shape):
     assert total.dtype == weight.dtype == jnp.float32
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.integers(0, 2**32 - 1))
 def test_masked_equals_subset(seed):
     logits, targets, weights = draw(seed, 12)
@@ -105,7 +105,7 @@ def test_accuracy_by_hand():
     assert (right, weight) == (1.5, 2.5)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.integers(0, 2**32 - 1), st.sampled_from([jnp.float32, jnp.bfloat16]))
 def test_accuracy_takes_the_first_of_ties(seed, dtype):
     rng = np.random.default_rng(seed)

@@ -36,7 +36,7 @@ def by_hand(query, key, value, segments, causal, window=None):
 @given(
     segments=st.lists(st.lists(st.integers(0, 3), min_size=6, max_size=6), min_size=2, max_size=2), causal=st.booleans()
 )
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_matches_loops_with_any_segments(attend, segments, causal):
     q, k, v = inputs()
     ours = attend(q, k, v, jnp.array(segments), causal=causal)

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
@@ -250,7 +250,6 @@ def test_tables_are_updated_in_place():
     assert large == small and large[0] < 400_000
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.lists(st.integers(-3, 30), min_size=12, max_size=12), st.sampled_from([5, 20]))
 def test_unique_ids_are_sorted_distinct_and_padded(ids, size):
     found = np.asarray(unique(jnp.array(ids), size))

@@ -20,7 +20,7 @@ MARKS = "\u0301\u11ab\u1112\u1161"
 HOSTILE = [*"  \t\n\r\u3000\u200b\u00a0\0\x01\x85\u2028\ufeff▁#[]", *"漢字😀ẞİıß", *MARKS, "[MASK]", "##"]
 LETTERS = st.sampled_from(FRIENDLY) | st.sampled_from(HOSTILE)
 ANY_TEXT = st.lists(LETTERS, max_size=40).map("".join)
-QUICK = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+QUICK = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def test_implements_the_protocol(tokenizer):

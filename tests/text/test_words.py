@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_elmo_jax.text import WordPiece, WordVocabulary, split_words, word_spans
@@ -154,7 +154,6 @@ PARTS = st.sampled_from(
 TEXT = st.one_of(st.text(max_size=40), st.lists(PARTS, max_size=12).map("".join))
 
 
-@settings(deadline=None)
 @given(text=TEXT, rule=st.sampled_from(["punctuation", "whitespace"]))
 def test_spans_match_split_words(text, rule):
     words, spans = word_spans(text, rule)

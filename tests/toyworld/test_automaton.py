@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_elmo_jax.toyworld.automaton import MASKED, Automaton, infer, offsets, reverse, sums
@@ -71,7 +71,6 @@ def paths(parts, words):
 sequences = st.lists(st.lists(st.integers(MASKED, VOCABULARY - 1), min_size=1, max_size=4), min_size=1, max_size=4)
 
 
-@settings(max_examples=100, deadline=None)
 @given(automata(), sequences)
 def test_likelihoods_and_posteriors_equal_enumeration(parts, batch):
     lattice = infer(chain(*parts, vocabulary=VOCABULARY), batch)
@@ -86,7 +85,6 @@ def test_likelihoods_and_posteriors_equal_enumeration(parts, batch):
                 np.testing.assert_allclose(lattice.posteriors[here].sum(), expected, atol=1e-9)
 
 
-@settings(max_examples=50, deadline=None)
 @given(automata(), st.lists(st.integers(0, VOCABULARY - 1), min_size=1, max_size=4))
 def test_each_word_given_its_left_context(parts, words):
     """The probability of a prefix is the total probability of all sequences that begin with it."""
@@ -98,7 +96,6 @@ def test_each_word_given_its_left_context(parts, words):
         np.testing.assert_allclose(np.exp(lattice.forward[0, :length].sum()), expected, atol=1e-12)
 
 
-@settings(max_examples=50, deadline=None)
 @given(automata(), st.lists(st.integers(0, VOCABULARY - 1), min_size=1, max_size=4))
 def test_reversed_automaton_gives_the_same_likelihoods_backward(parts, words):
     start, arcs, _, _ = parts

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_elmo_jax.weights.crc32c import crc32c, unmask
@@ -39,7 +39,6 @@ def test_every_short_length_and_every_row_boundary():
         assert crc32c(data) == bit_by_bit(data.tobytes()), size
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=2000))
 def test_any_bytes(data):
     assert crc32c(np.frombuffer(data, np.uint8)) == bit_by_bit(data)

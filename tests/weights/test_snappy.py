@@ -1,7 +1,7 @@
 """Snappy blocks from a writer in this file, valid and broken."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_elmo_jax.weights.sorted_table import decompress
@@ -46,7 +46,6 @@ def compress(data: bytes) -> bytes:
     return out
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=30) | st.text("ab", max_size=200).map(str.encode))
 def test_round_trip(data):
     assert decompress(compress(data)) == data

@@ -154,7 +154,7 @@ def test_every_truncation_of_the_index_is_an_error(copy_of_golden):
             read_tensor_bundle(copy_of_golden / "one.ckpt")
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_a_changed_byte_of_the_index_never_changes_a_tensor(copy_of_golden, goldens, data):
     whole = (goldens / "tensor_bundle" / "one.ckpt.index").read_bytes()

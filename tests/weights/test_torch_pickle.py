@@ -181,7 +181,7 @@ def test_broken_pickles(write_torch, tmp_path, pickled, layout):
         read_torch_pickle(path)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=150)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.binary(max_size=60))
 def test_any_bytes_as_a_pickle_are_an_error_or_nothing(write_torch, tmp_path, noise):
     path = write_torch(tmp_path / "m.bin", {}, pickled=FIRST + noise)
@@ -197,7 +197,7 @@ def test_a_backslash_in_a_name_is_no_warning(goldens, tmp_path):
         read_torch_pickle(tmp_path / "legacy.bin")
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=150)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data(), st.sampled_from(["zip.bin", "legacy.bin"]))
 def test_a_changed_byte_never_reads_outside(goldens, tmp_path, data, name):
     whole = bytearray((goldens / "torch_pickle" / name).read_bytes())

@@ -6,7 +6,7 @@ import lzma
 
 import pytest
 import zstandard
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_elmo_jax.data.corpora.corpus import iterate_documents, iterate_lines, iterate_sample
@@ -48,7 +48,6 @@ def test_files_as_documents_and_sentence_splitting(tmp_path):
 LINES = st.lists(st.sampled_from(["", " ", "a", "bb bb", "세 글자", "x" * 40]), max_size=14)
 
 
-@settings(deadline=None)
 @given(LINES, st.booleans(), st.lists(st.integers(1, 250), max_size=6), st.sampled_from(["blank_line", "line", "file"]))
 def test_ranges_that_cover_a_file_yield_every_document_once(tmp_path_factory, lines, newline, cuts, kind):
     path = tmp_path_factory.mktemp("corpus") / "a.txt"
@@ -57,7 +56,6 @@ def test_ranges_that_cover_a_file_yield_every_document_once(tmp_path_factory, li
     assert documents(path, reading, cuts)[0] == documents(path, reading)[0]
 
 
-@settings(deadline=None)
 @given(LINES, st.lists(st.integers(1, 250), max_size=6))
 def test_json_ranges_yield_every_record_once(tmp_path_factory, lines, cuts):
     path = tmp_path_factory.mktemp("corpus") / "a.jsonl"

@@ -298,7 +298,7 @@ def test_streams_cannot_resume_with_another_batch_size(korean_words):
         train_batches(korean_words, WORDS["streams"], 8).restore(state)
 
 
-@settings(deadline=None, max_examples=12)
+@settings(max_examples=12)
 @given(st.integers(1, 30), st.sampled_from(["packed", "sentences"]))
 def test_evaluation_reads_the_held_out_part_once(english, batch_size, name):
     tokenizer = load_tokenizer(english / "tokenizer")

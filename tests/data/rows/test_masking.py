@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_elmo_jax.data.rows.masking import DRAWS, Masking, Vocabulary, mask_rows, vocabulary_of
@@ -52,7 +52,6 @@ def expected_number(segments, rate, most):
     return [min(most, max(1, round(rate * int(row.sum())))) for row in segments]
 
 
-@settings(deadline=None, max_examples=60)
 @given(
     st.sampled_from(["token", "word", "span"]),
     st.sampled_from([0.05, 0.15, 0.4, 0.6]),
@@ -146,7 +145,6 @@ def literal_words(row, number, scores):
     return sorted(picked)
 
 
-@settings(deadline=None, max_examples=50)
 @given(st.sampled_from([0.05, 0.15, 0.5]), st.integers(5, 50), st.integers(0, 999))
 def test_whole_words_match_the_reference(rate, length, seed):
     tokens, segments, _, positions, _, weights = mask(Masking("word", rate), 9, length, seed)
@@ -178,7 +176,6 @@ def literal_spans(row, number, draws):
     return picked
 
 
-@settings(deadline=None, max_examples=50)
 @given(st.sampled_from([0.05, 0.15, 0.5]), st.integers(5, 50), st.integers(0, 999))
 def test_spans_match_a_plain_loop(rate, length, seed):
     tokens, segments, masked, positions, _, weights = mask(Masking("span", rate), 9, length, seed)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_elmo_jax.data.rows.packed_rows import most_texts, padding_share, plan_packed, plan_padded
@@ -28,7 +28,6 @@ def check(batches, lengths, batch_size, limit):
         assert len(places) == len(batch.texts) and max(slot for _, slot in places) < most_texts(batch.width)
 
 
-@settings(max_examples=60)
 @given(
     st.lists(st.one_of(st.integers(3, 20), st.integers(3, 300)), min_size=1, max_size=80),
     st.sampled_from([1, 2, 5, 8, 24, 32]),

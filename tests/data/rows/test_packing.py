@@ -2,13 +2,12 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_elmo_jax.data.rows.packing import pack
 
 
-@settings(deadline=None, max_examples=200)
 @given(st.lists(st.integers(1, 30), max_size=60), st.integers(30, 64), st.integers(1, 6))
 def test_every_example_is_packed_once_and_fits(lengths, capacity, most):
     lengths = np.array(lengths, np.int64)
@@ -23,7 +22,6 @@ def test_every_example_is_packed_once_and_fits(lengths, capacity, most):
     assert (members == again).all()
 
 
-@settings(deadline=None, max_examples=100)
 @given(st.lists(st.integers(1, 30), min_size=1, max_size=60), st.integers(30, 64), st.integers(1, 6))
 def test_no_single_example_fits_into_an_earlier_row(lengths, capacity, most):
     lengths = np.array(lengths, np.int64)

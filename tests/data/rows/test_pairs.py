@@ -5,7 +5,7 @@ from collections.abc import Generator
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_elmo_jax.data.pipeline.windows import Text
@@ -97,7 +97,6 @@ class Recorder(np.random.Generator):
         return self.given[-1][1]
 
 
-@settings(deadline=None, max_examples=150)
 @given(documents_of, st.integers(5, 40), st.sampled_from([0.0, 0.5, 1.0]), st.integers(0, 2**32))
 def test_pairs_match_the_reference_draw_by_draw(sizes, length, short_share, seed):
     text = text_of(sizes)
@@ -274,7 +273,6 @@ def test_truncation_chooses_the_end_randomly_for_each_token():
     assert abs(front.var() - 5) < 0.6
 
 
-@settings(deadline=None)
 @given(documents_of, st.integers(3, 30), st.booleans())
 def test_plain_text_covers_the_text_in_order(sizes, length, whole_documents):
     text = text_of(sizes)

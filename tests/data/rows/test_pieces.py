@@ -3,7 +3,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_elmo_jax.data.pipeline.windows import Text
@@ -59,7 +59,6 @@ def expected_examples(text, rows):
         yield tokens, types, list(range(len(tokens))), label, float(weight)
 
 
-@settings(deadline=None, max_examples=40)
 @given(st.sampled_from(OBJECTIVES), st.integers(8, 70), st.integers(1, 5), st.integers(0, 50))
 def test_batch_matches_the_plan(objective, length, sequences, seed):
     text = make_text(seed=seed)
@@ -80,7 +79,6 @@ def test_batch_matches_the_plan(objective, length, sequences, seed):
 
 
 @given(st.sampled_from(OBJECTIVES), st.integers(1, 4), st.integers(0, 50), st.data())
-@settings(deadline=None, max_examples=30)
 def test_row_is_the_same_in_every_batch(objective, sequences, seed, data):
     asked = PieceExamples(32, objective, sequences=sequences, masking=Masking("word", 0.3))
     rows = plan_rows(make_text(seed=seed), asked, VOCABULARY, (seed,))

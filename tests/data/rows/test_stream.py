@@ -3,7 +3,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_elmo_jax.data.pipeline.windows import Text
@@ -48,7 +48,6 @@ def literal(sentences, *, backwards=False):
     return pairs
 
 
-@settings(deadline=None, max_examples=100)
 @given(documents_of, st.integers(1, 7), st.integers(1, 5), st.integers(0, 99))
 def test_streams_read_every_sentence_once_in_each_direction(sizes, length, rows, seed):
     text = text_of(sizes)
@@ -68,7 +67,6 @@ def test_streams_read_every_sentence_once_in_each_direction(sizes, length, rows,
     assert steps.any(axis=1).all()
 
 
-@settings(deadline=None, max_examples=30)
 @given(documents_of, st.integers(1, 30), st.integers(1, 5), st.integers(1, 4), st.integers(0, 99))
 def test_random_numbers_of_steps_read_the_same_words(sizes, length, rows, spread, seed):
     text = text_of(sizes)
@@ -121,7 +119,6 @@ def test_steps_can_be_read_in_any_order():
         assert all(np.array_equal(a, b) for a, b in zip(inorder[step], plans[1].take(step)))
 
 
-@settings(deadline=None, max_examples=100)
 @given(documents_of, st.integers(3, 40), st.integers(1, 5), st.integers(0, 99))
 def test_sentence_batches_read_every_sentence_once(sizes, length, rows, seed):
     text = text_of(sizes)

@@ -79,7 +79,6 @@ def draw_pairs(seed, count=40, longest=9):
     return [tuple(rng.integers(0, 50, length).tolist() for length in both) for both in sides]
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 5), st.integers(12, 30), st.integers(10, 30), st.booleans())
 def test_every_pair_is_in_one_row(seed, sequences, source, target, reverse):
     drawn = draw_pairs(seed)
@@ -132,7 +131,7 @@ def test_words_outside_the_vocabulary_are_unknown(tmp_path):
     )
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 @given(st.integers(1, 30), st.sampled_from([1, 4]))
 def test_evaluation_reads_the_held_out_part_once(pairs, batch_size, sequences):
     frame = load_tokenizer(pairs / "tokenizer").frame

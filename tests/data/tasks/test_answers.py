@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_elmo_jax.data.tasks import Question
@@ -20,7 +20,6 @@ def about(context, number="q"):
     return Question(number, "어디 ?", context, (), "dev.json", 1)
 
 
-@settings(deadline=None)
 @given(size=st.integers(1, 8), longest=st.integers(1, 10), seed=st.integers(0, 99))
 def test_all_spans_the_best_first(size, longest, seed):
     draw = np.random.default_rng(seed)

@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_elmo_jax.data.tasks import Answer, BadRow, Question
@@ -42,7 +42,6 @@ def spans_of(row):
     return [(int(row.spans[first, 0]), int(row.spans[last, 1])) for first, last in row.answers]
 
 
-@settings(deadline=None)
 @given(context=CONTEXT, limit=st.integers(2, 12), data=st.data())
 def test_answers_are_spans_of_the_context(context, limit, data):
     start = data.draw(st.integers(0, len(context) - 1))
@@ -74,7 +73,6 @@ def test_answers_are_spans_of_the_context(context, limit, data):
     assert row.spans[last, 0] < end
 
 
-@settings(deadline=None)
 @given(context=CONTEXT, limit=st.integers(2, 9))
 def test_windows_hold_every_word_and_own_it_once(context, limit):
     rows = reading_rows([asking(context)], LEXICON, limit)

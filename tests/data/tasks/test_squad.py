@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_elmo_jax.data.tasks import Answer, Question, find_answers, make_windows, read_qamr, read_squad
@@ -139,7 +139,6 @@ def test_the_window_with_the_most_context_owns_a_piece(pieces, room, stride):
     assert owners.tolist() == [naive_owner(parts, piece) for piece in range(pieces)]
 
 
-@settings(max_examples=60, deadline=None)
 @given(contexts, st.sampled_from(sorted(TOKENIZERS)), st.integers(8, 40), st.integers(1, 40))
 def test_every_piece_is_owned_by_one_window(context, kind, length, stride):
     tokenizer = TOKENIZERS[kind]
@@ -158,7 +157,6 @@ def test_every_piece_is_owned_by_one_window(context, kind, length, stride):
     assert len(windows) == len(expected)
 
 
-@settings(max_examples=80, deadline=None)
 @given(contexts, st.sampled_from(sorted(TOKENIZERS)), st.data())
 def test_answers_survive_tokenization(context, kind, data):
     """The predicted answer is the answer itself, extended to whole pieces where necessary."""
@@ -218,7 +216,6 @@ def naive_answers(question, windows, starts, ends, n_best, longest, threshold):
     return spans[0][1] if spans else "", null - spans[0][0] if spans else math.inf
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.integers(0, 2**32),
     st.integers(8, 30),
