@@ -51,7 +51,7 @@ def define() -> None:
 
 def main() -> None:
     """Prepare the corpus, or verify it."""
-    prepare_from_flags(FLAGS.flag_values_dict(), given=[name for name in FLAGS if FLAGS[name].present])
+    prepare_from_flags(FLAGS.flag_values_dict(), flags_set=[name for name in FLAGS if FLAGS[name].present])
 
 
 if __name__ == "__main__":

@@ -47,15 +47,15 @@ def show(*figures: Figure) -> Shown:
             raise ValueError(f"{figure.title!r} has no points to draw")
         wide, high = map(float, box.groups())
         scale = min(1.0, SHEET / wide)
-        room = min(SHEET, max(wide * scale, LETTER * count_columns(figure.title)))
-        if x and x + room > SHEET:
+        needed = min(SHEET, max(wide * scale, LETTER * count_columns(figure.title)))
+        if x and x + needed > SHEET:
             x, y, line = 0.0, y + line + GAP, 0.0
         drawn.append(f'<text x="{x:.0f}" y="{y + 16:.0f}" font-weight="600">{html.escape(figure.title)}</text>')
         drawn.append(
             f'<svg x="{x:.0f}" y="{y + TITLE:.0f}" width="{wide * scale:.1f}" height="{high * scale:.1f}" {picture[5:]}'
         )
-        line, width = max(line, TITLE + high * scale), max(width, x + room)
-        x += room + GAP
+        line, width = max(line, TITLE + high * scale), max(width, x + needed)
+        x += needed + GAP
     height = y + line
     return Shown(
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" role="img" '

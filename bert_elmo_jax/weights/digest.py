@@ -21,13 +21,13 @@ def digest(params: Mapping[str, Any]) -> str:
     >>> digest({"encoder": {**tree["encoder"], "b": np.float32([1, 3])}}) == digest(tree)
     False
     """
-    whole = hashlib.sha256()
+    sha256 = hashlib.sha256()
     for name, value in sorted(flatten(params).items()):
         array = np.asarray(value)
         # Each length comes before its content, so that no two trees have the same bytes.
         about = f"{name}\0{array.dtype.name}\0{','.join(map(str, array.shape))}".encode()
-        whole.update(len(about).to_bytes(8, "little") + about)
-        whole.update(array.nbytes.to_bytes(8, "little"))
+        sha256.update(len(about).to_bytes(8, "little") + about)
+        sha256.update(array.nbytes.to_bytes(8, "little"))
         plain = np.ascontiguousarray(array.astype(array.dtype.newbyteorder("<"), copy=False))
-        whole.update(plain.reshape(-1).view(np.uint8).data)
-    return whole.hexdigest()
+        sha256.update(plain.reshape(-1).view(np.uint8).data)
+    return sha256.hexdigest()

@@ -125,8 +125,8 @@ def _open(path: Path) -> Iterator[h5py.File]:
     except TROUBLE as problem:
         with path.open("rb") as opened:
             start = opened.read(len(SIGNATURE))
-        said = (str(problem).splitlines() or [type(problem).__name__])[0]
-        raise unreadable(path, "an HDF5 file", start == SIGNATURE, said) from None
+        reason = (str(problem).splitlines() or [type(problem).__name__])[0]
+        raise unreadable(path, "an HDF5 file", start == SIGNATURE, reason) from None
 
 
 def _read(path: Path, name: str) -> np.ndarray:

@@ -47,10 +47,10 @@ def read_model_type(folder: str | Path) -> str:
     'bert'
     """
     path = Path(folder) / "config.json"
-    found = read_json(path, default={}).get("model_type")
-    if found is not None and not isinstance(found, str):
-        raise ValueError(f"{path}: model_type is {found!r}; it must be a name such as 'bert'")
-    return found or ""
+    model_type = read_json(path, default={}).get("model_type")
+    if model_type is not None and not isinstance(model_type, str):
+        raise ValueError(f"{path}: model_type is {model_type!r}; it must be a name such as 'bert'")
+    return model_type or ""
 
 
 def read_safetensors(path: str | Path) -> dict[str, StoredTensor]:
@@ -63,8 +63,8 @@ def read_safetensors(path: str | Path) -> dict[str, StoredTensor]:
         with path.open("rb") as start:
             header = int.from_bytes(start.read(8), "little")
             opening = start.read(1)
-        known = opening == b"{" and header < size + (1 << 27)
-        raise unreadable(path, "a safetensors file", known, problem) from None
+        looks_right = opening == b"{" and header < size + (1 << 27)
+        raise unreadable(path, "a safetensors file", looks_right, problem) from None
     tensors = {}
     for name in file.keys():  # noqa: SIM118 - not a dictionary
         about = file.get_slice(name)
@@ -99,12 +99,14 @@ def read_shards(index: str | Path, read_one: Callable[[Path], dict[str, StoredTe
     tensors: dict[str, StoredTensor] = {}
     absent = []
     for file in files:
-        found = read_one(index.parent / file)
-        absent += [f"{name} in {file}" for name, place in places.items() if place == file and name not in found]
-        twice = sorted(tensors.keys() & found.keys())
+        tensors_in_file = read_one(index.parent / file)
+        absent += [
+            f"{name} in {file}" for name, place in places.items() if place == file and name not in tensors_in_file
+        ]
+        twice = sorted(tensors.keys() & tensors_in_file.keys())
         if twice:
             raise ValueError(f"{file} and an earlier file of {index} hold the same tensors: {', '.join(twice)}")
-        tensors |= found
+        tensors |= tensors_in_file
     if absent:
         raise ValueError(f"{index} lists tensors that are not in their files: {', '.join(absent)}")
     return tensors
@@ -134,7 +136,7 @@ def write_safetensors(path: Path, tensors: Mapping[str, np.ndarray], metadata: d
         save_file(dict(tensors), path, metadata=metadata)
     except SafetensorError as problem:
         path.unlink(missing_ok=True)
-        found = re.search(r"\(os error (\d+)\)", str(problem))
-        if found is None:
+        match = re.search(r"\(os error (\d+)\)", str(problem))
+        if match is None:
             raise
-        raise OSError(int(found[1]), os.strerror(int(found[1])), str(path)) from problem
+        raise OSError(int(match[1]), os.strerror(int(match[1])), str(path)) from problem

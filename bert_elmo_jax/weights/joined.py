@@ -38,16 +38,16 @@ def join_parts(tensors: Mapping[str, np.ndarray], joined: Mapping[str, Sequence[
     >>> join_parts(parts, {"mlp.Wi": ("gate", "up")})["mlp.Wi.weight"].tolist()
     [[0.0, 0.0], [1.0, 1.0]]
     """
-    whole: dict[str, np.ndarray] = {}
+    joined_tensors: dict[str, np.ndarray] = {}
     for name, tensor in tensors.items():
         module, _, kind = name.rpartition(".")
         above, _, part = module.rpartition(".")
         parts = next((parts for ending, parts in joined.items() if _ends(above, ending) and part in parts), None)
         if parts is None:
-            whole[name] = tensor
+            joined_tensors[name] = tensor
         elif part == parts[0]:
-            whole[f"{above}.{kind}"] = np.concatenate([tensors[f"{above}.{other}.{kind}"] for other in parts])
-    return whole
+            joined_tensors[f"{above}.{kind}"] = np.concatenate([tensors[f"{above}.{other}.{kind}"] for other in parts])
+    return joined_tensors
 
 
 def _ends(module: str, ending: str) -> bool:

@@ -74,7 +74,9 @@ class Report:
             # There are hundreds of optimiser slots; `skipped` has all their names.
             "skipped": [f"skipped ({len(names)}), {why}: {_few(names)}" for why, names in reasons.items()],
             "contradictions": _list("contradicted", self.contradictions, "\n  "),
-            "misshaped": _list("mis-shaped", [f"{name}: {what}" for name, what in self.misshaped.items()], "\n  "),
+            "misshaped": _list(
+                "mis-shaped", [f"{name}: {mismatch}" for name, mismatch in self.misshaped.items()], "\n  "
+            ),
             "unexpected": _list("unexpected, not used", self.unexpected),
             "missing": _list("missing", list(self.missing.values())),
             "initialised": _list("initialised", self.initialised),
@@ -89,8 +91,8 @@ def _list(title: str, names: list[str], line: str = "") -> list[str]:
 
 
 def _few(names: list[str], show: int = 3) -> str:
-    rest = f" and {len(names) - show} more" if len(names) > show else ""
-    return ", ".join(names[:show]) + rest
+    more = f" and {len(names) - show} more" if len(names) > show else ""
+    return ", ".join(names[:show]) + more
 
 
 def part(path: str) -> str:
@@ -109,9 +111,9 @@ def encoder_prefix(names: Mapping[str, Any], word_embeddings: str, separator: st
     """Return the prefix of an encoder's tensor names, found by its word embeddings."""
     ends = [name for name in names if name == word_embeddings or name.endswith(separator + word_embeddings)]
     if not ends:
-        some = ", ".join(sorted(names)[:5]) or "nothing"
+        listed = ", ".join(sorted(names)[:5]) or "nothing"
         raise ValueError(
-            f"{source} has no such encoder: no name ends with {word_embeddings!r}. It has {len(names)} tensors: {some}"
+            f"{source} has no such encoder: no name ends with {word_embeddings!r}. It has {len(names)} tensors: {listed}"
         )
     if len(ends) > 1:
         raise ValueError(f"{source} has {len(ends)} encoders: {', '.join(sorted(ends))}. Save one model per file.")
@@ -127,20 +129,20 @@ def locate(
     An encoder's tensors are looked up under `prefix`, a head's tensors also under each parent of it, and so are the
     paths `outside`: parts of an encoder that the file stores with a head.
     """
-    found, expected = {}, {}
+    stored_shapes, expected = {}, {}
     for path, name in table.items():
         inside = path.startswith("encoder/") and path not in outside
         expected[path] = prefix + name if inside else name
         for scope in [prefix] if inside else ancestors(prefix, separator):
             if scope + name in stored:
-                found[path] = stored[scope + name]
+                stored_shapes[path] = stored[scope + name]
                 break
-    return found, expected
+    return stored_shapes, expected
 
 
 def collect(
     stored: Mapping[str, StoredTensor],
-    found: Mapping[str, str],
+    places: Mapping[str, str],
     names: Mapping[str, str],
     transposed: set[str],
     shapes: Mapping[str, tuple[int, ...]],
@@ -148,14 +150,14 @@ def collect(
 ) -> dict[str, Any]:
     """Read the tree as float32 copies and fill in the report; raise if the weights cannot be used.
 
-    `found` maps each path to its stored tensor, `names` maps all paths to expected names, and `transposed` lists the
+    `places` maps each path to its stored tensor, `names` maps all paths to expected names, and `transposed` lists the
     paths that are stored [out, in].
     """
-    present = {part(path) for path in found} | {"encoder"}
-    wanted = [path for path in names if part(path) in present]
-    absent = [path for path in wanted if path not in found and names[path] not in report.misshaped]
+    present = {part(path) for path in places} | {"encoder"}
+    needed = [path for path in names if part(path) in present]
+    absent = [path for path in needed if path not in places and names[path] not in report.misshaped]
     report.missing |= {path: names[path] for path in absent}
-    for path, name in found.items():
+    for path, name in places.items():
         shape = shapes[path][::-1] if path in transposed else shapes[path]
         if stored[name].shape != shape:
             report.misshaped[name] = f"{list(stored[name].shape)}, expected {list(shape)}"
@@ -163,18 +165,18 @@ def collect(
             report.misshaped[name] = f"of {stored[name].dtype}, expected one of {', '.join(sorted(FLOATS))}"
         else:
             report.mapped[path] = name
-    used = {*found.values(), *report.skipped}
+    used = {*places.values(), *report.skipped}
     report.unexpected += sorted(name for name in stored if name not in used)
     report.raise_if_unusable()
 
     flat, broken = {}, []
-    for path in wanted:
-        values = stored[found[path]].read()
+    for path in needed:
+        values = stored[places[path]].read()
         # A copy, because a view of the file changes when the file is overwritten.
         with np.errstate(all="ignore"):  # values too large for float32 become infinity, which is reported below
             flat[path] = np.array(values.T if path in transposed else values, np.float32, order="C")
         if not np.isfinite(flat[path]).all():
-            broken.append(found[path])
+            broken.append(places[path])
     if broken:
         raise ValueError(
             f"{len(broken)} tensors in {report.source} hold NaN or infinity (as float32): {', '.join(broken)}. "
@@ -196,14 +198,14 @@ def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def check_shapes(found: Mapping[str, tuple[int, ...]], expected: Mapping[str, tuple[int, ...]], source: str) -> None:
+def check_shapes(shapes: Mapping[str, tuple[int, ...]], expected: Mapping[str, tuple[int, ...]], source: str) -> None:
     """Raise if names or shapes differ from the expected ones, listing every difference."""
     problems = {
-        "missing": [name for name in expected if name not in found],
-        "unknown": [name for name in found if name not in expected],
+        "missing": [name for name in expected if name not in shapes],
+        "unknown": [name for name in shapes if name not in expected],
         "mis-shaped": [
             f"{name} {list(shape)}, expected {list(expected[name])}"
-            for name, shape in found.items()
+            for name, shape in shapes.items()
             if name in expected and tuple(shape) != tuple(expected[name])
         ],
     }

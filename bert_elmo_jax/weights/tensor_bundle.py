@@ -51,22 +51,22 @@ def read_tensor_bundle(prefix: str | Path) -> dict[str, StoredTensor]:
     try:
         shards = _shards(table)
         entries = {key: _entry(value) for key, value in table.items() if key}
-        whole = {key.decode(): entry for key, entry in entries.items() if not key.startswith(b"\0")}
+        named = {key.decode(): entry for key, entry in entries.items() if not key.startswith(b"\0")}
         parts = {
             name: {extents: entries[slice_key(name, extents)] for extents in entry.slices}
-            for name, entry in whole.items()
+            for name, entry in named.items()
             if entry.slices
         }
-        for name, entry in whole.items():
+        for name, entry in named.items():
             _check(name, entry, parts.get(name), shards)
     except KeyError:
         raise ValueError(f"{index} is damaged: it lacks a slice of a partitioned tensor.") from None
     except (ValueError, TypeError) as problem:  # TypeError: a number instead of a message
         raise ValueError(f"{index} is a damaged or foreign checkpoint index: {problem}.") from None
-    stored = [part for name, entry in whole.items() for part in parts.get(name, {(): entry}).values()]
+    stored = [part for name, entry in named.items() for part in parts.get(name, {(): entry}).values()]
     files = _open_shards(prefix, shards, stored)
     tensors = {}
-    for name, entry in whole.items():
+    for name, entry in named.items():
         read: Any = partial(_read, prefix, files, name, entry)
         if name in parts:
             read = partial(_read_parts, prefix, files, name, entry, parts[name])
@@ -84,8 +84,8 @@ def checkpoint_prefix(path: str | Path) -> Path:
         return path / prefixes[0]
     if not prefixes:
         data = [file.name for file in sorted(path.glob("*.data-?????-of-?????"))]
-        beside = f"; without it, {', '.join(data)} cannot be read" if data else ""
-        raise FileNotFoundError(f"{path} has no TensorFlow checkpoint: there is no file that ends with .index{beside}")
+        orphans = f"; without it, {', '.join(data)} cannot be read" if data else ""
+        raise FileNotFoundError(f"{path} has no TensorFlow checkpoint: there is no file that ends with .index{orphans}")
     state = path / "checkpoint"
     if state.is_file():
         named = re.search(r'^model_checkpoint_path:\s*"(.*)"\s*$', state.read_text(encoding="utf-8"), re.MULTILINE)
@@ -220,12 +220,12 @@ def _read(prefix: Path, files: dict[int, np.ndarray], name: str, entry: _Entry) 
 def _read_parts(
     prefix: Path, files: dict[int, np.ndarray], name: str, entry: _Entry, parts: dict[Extents, _Entry]
 ) -> np.ndarray:
-    whole = np.empty(entry.shape, entry.dtype)
+    values = np.empty(entry.shape, entry.dtype)
     filled = np.zeros(entry.shape, bool)
     for extents, part in parts.items():
         place, _ = _resolve(name, entry.shape, extents)
-        whole[place] = _read(prefix, files, name, part)
+        values[place] = _read(prefix, files, name, part)
         filled[place] = True
     if not filled.all():
         raise ValueError(f"the slices of {name} in {prefix} overlap and leave gaps")
-    return whole
+    return values

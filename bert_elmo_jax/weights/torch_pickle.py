@@ -172,7 +172,7 @@ def _dictionary(content: Any) -> dict[str, Called]:
     """Return the dictionary of tensors, or the only one inside it (as in the checkpoint of a training script)."""
     outer = content.values() if isinstance(content, dict) else ()
     for candidates in ([content], [value for value in outer if isinstance(value, dict)]):
-        found = [
+        dictionaries = [
             {
                 str(name): value
                 for name, value in each.items()
@@ -181,11 +181,11 @@ def _dictionary(content: Any) -> dict[str, Called]:
             for each in candidates
             if isinstance(each, dict)
         ]
-        found = [tensors for tensors in found if tensors]
-        if len(found) > 1:
+        dictionaries = [tensors for tensors in dictionaries if tensors]
+        if len(dictionaries) > 1:
             raise ValueError("it holds several dictionaries of tensors: save only one of them")
-        if found:
-            return found[0]
+        if dictionaries:
+            return dictionaries[0]
     raise ValueError("it holds no dictionary of tensors")
 
 

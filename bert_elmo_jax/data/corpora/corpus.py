@@ -62,15 +62,15 @@ def line_number(source: Source, offset: int) -> int:
 def decode_line(line: bytes | None, offset: int, source: Source, tally: Tally) -> str | None:
     """Return the text of a line, or None if it is bad and skipped."""
     encoding = tally.reading.line_encoding
-    here = (tally, source, offset)
+    place = (tally, source, offset)
     if line is None:
-        what = f"a line of more than {tally.reading.max_line_mb:g} MB"
-        _bad(*here, what, "break it into lines", flag="raise --max_line_mb")
+        problem = f"a line of more than {tally.reading.max_line_mb:g} MB"
+        _bad(*place, problem, "break it into lines", flag="raise --max_line_mb")
         return None
     if b"\0" in line:
-        what = f"a NUL, or invalid {tally.reading.encoding}" if tally.reading.wide else "a NUL byte"
+        problem = f"a NUL, or invalid {tally.reading.encoding}" if tally.reading.wide else "a NUL byte"
         remedy = _wide_remedy(line, tally) or "remove it, give the right --encoding"
-        _bad(*here, what, remedy, flag="pass --on_bad=skip to leave such lines out")
+        _bad(*place, problem, remedy, flag="pass --on_bad=skip to leave such lines out")
         return None
     if offset == 0 and encoding.startswith("utf-8") and line.startswith(codecs.BOM_UTF8):
         if encoding == "utf-8":  # utf-8-sig expects the mark
@@ -81,19 +81,19 @@ def decode_line(line: bytes | None, offset: int, source: Source, tally: Tally) -
         line = line.removesuffix(b"\r")
     if b"\r" in line and not source.is_json:  # in JSON, a carriage return is ordinary white space
         flag = "pass --on_bad=skip to make it a space"
-        _bad(*here, "a carriage return inside a line", "make it a line end", flag=flag)
+        _bad(*place, "a carriage return inside a line", "make it a line end", flag=flag)
         line = line.replace(b"\r", b" ")
     try:
         return line.decode("utf-8" if encoding == "utf-8-sig" else encoding)
     except UnicodeDecodeError as error:
-        what = "invalid UTF-8" if encoding.startswith("utf-8") else f"not {tally.reading.encoding}"
+        problem = "invalid UTF-8" if encoding.startswith("utf-8") else f"not {tally.reading.encoding}"
         detail = f" (byte {line[error.start]:#04x} at position {error.start + 1} of the line)"
-        _bad(*here, what, _wide_remedy(line, tally) or _encoding_remedy(line), detail, flag="--on_bad=skip")
+        _bad(*place, problem, _wide_remedy(line, tally) or _encoding_remedy(line), detail, flag="--on_bad=skip")
         return None
 
 
-def _bad(tally: Tally, source: Source, offset: int, what: str, remedy: str, detail: str = "", flag: str = "") -> None:
-    tally.bad(source.path, lambda: line_number(source, offset), what, remedy, detail=detail, flag=flag)
+def _bad(tally: Tally, source: Source, offset: int, problem: str, remedy: str, detail: str = "", **flag: str) -> None:
+    tally.bad(source.path, lambda: line_number(source, offset), problem, remedy, detail, **flag)
 
 
 def _wide_remedy(line: bytes, tally: Tally) -> str | None:
@@ -210,27 +210,27 @@ def _read_text(line: bytes | None, offset: int, source: Source, tally: Tally) ->
         return None
     if not source.is_json:
         return decoded
-    wanted = tally.reading.text_field
-    here = (tally, source, offset)
+    field = tally.reading.text_field
+    place = (tally, source, offset)
     try:
         record = json.loads(decoded)
     except (ValueError, RecursionError) as error:
-        _bad(*here, "not JSON", "write one JSON object per line", f" ({error})")
+        _bad(*place, "not JSON", "write one JSON object per line", f" ({error})")
         return None
     if not isinstance(record, dict):
         _bad(
-            *here, "a JSON record that is not an object", f'write {{"{wanted}": "…"}}', f" but {type(record).__name__}"
+            *place, "a JSON record that is not an object", f'write {{"{field}": "…"}}', f" but {type(record).__name__}"
         )
-    elif wanted not in record:
+    elif field not in record:
         has = ", ".join(map(repr, record)) or "no field at all"
-        _bad(*here, f"no field {wanted!r}", "name the field with --text_field", f" (the record has {has})")
-    elif not isinstance(text := record[wanted], str):
-        what, detail = f"field {wanted!r} is not text", f" but {type(text).__name__}"
-        _bad(*here, what, "name a text field with --text_field", detail)
+        _bad(*place, f"no field {field!r}", "name the field with --text_field", f" (the record has {has})")
+    elif not isinstance(text := record[field], str):
+        problem, detail = f"field {field!r} is not text", f" but {type(text).__name__}"
+        _bad(*place, problem, "name a text field with --text_field", detail)
     elif "\0" in text:
-        _bad(*here, "a NUL character", "remove it", flag="pass --on_bad=skip to leave such records out")
+        _bad(*place, "a NUL character", "remove it", flag="pass --on_bad=skip to leave such records out")
     elif SURROGATE.search(text):
-        _bad(*here, "a lone surrogate", "it is half a character: write the text out again", flag="pass --on_bad=skip")
+        _bad(*place, "a lone surrogate", "it is half a character: write the text out again", flag="pass --on_bad=skip")
     else:
         return text
     return None

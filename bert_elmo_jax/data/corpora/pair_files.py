@@ -23,10 +23,10 @@ Line = tuple[int, str | None]  # the byte offset of a line, and its text; None: 
 
 
 @contextlib.contextmanager
-def joined_inputs(values: Mapping[str, Any], given: Iterable[str] = ()) -> Iterator[dict[str, Any]]:
+def joined_inputs(values: Mapping[str, Any], flags_set: Iterable[str] = ()) -> Iterator[dict[str, Any]]:
     """Yield the values of `prepare_data`'s flags; pairs are written to a temporary file, which becomes the input.
 
-    `given` are the flags that the user set. Without `source`, `target` or `pairs`, nothing changes.
+    `flags_set` are the flags that the user set. Without `source`, `target` or `pairs`, nothing changes.
     """
     aligned = [list(values.get(name) or ()) for name in SIDES]
     tables, columns = list(values.get("pairs") or ()), list(values.get("columns") or ())
@@ -35,7 +35,7 @@ def joined_inputs(values: Mapping[str, Any], given: Iterable[str] = ()) -> Itera
     if not tables and not any(aligned):
         yield dict(values)
         return
-    if idle := [name for name in given if name in IDLE]:
+    if idle := [name for name in flags_set if name in IDLE]:
         raise ValueError(
             f"--{idle[0]} is for texts without translations: leave it out with --source, --target, --pairs"
         )
@@ -92,10 +92,10 @@ def join_pairs(
 
 def _open(path: str, work: Path, tally: Tally) -> Source:
     """Return a file as plain lines, unpacked if needed."""
-    found = find_files([path], tally)
-    if len(found) != 1:
-        raise BadInput(path, None, f"{len(found)} files match", "name one file for each --source, --target and --pairs")
-    source = describe(found[0], found[0])
+    matches = find_files([path], tally)
+    if len(matches) != 1:
+        raise BadInput(path, None, f"{len(matches)} files match", "give one file to each --source, --target, --pairs")
+    source = describe(matches[0], matches[0])
     if source.is_json:
         tally.bad(path, None, "JSON lines hold no aligned text", "write the texts to .txt files or a .tsv")
     if needs_unpacking(source.path, tally.reading):
@@ -118,9 +118,9 @@ def _join_files(first: str, second: str, work: Path, tally: Tally, out: TextIO) 
     for source, target in itertools.zip_longest(*lines, fillvalue=missing):
         if source is missing or target is missing:
             first_count, second_count = (sum(1 for _ in iterate_lines(side, 0, tally)) for side in sides)
-            what = f"{first_count:,} lines, but {shown(sides[1].path)} has {second_count:,}"
+            problem = f"{first_count:,} lines, but {shown(sides[1].path)} has {second_count:,}"
             remedy = "line n of one file must be the translation of line n of the other"
-            raise BadInput(sides[0].path, None, what, remedy)
+            raise BadInput(sides[0].path, None, problem, remedy)
         _write(sides, [source, target], tally, out)  # type: ignore[list-item]
 
 
@@ -140,9 +140,9 @@ def _join_table(path: str, columns: Sequence[str], work: Path, tally: Tally, out
             continue
         width = len(names) if columns else 2
         if len(cells) != width:
-            what = f"{len(cells)} columns, expected {width}"
+            problem = f"{len(cells)} columns, expected {width}"
             remedy = "separate the columns by one tab" if columns or len(cells) < 2 else "name two with --columns=a,b"
-            tally.bad(path, lambda at=number: at, what, remedy, flag="pass --on_bad=skip")  # type: ignore[misc]
+            tally.bad(path, lambda at=number: at, problem, remedy, flag="pass --on_bad=skip")  # type: ignore[misc]
             continue
         chosen = [cells[names.index(column)] for column in columns] if columns else cells
         _write([table, table], [(offset, cell) for cell in chosen], tally, out)
@@ -158,8 +158,8 @@ def _write(sides: Sequence[Source], pair: Sequence[Line], tally: Tally, out: Tex
         return
     for name, side, (offset, _), text in zip(SIDES, sides, pair, texts):
         if not text:
-            what, remedy = f"the {name} is empty", "translate it, or remove the line on both sides"
+            problem, remedy = f"the {name} is empty", "translate it, or remove the line on both sides"
             place = (side, offset)
-            tally.bad(side.path, lambda at=place: line_number(*at), what, remedy, flag="pass --on_bad=skip")  # type: ignore[misc]
+            tally.bad(side.path, lambda at=place: line_number(*at), problem, remedy, flag="pass --on_bad=skip")  # type: ignore[misc]
             return
     out.write(f"{texts[0]}\n{texts[1]}\n\n")

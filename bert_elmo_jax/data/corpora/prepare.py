@@ -83,9 +83,9 @@ TOKENIZERS = {
 }
 
 
-def refuse_idle_options(request: Request, given: Iterable[str]) -> None:
+def refuse_idle_options(request: Request, flags_set: Iterable[str]) -> None:
     """Raise on options that were given but have no effect with the requested tokenizer."""
-    for name in given:
+    for name in flags_set:
         words = name == "word_rule" and _is_words(request)
         if not words and request.tokenizer not in TOKENIZERS.get(name, (request.tokenizer,)):
             raise ValueError(f"--{name} has no effect with --tokenizer={request.tokenizer}; leave it out")
@@ -118,8 +118,8 @@ def _prepare_files(
     request: Request, output: Path, files: list[Source], tally: Tally, runner: Runner, phase: Phase
 ) -> dict[str, Any]:
     _check_plan(output, _plan(request, files))
-    own = ("plan.json.*.partial", "manifest.json.*.partial", "work/*.partial")
-    for leftover in (path for pattern in own for path in output.glob(pattern)):  # from runs that were killed
+    leftovers = ("plan.json.*.partial", "manifest.json.*.partial", "work/*.partial")
+    for leftover in (path for pattern in leftovers for path in output.glob(pattern)):  # from runs that were killed
         shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
     if manifest := _finished(output):
         return manifest
@@ -131,10 +131,10 @@ def _prepare_files(
         for k, ranges in enumerate(plan_ranges(sources, shards))
     ]
     if _is_words(request):
-        facts = _prepare_words(request, jobs, runner, phase)
+        tokenizer = _prepare_words(request, jobs, runner, phase)
     else:
-        facts = _prepare_pieces(request, sources, jobs, runner, phase)
-    manifest = _manifest(output, request, files, jobs, facts, tally)
+        tokenizer = _prepare_pieces(request, sources, jobs, runner, phase)
+    manifest = _manifest(output, request, files, jobs, tokenizer, tally)
     write_json(output / "manifest.json", manifest)
     shutil.rmtree(output / "work")
     return manifest
@@ -187,10 +187,10 @@ def _has_columns(path: str, tally: Tally) -> bool:
 
 def _refuse_others(output: Path) -> None:
     """Raise if a folder without a plan has files of something else."""
-    own = re.compile(r"\.lock|plan\.json(\.\d+\.partial)?")
-    others = sorted(p.name for p in output.iterdir() if not own.fullmatch(p.name))
-    if others and not (output / "plan.json").exists():
-        raise OtherPlan(f"{output} has other files ({', '.join(others[:5])}); give an empty --output")
+    expected = re.compile(r"\.lock|plan\.json(\.\d+\.partial)?")
+    foreign = sorted(p.name for p in output.iterdir() if not expected.fullmatch(p.name))
+    if foreign and not (output / "plan.json").exists():
+        raise OtherPlan(f"{output} has other files ({', '.join(foreign[:5])}); give an empty --output")
 
 
 def _check_plan(output: Path, plan: dict[str, Any]) -> None:
@@ -201,10 +201,10 @@ def _check_plan(output: Path, plan: dict[str, Any]) -> None:
         write_json(path, plan)
         return
     old = read_json(path)
-    made = [p for p in (*output.iterdir(), *output.glob("work/*")) if not UNFINISHED.search(p.name)]
+    results = [p for p in (*output.iterdir(), *output.glob("work/*")) if not UNFINISHED.search(p.name)]
     # Steps finished with on_bad="error" met no bad input, so they stay valid with "skip".
     milder = {**old, "options": {**old.get("options", {}), "on_bad": plan["options"]["on_bad"]}}
-    if not made or (milder == plan and old["options"]["on_bad"] == "error"):
+    if not results or (milder == plan and old["options"]["on_bad"] == "error"):
         write_json(path, plan)
     elif old != plan:
         lines = _differences(old, plan)
@@ -286,17 +286,17 @@ def _make_tokenizer(request: Request, train: Callable[[], Tokenizer | WordVocabu
     if not folder.exists():
         with building(folder, Path(request.output, "work")) as partial:
             (train() if request.tokenizer in TRAINED else _load(request.tokenizer)).save(partial)
-    made = _load(str(folder))
-    kind = "words" if isinstance(made, WordVocabulary) else made.kind
-    return {"kind": kind, "vocab_size": made.vocab_size, "fingerprint": made.fingerprint}
+    tokenizer = _load(str(folder))
+    kind = "words" if isinstance(tokenizer, WordVocabulary) else tokenizer.kind
+    return {"kind": kind, "vocab_size": tokenizer.vocab_size, "fingerprint": tokenizer.fingerprint}
 
 
 def _prepare_pieces(
     request: Request, sources: list[Source], jobs: list[Job], runner: Runner, phase: Phase
 ) -> dict[str, Any]:
-    facts = _make_tokenizer(request, lambda: _train(request, sources, phase))
+    tokenizer = _make_tokenizer(request, lambda: _train(request, sources, phase))
     _run_shards(make_piece_shard, jobs, Path(request.output), runner, phase, "preparing")
-    return facts
+    return tokenizer
 
 
 def _train(request: Request, sources: list[Source], phase: Phase) -> Tokenizer:
@@ -325,15 +325,15 @@ def _prepare_words(request: Request, jobs: list[Job], runner: Runner, phase: Pha
         with phase("choosing words", 0) as report:
             return choose_vocabulary(folders, request.vocab_size, report, request.word_rule)
 
-    facts = _make_tokenizer(request, choose)
-    write_json(work / "vocabulary.json", facts)
+    tokenizer = _make_tokenizer(request, choose)
+    write_json(work / "vocabulary.json", tokenizer)
     if not (work / "table").exists():
         with phase("merging words", 0) as report:
             write_table(folders, WordVocabulary.load(output / "tokenizer"), work / "table", report)
     _run_shards(renumber_shard, jobs, output, runner, phase, "numbering words")
     for name in ("forms.npy", "form_ends.npy"):
         shutil.copyfile(work / "table" / name, output / name)
-    return facts
+    return tokenizer
 
 
 def _run_shards(
@@ -352,17 +352,17 @@ def _manifest(
     shards = []
     totals: dict[str, Counter[str]] = {part: Counter() for part in PARTS}
     for job in jobs:
-        facts = read_json(output / job.name / "shard.json")
-        tally.skipped.update(facts.pop("skipped"))
-        shards.append({"name": job.name, **facts})
+        shard = read_json(output / job.name / "shard.json")
+        tally.skipped.update(shard.pop("skipped"))
+        shards.append({"name": job.name, **shard})
         for part in PARTS:
-            totals[part].update(facts[part]["counts"])
+            totals[part].update(shard[part]["counts"])
     if not sum(total["sentences"] for total in totals.values()):
         raise _no_text(request, "check --input and --encoding")
     if not totals["train"]["documents"]:
-        what = "all documents are held out, none is left for training"
+        problem = "all documents are held out, none is left for training"
         remedy = "lower --heldout, try another --seed, or check --documents"
-        raise BadInput(", ".join(request.inputs), None, what, remedy)
+        raise BadInput(", ".join(request.inputs), None, problem, remedy)
     table = ["form_ends.npy", "forms.npy"] if _is_words(request) else []
     extra = table + sorted(f"tokenizer/{path.name}" for path in (output / "tokenizer").iterdir())
     return {

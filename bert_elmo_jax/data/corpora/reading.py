@@ -20,13 +20,13 @@ BLOCK = 1 << 20
 class BadInput(ValueError):
     """Unusable input; the message names the file, the line number and a remedy."""
 
-    def __init__(self, path: str, line: int | None, what: str, remedy: str):
-        super().__init__(path, line, what, remedy)  # all arguments, so that it can be pickled
-        self.path, self.line, self.what, self.remedy = path, line, what, remedy
+    def __init__(self, path: str, line: int | None, problem: str, remedy: str):
+        super().__init__(path, line, problem, remedy)  # all arguments, so that it can be pickled
+        self.path, self.line, self.problem, self.remedy = path, line, problem, remedy
 
     def __str__(self) -> str:
         """Return `file, line n: what; remedy`."""
-        return f"{shown(self.path)}{f', line {self.line}' if self.line else ''}: {self.what}; {self.remedy}"
+        return f"{shown(self.path)}{f', line {self.line}' if self.line else ''}: {self.problem}; {self.remedy}"
 
 
 def shown(path: str) -> str:
@@ -46,13 +46,13 @@ class Reading:
     max_line_mb: float = 4.0
 
     def __post_init__(self) -> None:
-        for name, value, known in (
+        for name, value, allowed in (
             ("documents", self.documents, ("blank_line", "line", "file")),
             ("split", self.split, ("lines", "sentences")),
             ("on_bad", self.on_bad, ("error", "skip")),
         ):
-            if value not in known:
-                raise ValueError(f"{name}={value!r} is not known; use one of {', '.join(known)}")
+            if value not in allowed:
+                raise ValueError(f"{name}={value!r} is not known; use one of {', '.join(allowed)}")
         try:
             codecs.lookup(self.encoding)
             "\n".encode(self.encoding)
@@ -110,7 +110,7 @@ class Tally:
     prepares: bool = True
 
     def bad(
-        self, path: str, line: Callable[[], int] | None, what: str, remedy: str, detail: str = "", flag: str = ""
+        self, path: str, line: Callable[[], int] | None, problem: str, remedy: str, detail: str = "", flag: str = ""
     ) -> None:
         """Raise `BadInput`, or count the reason if bad input is skipped.
 
@@ -119,17 +119,17 @@ class Tally:
         """
         if self.reading.on_bad == "error":
             remedy = f"{remedy}, or {flag}" if flag and self.prepares else remedy
-            raise BadInput(path, line() if line else None, what + detail, remedy)
-        self.count(what)
+            raise BadInput(path, line() if line else None, problem + detail, remedy)
+        self.count(problem)
 
-    def count(self, what: str) -> None:
+    def count(self, problem: str) -> None:
         """Count a harmless correction, such as a removed byte-order mark."""
-        self.skipped[what] += 1
+        self.skipped[problem] += 1
 
 
 def find_files(patterns: Sequence[str], tally: Tally) -> list[str]:
     """Return the files that match paths or globs, each once, sorted within a glob."""
-    found: dict[tuple[int, int], str] = {}  # by device and inode, so that a file found under two names counts once
+    files: dict[tuple[int, int], str] = {}  # by device and inode, so that a file found under two names counts once
     for pattern in patterns:
         pattern = os.path.expanduser(pattern)  # noqa: PTH111 -- keeps the spelling
         names = [pattern] if os.path.lexists(pattern) else sorted(glob.glob(pattern, recursive=True))
@@ -147,9 +147,9 @@ def find_files(patterns: Sequence[str], tally: Tally) -> list[str]:
             elif name.lower().endswith(UNREADABLE):
                 tally.bad(name, None, f"{Path(name).suffix} is not supported", "convert it to .txt or .jsonl")
             else:
-                facts = Path(name).stat()
-                found.setdefault((facts.st_dev, facts.st_ino), name)
-    return list(found.values())
+                status = Path(name).stat()
+                files.setdefault((status.st_dev, status.st_ino), name)
+    return list(files.values())
 
 
 def describe(path: str, plain: str) -> Source:

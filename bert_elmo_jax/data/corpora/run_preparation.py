@@ -25,27 +25,27 @@ MANY_UNKNOWN = {
 }
 
 
-def prepare_from_flags(values: Mapping[str, Any], given: Collection[str] = ()) -> None:
-    """Prepare a corpus, or verify it, by the values of the program's flags; `given` are those that the user set."""
+def prepare_from_flags(values: Mapping[str, Any], flags_set: Collection[str] = ()) -> None:
+    """Prepare a corpus, or verify it, by the values of the program's flags; `flags_set` are those that the user set."""
     if not values["output"].strip():
         raise ValueError("--output= is empty: give the folder to write")
     if values["verify"]:
         print(f"{values['output']}: {verify(values['output'])} files are unchanged")
         return
-    with joined_inputs(values, given) as joined:
-        request = read_request(joined, given)
+    with joined_inputs(values, flags_set) as joined:
+        request = read_request(joined, flags_set)
         run_preparation(
             request, workers=values["workers"], ray=values["runner"] == "ray", address=values["ray_address"]
         )
 
 
-def read_request(values: Mapping[str, Any], given: Iterable[str] = ()) -> Request:
+def read_request(values: Mapping[str, Any], flags_set: Iterable[str] = ()) -> Request:
     """Return the request in the values of flags; refuse those that were given but mean nothing for the tokenizer."""
     values = {**values, **{name: os.path.expanduser(values[name]) for name in ("output", "tokenizer")}}  # noqa: PTH111
     reading = Reading(**{field.name: values[field.name] for field in dataclasses.fields(Reading)})
-    own = [field.name for field in dataclasses.fields(Request) if field.name not in ("inputs", "reading")]
-    request = Request(tuple(values["input"]), reading=reading, **{name: values[name] for name in own})
-    refuse_idle_options(request, [name for name in given if name in own])
+    fields = [field.name for field in dataclasses.fields(Request) if field.name not in ("inputs", "reading")]
+    request = Request(tuple(values["input"]), reading=reading, **{name: values[name] for name in fields})
+    refuse_idle_options(request, [name for name in flags_set if name in fields])
     return request
 
 

@@ -37,15 +37,15 @@ def local_runner(workers: int) -> Runner:
         # Not forked: the tokenizers' threads do not survive a fork.
         context = multiprocessing.get_context("spawn")
         done, stop = context.Value("q", 0), context.Value("b", 0)
-        seen = 0
+        reported = 0
         with ProcessPoolExecutor(min(workers, len(jobs)), context, _begin_worker, (done, stop)) as pool:
             waiting = {pool.submit(_work, function, job) for job in jobs}
             try:
                 while waiting:
                     finished, waiting = wait(waiting, timeout=0.2, return_when=FIRST_COMPLETED)
                     now = done.value
-                    report(now - seen)
-                    seen = now
+                    report(now - reported)
+                    reported = now
                     for future in finished:
                         future.result()
             except BrokenProcessPool as error:
@@ -115,8 +115,8 @@ def ray_runner(address: str | None = None) -> Runner:
                     try:
                         ray.get(finished)
                     except ray.exceptions.RayTaskError as error:
-                        for rest in waiting:
-                            ray.cancel(rest)
+                        for unfinished in waiting:
+                            ray.cancel(unfinished)
                         raise error.cause from None
                     report(sizes[finished])
 

@@ -40,8 +40,8 @@ def split_sentences(text: str) -> list[str]:
             continue
         sentences.append(text[start : end - len(space or cjk_space or "")].strip())
         start = end
-    if rest := text[start:].strip():
-        sentences.append(rest)
+    if sentence := text[start:].strip():
+        sentences.append(sentence)
     return sentences
 
 

@@ -102,10 +102,10 @@ class PartWriter:
             return
         tokens, sentences, documents = self.files
         ids, lengths = self.encode(self._pending)
-        kept = lengths > 0
-        owners = np.array(self._owners, np.int64)[kept]
+        nonempty = lengths > 0
+        owners = np.array(self._owners, np.int64)[nonempty]
         documents.append(sentences.length + np.flatnonzero(np.diff(owners, prepend=self._last_owner)))
-        sentences.append(tokens.length + np.cumsum(lengths[kept]) - lengths[kept])
+        sentences.append(tokens.length + np.cumsum(lengths[nonempty]) - lengths[nonempty])
         tokens.append(ids)
         if len(owners):
             self._last_owner = int(owners[-1])
@@ -142,10 +142,10 @@ def make_piece_shard(job: Job, report: Callable[[int], object]) -> None:
         return encode
 
     with building(target, Path(job.output, "work")) as folder:
-        facts = write_documents(job, folder, dtype, {part: encoder(part) for part in PARTS}, report)
+        entry = write_documents(job, folder, dtype, {part: encoder(part) for part in PARTS}, report)
         for part in PARTS:
-            facts[part]["counts"] |= counts[part]
-        write_json(folder / "shard.json", facts)
+            entry[part]["counts"] |= counts[part]
+        write_json(folder / "shard.json", entry)
 
 
 def make_word_shard(job: Job, report: Callable[[int], object]) -> None:
@@ -165,8 +165,8 @@ def make_word_shard(job: Job, report: Callable[[int], object]) -> None:
         return np.array(ids, np.int64), np.array([len(line) for line in words], np.int64)
 
     with building(target, Path(job.output, "work")) as folder:
-        facts = write_documents(job, folder, np.dtype(np.uint32), dict.fromkeys(PARTS, encode), report)
-        write_json(folder / "shard.json", facts)
+        entry = write_documents(job, folder, np.dtype(np.uint32), dict.fromkeys(PARTS, encode), report)
+        write_json(folder / "shard.json", entry)
         train = np.load(folder / "train" / "tokens.npy", mmap_mode="r")
         order = sorted(numbers)  # by code point in every shard, so that the tables can be merged as streams
         places = np.array([numbers[form] for form in order], np.int64)
@@ -198,10 +198,10 @@ def write_documents(
                 document += 1
             report(end - done)
         counts = {part: writer.finish() for part, writer in writers.items()}
-    facts: dict[str, Any] = {"skipped": dict(sorted(tally.skipped.items()))}
+    entry: dict[str, Any] = {"skipped": dict(sorted(tally.skipped.items()))}
     for part in PARTS:
-        facts[part] = {"counts": counts[part], "files": {name: file_facts(folder / part / name) for name in FILES}}
-    return facts
+        entry[part] = {"counts": counts[part], "files": {name: file_facts(folder / part / name) for name in FILES}}
+    return entry
 
 
 def file_facts(path: Path) -> dict[str, Any]:

@@ -169,8 +169,8 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 def _check_values(folder: Path, manifest: dict[str, Any]) -> None:
     """Raise if a value of a manifest that is used as a number or as a text is none."""
-    numbers = {str(file): facts["bytes"] for file, facts in listed_files(folder, manifest)}
-    texts = {str(file): facts["sha256"] for file, facts in listed_files(folder, manifest)}
+    numbers = {str(file): entry["bytes"] for file, entry in listed_files(folder, manifest)}
+    texts = {str(file): entry["sha256"] for file, entry in listed_files(folder, manifest)}
     for shard in manifest["shards"]:
         numbers |= {f"{part} of {shard['name']}": shard[part]["counts"]["documents"] for part in PARTS}
     numbers["vocab_size"] = manifest["tokenizer"]["vocab_size"]
@@ -185,15 +185,15 @@ def listed_files(folder: Path, manifest: dict[str, Any]) -> Iterator[tuple[Path,
     """Yield every file in the manifest, with its size and hash."""
     for shard in manifest["shards"]:
         for part in PARTS:
-            for name, facts in shard[part]["files"].items():
-                yield folder / shard["name"] / part / name, facts
-    for name, facts in manifest["files"].items():
-        yield folder / name, facts
+            for name, entry in shard[part]["files"].items():
+                yield folder / shard["name"] / part / name, entry
+    for name, entry in manifest["files"].items():
+        yield folder / name, entry
 
 
 def misfits(folder: Path, manifest: dict[str, Any]) -> list[tuple[Path, str]]:
     """Return the files that are missing or have the wrong size, each with a description."""
-    return [(path, trouble) for path, facts in listed_files(folder, manifest) if (trouble := _misfit(path, facts))]
+    return [(path, trouble) for path, entry in listed_files(folder, manifest) if (trouble := _misfit(path, entry))]
 
 
 def verify(folder: str | Path) -> int:
@@ -201,21 +201,21 @@ def verify(folder: str | Path) -> int:
     folder = Path(folder)
     files = list(listed_files(folder, read_manifest(folder)))
     troubles = [
-        (path, _misfit(path, facts) or ("altered" if hash_file(path) != facts["sha256"] else ""))
-        for path, facts in files
+        (path, _misfit(path, entry) or ("altered" if hash_file(path) != entry["sha256"] else ""))
+        for path, entry in files
     ]
     _raise_if_damaged(folder, [(path, trouble) for path, trouble in troubles if trouble])
     return len(files)
 
 
-def _misfit(path: Path, facts: dict[str, Any]) -> str:
+def _misfit(path: Path, entry: dict[str, Any]) -> str:
     try:
         size = path.stat().st_size
     except FileNotFoundError:
         return "missing"
-    if size == facts["bytes"]:
+    if size == entry["bytes"]:
         return ""
-    return f"{'truncated' if size < facts['bytes'] else 'altered'}, {size} bytes where {facts['bytes']} were written"
+    return f"{'truncated' if size < entry['bytes'] else 'altered'}, {size} bytes where {entry['bytes']} were written"
 
 
 def _raise_if_damaged(folder: Path, troubles: list[tuple[Path, str]]) -> None:
@@ -243,10 +243,10 @@ class NpyAppender:
 
     def close(self) -> None:
         """Write the header and flush everything to disk."""
-        facts = f"{{'descr': '{self.dtype.str}', 'fortran_order': False, 'shape': ({self.length},), }}"
+        header = f"{{'descr': '{self.dtype.str}', 'fortran_order': False, 'shape': ({self.length},), }}"
         self._file.seek(0)
         self._file.write(b"\x93NUMPY\x01\x00" + (HEADER - 10).to_bytes(2, "little"))
-        self._file.write(facts.ljust(HEADER - 11).encode("latin1") + b"\n")
+        self._file.write(header.ljust(HEADER - 11).encode("latin1") + b"\n")
         self._file.flush()
         os.fsync(self._file.fileno())
         self._file.close()

@@ -91,14 +91,14 @@ def _prepare(
         with tempfile.TemporaryDirectory() as texts:
             write(Path(texts))
             inputs = (str(Path(texts, "**", "corpus.txt")),)
-            wish = Request(
+            request = Request(
                 inputs, str(folder), tokenizer, vocab_size=vocab_size, heldout=heldout, shards=shards, seed=seed
             )
-            prepare(wish, _here, lambda name, size: contextlib.nullcontext(lambda done: None))
+            prepare(request, _run_here, lambda name, size: contextlib.nullcontext(lambda done: None))
     return folder
 
 
-def _here(function: Callable[[Any, Report], None], jobs: Sequence[Any], report: Report) -> None:
+def _run_here(function: Callable[[Any, Report], None], jobs: Sequence[Any], report: Report) -> None:
     """Run jobs in this process."""
     for job in jobs:
         function(job, report)

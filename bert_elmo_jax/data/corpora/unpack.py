@@ -38,13 +38,13 @@ def raw_blocks(path: str) -> Iterator[bytes]:
 def _zstd_blocks(path: str) -> Iterator[bytes]:
     """Decompress frame by frame; the library's stream reader does not raise on a truncated file."""
     with open(path, "rb") as raw:
-        frame, rest, whole = zstandard.ZstdDecompressor().decompressobj(), b"", True
-        while block := rest or raw.read(1 << 16):
+        frame, pending, complete = zstandard.ZstdDecompressor().decompressobj(), b"", True
+        while block := pending or raw.read(1 << 16):
             yield frame.decompress(block)
-            rest, whole = frame.unused_data, frame.eof
+            pending, complete = frame.unused_data, frame.eof
             if frame.eof:
                 frame = zstandard.ZstdDecompressor().decompressobj()
-    if not whole:
+    if not complete:
         raise EOFError("the last frame is incomplete")
 
 
@@ -63,9 +63,9 @@ def unpack(path: str, target: Path, tally: Tally) -> None:
     lines = 0
 
     def damaged(error: Exception) -> None:
-        what = "a damaged or truncated compressed file"
+        problem = "a damaged or truncated compressed file"
         remedy = "copy or download it again, or pass --on_bad=skip to use its readable part"
-        tally.bad(path, lambda: lines + 1, what, remedy, f" ({error})")
+        tally.bad(path, lambda: lines + 1, problem, remedy, f" ({error})")
 
     with open_atomically(target) as out:
         try:

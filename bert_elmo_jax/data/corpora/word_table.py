@@ -25,8 +25,8 @@ def merge_forms(folders: Sequence[Path]) -> Iterator[tuple[str, int, list[tuple[
     """Yield (form, count in the training part, [(shard, index in the shard's list)]) for all forms, by code point."""
     streams = (_forms(number, folder) for number, folder in enumerate(folders))
     for form, entries in itertools.groupby(heapq.merge(*streams), key=lambda entry: entry[0]):
-        found = list(entries)
-        yield form, sum(count for *_, count in found), [(number, place) for _, number, place, _ in found]
+        occurrences = list(entries)
+        yield form, sum(count for *_, count in occurrences), [(number, place) for _, number, place, _ in occurrences]
 
 
 def _forms(number: int, folder: Path) -> Iterator[tuple[str, int, int, int]]:
@@ -62,7 +62,7 @@ def write_table(
 ) -> None:
     """Write `forms.npy` and `form_ends.npy`, and in each shard's folder `numbers`, the ids of the forms in its list."""
     # A literal "<S>" in a text is an ordinary form; sentence boundaries get their ids elsewhere.
-    known = {word: number for number, word in enumerate(vocabulary.words) if number >= len(WORD_SPECIALS)}
+    number_of = {word: number for number, word in enumerate(vocabulary.words) if number >= len(WORD_SPECIALS)}
     numbers: list[list[int]] = [[] for _ in folders]
     next_id = itertools.count(len(vocabulary))
     for folder in folders:
@@ -73,7 +73,7 @@ def write_table(
         yield from (word.encode("utf-8") for word in vocabulary.words)
         for form, _, places in merge_forms(folders):
             report(len(form))
-            number = known.get(form)
+            number = number_of.get(form)
             if number is None:
                 number = next(next_id)
                 yield form.encode("utf-8")
@@ -81,8 +81,8 @@ def write_table(
                 numbers[shard].append(number)
                 if len(numbers[shard]) >= CHUNK:
                     _append(folders[shard], numbers[shard])
-        for folder, rest in zip(folders, numbers):
-            _append(folder, rest)
+        for folder, pending in zip(folders, numbers):
+            _append(folder, pending)
 
     with (
         building(output, output.parent) as folder,
@@ -90,8 +90,8 @@ def write_table(
         NpyAppender(folder / "form_ends.npy", np.dtype(np.int64)) as ends,
     ):
         ends.append(np.array([0]))
-        rest, total = forms(), 0
-        while chunk := list(itertools.islice(rest, CHUNK)):
+        remaining, total = forms(), 0
+        while chunk := list(itertools.islice(remaining, CHUNK)):
             characters.append(np.frombuffer(b"".join(chunk), np.uint8))
             ends.append(total + np.cumsum([len(form) for form in chunk]))
             total += sum(map(len, chunk))
@@ -113,7 +113,7 @@ def renumber_shard(job: Job, report: Callable[[int], object]) -> None:
     vocab_size = read_json(Path(job.output, "work", "vocabulary.json"))["vocab_size"]
     mapping = np.empty(len(places := np.load(source / "places.npy")), np.uint32)
     mapping[places] = np.fromfile(source / "numbers", "<u4")
-    facts = read_json(source / "shard.json")
+    entry = read_json(source / "shard.json")
     with building(target, Path(job.output, "work")) as folder:
         for part in PARTS:
             (folder / part).mkdir()
@@ -126,7 +126,7 @@ def renumber_shard(job: Job, report: Callable[[int], object]) -> None:
                     ids = mapping[local[at : at + (1 << 20)]]
                     unknown += int((ids >= vocab_size).sum())
                     out.append(ids)
-            facts[part]["files"]["tokens.npy"] = file_facts(folder / part / "tokens.npy")
-            facts[part]["counts"] |= {"words": len(local), "unknown": unknown}
-        write_json(folder / "shard.json", facts)
+            entry[part]["files"]["tokens.npy"] = file_facts(folder / part / "tokens.npy")
+            entry[part]["counts"] |= {"words": len(local), "unknown": unknown}
+        write_json(folder / "shard.json", entry)
     report(job.size)

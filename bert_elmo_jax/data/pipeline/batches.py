@@ -221,11 +221,11 @@ def eval_batches(
     reader = Reader(process, processes, processes if shards is None else shards)
     for corpus in check_corpora(corpora).items():
         recipe = Recipe((corpus,), examples, batch_size, 0, window, part, reader)
-        feed, places, made = recipe.feed(), recipe.start(), 0
-        while limit is None or made < limit:
+        feed, places, batches = recipe.feed(), recipe.start(), 0
+        while limit is None or batches < limit:
             batch, places = feed.batch(places, last=0)
             if batch is None:
                 break
             check_ids(batch, feed.vocab_size)
             yield batch
-            made += 1
+            batches += 1

@@ -52,13 +52,13 @@ class Reader(NamedTuple):
         if not 0 <= self.process < self.processes:
             raise ValueError(f"process {self.process} of {self.processes}; processes are counted from 0")
         if batch_size < 1 or batch_size % self.processes:
-            what = f"batch_size={batch_size} cannot be split over {self.processes} processes"
-            raise ValueError(f"{what}; use a multiple of {self.processes}")
+            problem = f"batch_size={batch_size} cannot be split over {self.processes} processes"
+            raise ValueError(f"{problem}; use a multiple of {self.processes}")
         if self.shards < 1:
             raise ValueError(f"shards={self.shards}: expected 1 or more, or None for one part per process")
         if self.shards % self.processes or batch_size % self.shards:
-            what = f"shards={self.shards} must be a multiple of the number of processes ({self.processes})"
-            raise ValueError(f"{what} and divide batch_size={batch_size}")
+            problem = f"shards={self.shards} must be a multiple of the number of processes ({self.processes})"
+            raise ValueError(f"{problem} and divide batch_size={batch_size}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,7 +125,7 @@ class RowFeed:
     vocab_size: int
 
     def __init__(self, recipe: Recipe):
-        self.asked: Any = recipe.examples
+        self.examples: Any = recipe.examples
         self.batch_size, self.seed, self.reader = recipe.batch_size, recipe.seed, recipe.reader
         weights = [weight for _, weight in recipe.corpora]
         self.shares = np.cumsum(weights) / np.sum(weights)
@@ -148,7 +148,7 @@ class RowFeed:
         low = self.batch_size * self.reader.process // self.reader.processes
         high = self.batch_size * (self.reader.process + 1) // self.reader.processes
         batch = self.empty(high - low)
-        following, found = [], 0
+        following, rows_read = [], 0
         for number, (track, place) in enumerate(zip(self.tracks, places.corpora)):
             target = np.flatnonzero(owner == number)
             pieces, place = track.stretch(place, len(target), last)
@@ -161,8 +161,8 @@ class RowFeed:
                     for name, array in self.fill(rows, first + int(skip), first + int(stop)).items():
                         batch[name][local[skip:stop] - low] = array
                 at += end - first
-            found += at
-        return (batch if found else None), Places(places.taken + self.batch_size, tuple(following))
+            rows_read += at
+        return (batch if rows_read else None), Places(places.taken + self.batch_size, tuple(following))
 
     def skip(self, places: Places) -> Places:
         """Return the places after the batch at these places."""
@@ -170,18 +170,18 @@ class RowFeed:
         following = [track.stretch(*where)[1] for track, where in zip(self.tracks, zip(places.corpora, counts))]
         return Places(places.taken + self.batch_size, tuple(following))
 
-    def _owners(self, taken: int) -> np.ndarray:
+    def _owners(self, first_row: int) -> np.ndarray:
         """Return the corpus of each row of the whole batch."""
         if len(self.tracks) == 1:
             return np.zeros(self.batch_size, np.int64)
-        draws = uniforms((self.seed, CORPORA), taken, self.batch_size, 1)[:, 0]
+        draws = uniforms((self.seed, CORPORA), first_row, self.batch_size, 1)[:, 0]
         return np.searchsorted(self.shares[:-1], draws, side="right")
 
 
-def plan_checked_rows(text: Text, asked: PieceExamples, vocabulary: Vocabulary, key: tuple[int, ...]) -> PieceRows:
+def plan_checked_rows(text: Text, examples: PieceExamples, vocabulary: Vocabulary, key: tuple[int, ...]) -> PieceRows:
     """Return the rows of a window whose ids are in the vocabulary: masking looks them up there."""
     check_ids({"tokens": np.asarray(text.tokens)}, vocabulary.size)
-    return plan_rows(text, asked, vocabulary, key)
+    return plan_rows(text, examples, vocabulary, key)
 
 
 class PieceFeed(RowFeed):
@@ -189,28 +189,28 @@ class PieceFeed(RowFeed):
 
     def __init__(self, recipe: Recipe):
         super().__init__(recipe)
-        stores, asked = recipe.stores(), recipe.examples
-        assert isinstance(asked, PieceExamples)
+        stores, examples = recipe.stores(), recipe.examples
+        assert isinstance(examples, PieceExamples)
         for store in stores:
             if store.manifest["tokenizer"]["kind"] == "words":
                 remedy = "prepare it with --tokenizer=wordpiece or sentencepiece"
                 raise ValueError(f"{store.folder} holds words, but BERT reads word pieces; {remedy}")
         self.vocab_size = stores[0].vocab_size
         self.vocabulary = vocabulary_of(load_tokenizer(stores[0].folder / "tokenizer"))
-        plan = partial(plan_checked_rows, asked=asked, vocabulary=self.vocabulary)
+        plan = partial(plan_checked_rows, examples=examples, vocabulary=self.vocabulary)
         self.tracks = [
-            Track(store, plan, (recipe.seed, n), recipe.window, asked.copies) for n, store in enumerate(stores)
+            Track(store, plan, (recipe.seed, n), recipe.window, examples.copies) for n, store in enumerate(stores)
         ]
 
     def empty(self, rows: int) -> Batch:
         """See `RowFeed`."""
-        batch: Batch = {name: np.zeros(*shape) for name, shape in self.asked.shapes(rows).items()}
+        batch: Batch = {name: np.zeros(*shape) for name, shape in self.examples.shapes(rows).items()}
         batch["tokens"][:] = self.vocabulary.pad
         return batch
 
     def fill(self, rows: PieceRows, first: int, end: int) -> Batch:
         """See `RowFeed`."""
-        return piece_batch(rows, first, end, self.asked, self.vocabulary)
+        return piece_batch(rows, first, end, self.examples, self.vocabulary)
 
 
 class PairFeed(RowFeed):
@@ -218,27 +218,27 @@ class PairFeed(RowFeed):
 
     def __init__(self, recipe: Recipe):
         super().__init__(recipe)
-        stores, asked = recipe.stores(), recipe.examples
-        assert isinstance(asked, PairExamples)
+        stores, examples = recipe.stores(), recipe.examples
+        assert isinstance(examples, PairExamples)
         for store in stores:
             check_pairs(store)
         self.vocab_size = stores[0].vocab_size
         folder = stores[0].folder / "tokenizer"
         if stores[0].manifest["tokenizer"]["kind"] == "words":
             vocabulary = WordVocabulary.load(folder)
-            plan = partial(plan_pair_rows, asked=asked, unknown=(vocabulary.vocab_size, vocabulary.unk_id))
+            plan = partial(plan_pair_rows, examples=examples, unknown=(vocabulary.vocab_size, vocabulary.unk_id))
         else:
             frame = load_tokenizer(folder).frame
-            plan = partial(plan_pair_rows, asked=asked, frame=(tuple(frame.before), tuple(frame.after)))
+            plan = partial(plan_pair_rows, examples=examples, frame=(tuple(frame.before), tuple(frame.after)))
         self.tracks = [Track(store, plan, (recipe.seed, n), recipe.window) for n, store in enumerate(stores)]
 
     def empty(self, rows: int) -> Batch:
         """See `RowFeed`."""
-        return empty_pair_batch(rows, self.asked)
+        return empty_pair_batch(rows, self.examples)
 
     def fill(self, rows: PairRows, first: int, end: int) -> Batch:
         """See `RowFeed`."""
-        return pair_batch(rows, first, end, self.asked)
+        return pair_batch(rows, first, end, self.examples)
 
 
 def check_ids(batch: Batch, vocab_size: int) -> None:
@@ -281,18 +281,18 @@ class WordFeed:
     """Language-model batches; each corpus fills a fixed number of rows, in proportion to its weight."""
 
     def __init__(self, recipe: Recipe):
-        stores, asked = recipe.stores(), recipe.examples
-        assert isinstance(asked, LanguageModelExamples)
+        stores, examples = recipe.stores(), recipe.examples
+        assert isinstance(examples, LanguageModelExamples)
         for store in stores:
-            if (kind := store.manifest["tokenizer"]["kind"]) != "words" and not asked.pieces:
-                what = f"{store.folder} holds {kind!r} pieces, but this language model reads words"
-                raise ValueError(f"{what}; prepare it with --tokenizer=words")
+            if (kind := store.manifest["tokenizer"]["kind"]) != "words" and not examples.pieces:
+                problem = f"{store.folder} holds {kind!r} pieces, but this language model reads words"
+                raise ValueError(f"{problem}; prepare it with --tokenizer=words")
         self.vocab_size = stores[0].vocab_size
         self.marks = marks_of(stores[0])
-        self.asked, self.reader = asked, recipe.reader
-        self.forms = [store.forms for store in stores] if asked.input == "characters" else []
+        self.examples, self.reader = examples, recipe.reader
+        self.forms = [store.forms for store in stores] if examples.input == "characters" else []
         rows_of = _proportional(recipe.batch_size, [weight for _, weight in recipe.corpora])
-        plan = partial(plan_steps, asked=asked, marks=self.marks)
+        plan = partial(plan_steps, examples=examples, marks=self.marks)
         self.tracks: list[Track[Any]] = [
             Track(store, partial(plan, rows=rows), (recipe.seed, n), recipe.window)
             for n, (store, rows) in enumerate(zip(stores, rows_of))
@@ -308,7 +308,7 @@ class WordFeed:
         after = Places(places.taken + 1, tuple(following))
         if not parts:
             return None, after
-        return batch_of(parts, self.forms, self.asked, self.marks, **self.reader._asdict()), after
+        return batch_of(parts, self.forms, self.examples, self.marks, **self.reader._asdict()), after
 
     def skip(self, places: Places) -> Places:
         """See `RowFeed`."""
@@ -339,10 +339,10 @@ def _proportional(rows: int, weights: Sequence[float]) -> list[int]:
 
 def check_corpora(corpora: str | Path | Mapping[str, float]) -> dict[str, float]:
     """Return the folders of corpora and their weights; raise on invalid weights."""
-    found = {str(corpora): 1.0} if isinstance(corpora, str | Path) else dict(corpora)
-    if not found:
+    weights = {str(corpora): 1.0} if isinstance(corpora, str | Path) else dict(corpora)
+    if not weights:
         raise ValueError("no corpus was given; give a folder made by prepare_data, or {folder: weight, …}")
-    for folder, weight in found.items():
+    for folder, weight in weights.items():
         if not (np.isfinite(weight) and weight > 0):
             raise ValueError(f"corpus {folder} has the weight {weight}; weights must be positive numbers")
-    return {str(folder): float(weight) for folder, weight in found.items()}
+    return {str(folder): float(weight) for folder, weight in weights.items()}

@@ -53,10 +53,10 @@ def plan_windows(store: Store, key: Key, tokens: int = WINDOW) -> list[list[Bloc
         pieces = min(count["documents"], -(-count["tokens"] * BLOCKS // tokens))
         cuts = [count["documents"] * k // pieces for k in range(pieces + 1)] if pieces else []
         blocks += [Block(number, first, end) for first, end in itertools.pairwise(cuts)]
-    whole = max(1, round(sum(count["tokens"] for count in counts) / tokens))
+    window_count = max(1, round(sum(count["tokens"] for count in counts) / tokens))
     order = generator(*key, ORDER).permutation(len(blocks))
     windows: list[list[Block]] = []
-    for part in np.array_split(order, min(whole, len(blocks)) or 1):
+    for part in np.array_split(order, min(window_count, len(blocks)) or 1):
         window = [blocks[n] for n in part.tolist()]
         # A random next sentence needs a second document.
         if windows and (_documents(window) < 2 or _documents(windows[-1]) < 2):
@@ -94,9 +94,9 @@ def _read(store: Store, shard: int, name: str, first: int, end: int) -> Integer[
             np.lib.format.read_magic(file)
             _, _, dtype = np.lib.format.read_array_header_1_0(file)
             file.seek(first * dtype.itemsize, 1)
-            found = np.fromfile(file, dtype, end - first)
-            if len(found) == end - first:
-                return found
+            values = np.fromfile(file, dtype, end - first)
+            if len(values) == end - first:
+                return values
         trouble = f"{size} bytes where {expected} were written"
     raise DamagedStore(
         f"{path}: {trouble}; it was intact when the corpus was opened. Copy the shard again, or prepare the corpus "

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 Element = dict[str, Any]  # a batch, the places after it as JSON, and the epoch
 
 
-class _Made(grain.IterDataset[Element]):
+class _BatchDataset(grain.IterDataset[Element]):
     """A grain dataset of the batches from some place on; each worker gets a copy and its slice of the batches."""
 
     def __init__(self, recipe: "Recipe", places: "Places"):
@@ -26,15 +26,15 @@ class _Made(grain.IterDataset[Element]):
         del sequential_slice
         self.slice = sl
 
-    def __iter__(self) -> "_Making":
-        return _Making(self)
+    def __iter__(self) -> "_BatchIterator":
+        return _BatchIterator(self)
 
 
-class _Making(grain.DatasetIterator[Element]):
-    def __init__(self, made: _Made):
+class _BatchIterator(grain.DatasetIterator[Element]):
+    def __init__(self, batches: _BatchDataset):
         super().__init__()
-        self._feed, self._places, self._slice = made.recipe.feed(), made.places, made.slice
-        self._next, self._at = made.slice.start, 0
+        self._feed, self._places, self._slice = batches.recipe.feed(), batches.places, batches.slice
+        self._next, self._at = batches.slice.start, 0
 
     def __next__(self) -> Element:
         while self._at < self._next:
@@ -63,4 +63,4 @@ def start_workers(recipe: "Recipe", places: "Places", workers: int, buffer: int)
     if not flags.FLAGS.is_parsed():  # as in a notebook: grain reads flags, and absl raises if they are not parsed
         flags.FLAGS.mark_as_parsed()
     options = grain.MultiprocessingOptions(num_workers=workers, per_worker_buffer_size=buffer)
-    return iter(_Made(recipe, places).mp_prefetch(options))
+    return iter(_BatchDataset(recipe, places).mp_prefetch(options))

@@ -109,17 +109,17 @@ def mask_rows(
         positions = np.tile(np.arange(places, dtype=np.int32), (len(tokens), 1))
         return tokens, positions, np.where(real, tokens[:, 1:], 0).astype(np.int32), real.astype(np.float32)
     free = (segments > 0) & ~vocabulary.fixed[tokens]
-    wanted = np.rint(masking.rate * (segments > 0).sum(axis=1)).astype(np.int64)
-    wanted = np.minimum(np.clip(wanted, 1, places), free.sum(axis=1))
+    counts = np.rint(masking.rate * (segments > 0).sum(axis=1)).astype(np.int64)
+    counts = np.minimum(np.clip(counts, 1, places), free.sum(axis=1))
     fates = draws[:, 2]
     if masking.kind == "token":
-        picked = _pick_tokens(free, wanted, draws[:, 0])
+        picked = _pick_tokens(free, counts, draws[:, 0])
     else:
         starts = free & ~(vocabulary.continues[tokens] & np.pad(free[:, :-1], ((0, 0), (1, 0))))
         if masking.kind == "word":
-            picked = _pick_words(free, starts, wanted, draws[:, 0])
+            picked = _pick_words(free, starts, counts, draws[:, 0])
         else:
-            picked, fates = _pick_spans(free, starts, wanted, draws)
+            picked, fates = _pick_spans(free, starts, counts, draws)
     (row, place), column = enumerate_runs(picked.sum(axis=1)), np.nonzero(picked)[1]
     positions, targets = np.zeros((2, len(tokens), places), np.int32)
     weights = np.zeros((len(tokens), places), np.float32)
@@ -129,45 +129,45 @@ def mask_rows(
     fate = fates[row, column]
     random = (draws[row, 3, column] * vocabulary.size).astype(np.int32)
     masked = tokens.copy()
-    kept = np.where(fate < masking.split[0] + masking.split[1], random, tokens[row, column])
-    masked[row, column] = np.where(fate < masking.split[0], vocabulary.mask, kept)
+    replaced = np.where(fate < masking.split[0] + masking.split[1], random, tokens[row, column])
+    masked[row, column] = np.where(fate < masking.split[0], vocabulary.mask, replaced)
     return masked, positions, targets, weights
 
 
-def _pick_tokens(free: Marks, wanted: Counts, scores: Scores) -> Marks:
-    """Pick the `wanted` free positions with the lowest scores in each row."""
+def _pick_tokens(free: Marks, counts: Counts, scores: Scores) -> Marks:
+    """Pick `counts` free positions of each row, those with the lowest scores."""
     order = np.argsort(np.where(free, scores, LAST), axis=1)
     picked = np.zeros_like(free)
-    np.put_along_axis(picked, order, np.arange(free.shape[1]) < wanted[:, None], axis=1)
+    np.put_along_axis(picked, order, np.arange(free.shape[1]) < counts[:, None], axis=1)
     return picked
 
 
-def _pick_words(free: Marks, starts: Marks, wanted: Counts, scores: Scores) -> Marks:
+def _pick_words(free: Marks, starts: Marks, counts: Counts, scores: Scores) -> Marks:
     """Pick whole words in random order; skip words with more pieces than are left to pick."""
     first = np.maximum.accumulate(np.where(starts, np.arange(starts.shape[1]), 0), axis=1)  # of each position's word
     sizes = np.zeros(free.shape, np.int64)
     np.add.at(sizes, (np.nonzero(free)[0], first[free]), 1)
     order = np.argsort(np.where(starts, scores, LAST), axis=1)
     sizes = np.take_along_axis(sizes, order, axis=1)
-    left, taken = wanted.copy(), np.zeros_like(free)
+    left, picked = counts.copy(), np.zeros_like(free)
     for turn in range(int(starts.sum(axis=1).max(initial=0))):  # every row takes its next word at once
-        taken[:, turn] = (sizes[:, turn] > 0) & (sizes[:, turn] <= left)
-        left -= sizes[:, turn] * taken[:, turn]
+        picked[:, turn] = (sizes[:, turn] > 0) & (sizes[:, turn] <= left)
+        left -= sizes[:, turn] * picked[:, turn]
         if not left.any():
             break
     chosen = np.zeros_like(free)
-    np.put_along_axis(chosen, order, taken, axis=1)
+    np.put_along_axis(chosen, order, picked, axis=1)
     return free & np.take_along_axis(chosen, first, axis=1)
 
 
-def _pick_spans(free: Marks, starts: Marks, wanted: Counts, draws: Draws) -> tuple[Marks, Scores]:
+def _pick_spans(free: Marks, starts: Marks, counts: Counts, draws: Draws) -> tuple[Marks, Scores]:
     """Pick spans of words at random positions until enough is picked (the last may be cut), and their replacements."""
     word = np.cumsum(starts, axis=1)
     run = np.cumsum(~free, axis=1)  # special tokens end a span
     order = np.argsort(np.where(free, draws[:, 0], LAST), axis=1)
     words = 1 + np.searchsorted(SPANS, draws[:, 1], side="right").clip(max=len(SPANS) - 1)
     picked, fates = np.zeros_like(free), np.zeros(free.shape)
-    left, turn = wanted.copy(), 0
+    left, turn = counts.copy(), 0
     while len(rows := np.flatnonzero(left)):  # rows with tokens left to pick have a free position left
         anchor = order[rows, turn]
         still = ~picked[rows, anchor]

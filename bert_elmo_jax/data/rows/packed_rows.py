@@ -98,14 +98,14 @@ def plan_packed(lengths: Int64[np.ndarray, "N"], batch_size: int, limit: int) ->
     """
     if not len(lengths):
         return []
-    room = batch_size * width_for(int(lengths.max()), limit)
+    most_positions = batch_size * width_for(int(lengths.max()), limit)
     pieces = int(lengths.sum())
     small = max(8, round_up(pieces, 4 if pieces <= SMALL // 2 else 8))
-    if small <= min(SMALL, room):
+    if small <= min(SMALL, most_positions):
         members, starts = pack(lengths, small, most_texts(small))
         if len(starts) == 2:
             return _Rows(small, [1], members, starts).to_batches(np.arange(len(lengths)), lengths)
-    planner = _Planner(batch_size, limit, room, max(SHAPE, pieces // SHAPE))
+    planner = _Planner(batch_size, limit, most_positions, max(SHAPE, pieces // SHAPE))
     left, batches = np.arange(len(lengths)), []
     while len(left):
         part = planner.choose_rows(lengths[left])
@@ -142,22 +142,23 @@ class _Planner(NamedTuple):
 
     batch_size: int
     limit: int  # pieces of a text
-    room: int  # positions of a batch
+    most_positions: int  # of a batch
     shape: int
 
     def choose_rows(self, lengths: Int64[np.ndarray, "N"]) -> _Rows:
         """Return rows for all texts, or only for the longest ones if the whole is then estimated to cost less."""
-        own = width_for(int(lengths.max()), self.limit)
-        found: list[tuple[float, _Rows]] = []
-        for width in [own, *(width for width in WIDTHS if own < width <= min(max(2 * own, USUAL), self.room))]:
+        narrowest = width_for(int(lengths.max()), self.limit)
+        plans: list[tuple[float, _Rows]] = []
+        widest = min(max(2 * narrowest, USUAL), self.most_positions)
+        for width in [narrowest, *(width for width in WIDTHS if narrowest < width <= widest)]:
             members, starts = pack(lengths, width, most_texts(width))
             heights = self.cut(len(starts) - 1, width)[0]
-            found.append((self.cost(width, heights), _Rows(width, heights, members, starts)))
+            plans.append((self.cost(width, heights), _Rows(width, heights, members, starts)))
             if len(starts) == 2:
                 break  # a wider row would only have more padding
-            if width == own:
-                found += self.long_rows(lengths, found[0][1])
-        return min(found, key=lambda one: one[0])[1]
+            if width == narrowest:
+                plans += self.long_rows(lengths, plans[0][1])
+        return min(plans, key=lambda one: one[0])[1]
 
     def long_rows(self, lengths: Int64[np.ndarray, "N"], every: _Rows) -> list[tuple[float, _Rows]]:
         """Return the first rows, which hold the longest texts, for several meanings of long, and the cost of each plan.
@@ -165,28 +166,28 @@ class _Planner(NamedTuple):
         The cost of the other texts is an estimate: rows without padding, of the width that holds them or the usual one.
         """
         longest = lengths[every.members[every.starts[:-1]]]  # of each row: `pack` opens rows by falling length
-        found = []
+        plans = []
         for next_width in (width for width in WIDTHS if width < every.width):
             needed = int((longest > next_width).sum())
             heights = self.cut(needed, every.width)[1]
             rows = sum(heights)  # at least as many as needed: the others hold shorter texts
             if rows < len(longest):
-                kept = _Rows(every.width, heights, every.members[: every.starts[rows]], every.starts[: rows + 1])
-                rest = int(lengths.sum() - lengths[kept.members].sum())
-                estimate = rest * (1 + max(next_width, USUAL) / ATTENTION) + CALL + self.shape
-                found.append((self.cost(every.width, heights) + estimate, kept))
-        return found
+                long_rows = _Rows(every.width, heights, every.members[: every.starts[rows]], every.starts[: rows + 1])
+                other_pieces = int(lengths.sum() - lengths[long_rows.members].sum())
+                estimate = other_pieces * (1 + max(next_width, USUAL) / ATTENTION) + CALL + self.shape
+                plans.append((self.cost(every.width, heights) + estimate, long_rows))
+        return plans
 
     def cut(self, rows: int, width: int) -> tuple[list[int], list[int]]:
         """Return the heights of batches for these rows: the cheapest, and those with the fewest batches."""
         allowed = sorted({*(height for height in HEIGHTS if height < self.batch_size), self.batch_size})
-        allowed = [height for height in allowed if height == 1 or height * width <= self.room]
-        done, rest = [allowed[-1]] * (rows // allowed[-1]), rows % allowed[-1]
+        allowed = [height for height in allowed if height == 1 or height * width <= self.most_positions]
+        done, remaining = [allowed[-1]] * (rows // allowed[-1]), rows % allowed[-1]
         ways = []
-        while rest:
-            ways.append([*done, next(height for height in allowed if height >= rest)])
-            fits = max(height for height in allowed if height <= rest)
-            done, rest = [*done, fits], rest - fits
+        while remaining:
+            ways.append([*done, next(height for height in allowed if height >= remaining)])
+            tallest = max(height for height in allowed if height <= remaining)
+            done, remaining = [*done, tallest], remaining - tallest
         ways.append(done)
         return min(ways, key=lambda heights: self.cost(width, heights)), ways[0]
 

@@ -21,7 +21,7 @@ def pack(
     order = np.argsort(-lengths, kind="stable")
     row_of = np.empty(len(lengths), np.int64)
     space_in: list[list[np.ndarray]] = [[] for _ in range(capacity + 1)]  # open rows by the space left in them
-    held = np.zeros(len(lengths), np.int64)  # examples in each row; there are no more rows than examples
+    counts = np.zeros(len(lengths), np.int64)  # examples in each row; there are no more rows than examples
     rows = 0
     sorted_lengths = lengths[order]
     cuts = np.flatnonzero(np.diff(sorted_lengths, prepend=0, append=0))
@@ -33,14 +33,14 @@ def pack(
                 space += 1
                 continue
             open_rows = space_in[space].pop()
-            used, rest = open_rows[: len(waiting)], open_rows[len(waiting) :]
-            if len(rest):
-                space_in[space].append(rest)
+            used, unused = open_rows[: len(waiting)], open_rows[len(waiting) :]
+            if len(unused):
+                space_in[space].append(unused)
             row_of[waiting[: len(used)]] = used
             waiting = waiting[len(used) :]
-            held[used] += 1
+            counts[used] += 1
             left = space - length
-            if len(still := used[held[used] < most]):
+            if len(still := used[counts[used] < most]):
                 space_in[left].append(still)
                 space = min(space, max(left, length))
         if len(waiting):
@@ -48,11 +48,11 @@ def pack(
             number = np.arange(len(waiting)) // each
             row_of[waiting] = rows + number
             opened = np.bincount(number)
-            held[rows : rows + len(opened)] = opened
+            counts[rows : rows + len(opened)] = opened
             new = rows + np.arange(len(opened))
             for count in {each, int(opened[-1])}:
                 if len(still := new[(opened == count) & (opened < most)]):
                     space_in[capacity - count * length].append(still)
             rows += len(opened)
     members = order[np.argsort(row_of[order], kind="stable")]
-    return members, np.concatenate([[0], np.cumsum(held[:rows])]).astype(np.int64)
+    return members, np.concatenate([[0], np.cumsum(counts[:rows])]).astype(np.int64)

@@ -53,10 +53,10 @@ def sentence_pairs(
     """
     if length < SHORTEST:
         raise ValueError(f"length={length} has no room for [CLS] A [SEP] B [SEP]; use {SHORTEST} or more")
-    room = length - 3
+    capacity = length - 3
     cuts, documents = text.sentences, text.documents
     pieces = []
-    for owner, place, a_end, stop, target, coin in _chunks(text, room, rng, short_share, short_per):
+    for owner, place, a_end, stop, target, coin in _chunks(text, capacity, rng, short_share, short_per):
         single = stop - place == 1
         a_size = cuts[a_end] - cuts[place]
         if objective == "nsp":
@@ -64,8 +64,8 @@ def sentence_pairs(
             other = _another(owner, len(documents) - 1, rng)
             u = rng.random(len(owner))
             start = documents[other] + (u * (documents[other + 1] - documents[other])).astype(np.int64)
-            wanted = np.maximum(target - a_size, 1)
-            start_stop = np.minimum(np.searchsorted(cuts, cuts[start] + wanted), documents[other + 1])
+            b_target = np.maximum(target - a_size, 1)
+            start_stop = np.minimum(np.searchsorted(cuts, cuts[start] + b_target), documents[other + 1])
             b, b_end = np.where(random_next, start, a_end), np.where(random_next, start_stop, stop)
             pieces.append((cuts[place], a_size, cuts[b], cuts[b_end] - cuts[b], random_next, np.ones_like(a_size)))
             place[:] = np.where(random_next, a_end, stop)
@@ -78,12 +78,12 @@ def sentence_pairs(
     a, a_length, b, b_length, label, weight = (
         np.concatenate([np.empty(0, np.int64), *column]) for column in (zip(*pieces) if pieces else [()] * 6)
     )
-    a, a_length, b, b_length = truncate(a, a_length, b, b_length, room, rng)
+    a, a_length, b, b_length = truncate(a, a_length, b, b_length, capacity, rng)
     return Sequences(a, a_length, b, b_length, label, weight)
 
 
 def _chunks(
-    text: Text, room: int, rng: np.random.Generator, short_share: float, short_per: str
+    text: Text, capacity: int, rng: np.random.Generator, short_share: float, short_per: str
 ) -> Iterator[tuple[Numbers, ...]]:
     """Yield the next chunk of every unfinished document: document, first sentence, end of A, end, target and a coin.
 
@@ -91,10 +91,10 @@ def _chunks(
     """
     cuts = text.sentences
     owner, place, end = _parts(text.documents)
-    target = _targets(int(text.documents.size - 1), room, rng, short_share)[owner]
+    target = _targets(int(text.documents.size - 1), capacity, rng, short_share)[owner]
     while len(owner):
         if short_per == "chunk":
-            target = _targets(len(owner), room, rng, short_share)
+            target = _targets(len(owner), capacity, rng, short_share)
         stop = np.minimum(np.searchsorted(cuts, cuts[place] + target), end)
         split, coin = rng.random((2, len(owner)))
         a_end = place + 1 + (split * (stop - place - 1)).astype(np.int64)
@@ -110,10 +110,10 @@ def _parts(documents: Int64[np.ndarray, "documents_plus_one"]) -> tuple[Numbers,
     return owner, first, np.minimum(first + LONG, documents[owner + 1])
 
 
-def _targets(count: int, room: int, rng: np.random.Generator, short_share: float) -> Numbers:
+def _targets(count: int, capacity: int, rng: np.random.Generator, short_share: float) -> Numbers:
     """Draw the number of tokens to aim at: all the room, or with probability `short_share` a random number from 2."""
     short, size = rng.random((2, count))
-    return np.where(short < short_share, 2 + (size * (room - 1)).astype(np.int64), room)
+    return np.where(short < short_share, 2 + (size * (capacity - 1)).astype(np.int64), capacity)
 
 
 def _another(owner: Numbers, count: int, rng: np.random.Generator) -> Numbers:
@@ -125,10 +125,10 @@ def _another(owner: Numbers, count: int, rng: np.random.Generator) -> Numbers:
 
 
 def truncate(
-    a: Numbers, a_length: Numbers, b: Numbers, b_length: Numbers, room: int, rng: np.random.Generator
+    a: Numbers, a_length: Numbers, b: Numbers, b_length: Numbers, capacity: int, rng: np.random.Generator
 ) -> tuple[Numbers, ...]:
-    """Shorten pairs to `room` tokens: the longer side (B if equal) loses a random end token until the pair fits."""
-    excess = np.maximum(a_length + b_length - room, 0)
+    """Shorten pairs to `capacity` tokens: the longer side (B if equal) loses a random end token until the pair fits."""
+    excess = np.maximum(a_length + b_length - capacity, 0)
     uneven = np.minimum(excess, np.abs(a_length - b_length))  # lost by the longer side alone; then both alternate
     from_a = np.where(a_length > b_length, uneven, 0) + (excess - uneven) // 2
     from_b = excess - from_a
@@ -141,20 +141,20 @@ def plain_text(text: Text, length: int, *, whole_documents: bool, closing: int =
     A sentence longer than a row is cut at the end of the row. If a row ends with a document, the document's last
     `closing` tokens (its separator) are dropped.
     """
-    room = length - 2
-    if room < 1:
+    capacity = length - 2
+    if capacity < 1:
         raise ValueError(f"length={length} has no room for [CLS] A [SEP]; use 3 or more")
     sizes = np.diff(text.sentences)
     sizes[text.documents[1:] - 1] -= closing
-    owner, number = enumerate_runs(-(-sizes // room))
-    cuts = np.append(text.sentences[:-1][owner] + number * room, text.sentences[-1])
+    owner, number = enumerate_runs(-(-sizes // capacity))
+    cuts = np.append(text.sentences[:-1][owner] + number * capacity, text.sentences[-1])
     closings = np.searchsorted(cuts, text.sentences[text.documents[1:]])  # the cuts that end a document
     stops = cuts.copy()
     stops[closings] -= closing
-    following = np.searchsorted(stops, cuts[:-1] + room, side="right") - 1
+    following = np.searchsorted(stops, cuts[:-1] + capacity, side="right") - 1
     if whole_documents:
-        own = np.searchsorted(closings, np.arange(len(following)), side="right")
-        following = np.minimum(following, closings[own])
+        document = np.searchsorted(closings, np.arange(len(following)), side="right")
+        following = np.minimum(following, closings[document])
     chain, at, jumps = [], 0, following.tolist()
     while at < len(jumps):
         chain.append(at)

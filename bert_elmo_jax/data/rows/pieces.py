@@ -89,52 +89,52 @@ class PieceRows:
         return len(self.first) - 1
 
 
-def plan_rows(text: Text, asked: PieceExamples, vocabulary: Vocabulary, key: tuple[int, ...]) -> PieceRows:
+def plan_rows(text: Text, examples: PieceExamples, vocabulary: Vocabulary, key: tuple[int, ...]) -> PieceRows:
     """Return the rows of a window; `key` identifies the window and its epoch."""
     rng = generator(*key, CONTENT)
-    if asked.objective == "nsp" or asked.objective == "sop":
-        short: Any = {"short_share": asked.short_share, "short_per": asked.short_per}
-        examples = sentence_pairs(text, asked.length, rng, objective=asked.objective, **short)
-    elif asked.objective == "sentences":
+    if examples.objective == "nsp" or examples.objective == "sop":
+        short: Any = {"short_share": examples.short_share, "short_per": examples.short_per}
+        sequences = sentence_pairs(text, examples.length, rng, objective=examples.objective, **short)
+    elif examples.objective == "sentences":
         text = with_separators(text, vocabulary.sep)
-        examples = plain_text(text, asked.length, whole_documents=False, closing=1)
+        sequences = plain_text(text, examples.length, whole_documents=False, closing=1)
     else:
-        examples = plain_text(text, asked.length, whole_documents=True)
-    order = rng.permutation(len(examples.a))
-    if asked.sequences == 1:
+        sequences = plain_text(text, examples.length, whole_documents=True)
+    order = rng.permutation(len(sequences.a))
+    if examples.sequences == 1:
         members, first = order, np.arange(len(order) + 1)
     else:
-        packed, begins = pack(examples.lengths[order], asked.length, asked.sequences)
+        packed, begins = pack(sequences.lengths[order], examples.length, examples.sequences)
         row_order = rng.permutation(len(begins) - 1)
         sizes = np.diff(begins)[row_order]
         first = np.concatenate([[0], np.cumsum(sizes)])
         members = order[packed][np.repeat(begins[row_order] - first[:-1], sizes) + np.arange(len(packed))]
     tokens = np.append(text.tokens, np.array([vocabulary.cls, vocabulary.sep], text.tokens.dtype))
-    return PieceRows(tokens, examples, members, first, (*key, MASKS))
+    return PieceRows(tokens, sequences, members, first, (*key, MASKS))
 
 
 def piece_batch(
-    rows: PieceRows, first: int, end: int, asked: PieceExamples, vocabulary: Vocabulary
+    rows: PieceRows, first: int, end: int, examples: PieceExamples, vocabulary: Vocabulary
 ) -> dict[str, np.ndarray]:
     """Return rows `first` to `end` of a window as a BERT batch."""
     members = rows.members[rows.first[first] : rows.first[end]]
-    examples = Sequences(*(column[members] for column in rows.examples))
+    sequences = Sequences(*(column[members] for column in rows.examples))
     count = np.diff(rows.first[first : end + 1])
     row, slot = enumerate_runs(count)
-    begins = np.cumsum(examples.lengths) - examples.lengths  # with all examples laid end to end
+    begins = np.cumsum(sequences.lengths) - sequences.lengths  # with all examples laid end to end
     offset = begins - np.repeat(begins[slot == 0], count)  # within the row
-    batch = _lay_out(rows.tokens, examples, row, offset, slot, (len(count), asked.length), vocabulary.pad)
-    draws = uniforms(rows.key, first, len(count), DRAWS * asked.length).reshape(len(count), DRAWS, asked.length)
-    masked = mask_rows(batch["tokens"], batch["segments"], asked.masking, vocabulary, draws)
+    batch = _lay_out(rows.tokens, sequences, row, offset, slot, (len(count), examples.length), vocabulary.pad)
+    draws = uniforms(rows.key, first, len(count), DRAWS * examples.length).reshape(len(count), DRAWS, examples.length)
+    masked = mask_rows(batch["tokens"], batch["segments"], examples.masking, vocabulary, draws)
     batch |= zip(("tokens", "mlm_positions", "mlm_targets", "mlm_weights"), masked)
     for name, values, kind in (
         ("nsp_positions", offset, np.int32),
-        ("nsp_targets", examples.label, np.int32),
-        ("nsp_weights", examples.weight, np.float32),
+        ("nsp_targets", sequences.label, np.int32),
+        ("nsp_weights", sequences.weight, np.float32),
     ):
-        batch[name] = np.zeros((len(count), asked.sequences), kind)
+        batch[name] = np.zeros((len(count), examples.sequences), kind)
         batch[name][row, slot] = values
-    if asked.masking.kind == "next":
+    if examples.masking.kind == "next":
         batch["causal"] = np.ones((len(count), 1), np.int32)
     return batch
 

@@ -57,15 +57,15 @@ class LanguageModelExamples:
     pieces: bool = False
 
     def __post_init__(self) -> None:
-        for name, known in (("reading", ("streams", "sentences")), ("input", ("characters", "words"))):
-            if (given := getattr(self, name)) not in known:
-                hint = did_you_mean(given, known)
-                raise ValueError(f"{name} {given!r} is not known; it is {' or '.join(known)}{hint}")
+        for name, allowed in (("reading", ("streams", "sentences")), ("input", ("characters", "words"))):
+            if (value := getattr(self, name)) not in allowed:
+                hint = did_you_mean(value, allowed)
+                raise ValueError(f"{name} {value!r} is not known; it is {' or '.join(allowed)}{hint}")
         least_of = {"length": 1, "max_characters": 3, "smallest_table": 1, "widest_filter": 0, "spread": 0}
         for name, least in least_of.items():
             if getattr(self, name) < least:
-                given = f"{getattr(self, name)} steps" if name == "length" else getattr(self, name)
-                raise ValueError(f"{name}={given}: expected {least} or more; {getattr(type(self), name)} is usual")
+                value = f"{getattr(self, name)} steps" if name == "length" else getattr(self, name)
+                raise ValueError(f"{name}={value}: expected {least} or more; {getattr(type(self), name)} is usual")
 
         if self.spread and self.reading != "streams":
             raise ValueError(f"spread={self.spread} is for streams; sentences have lengths of their own: leave it out")
@@ -168,12 +168,12 @@ class Sentences:
 
 
 def plan_steps(
-    text: Text, asked: LanguageModelExamples, rows: int, marks: Marks, key: tuple[int, ...]
+    text: Text, examples: LanguageModelExamples, rows: int, marks: Marks, key: tuple[int, ...]
 ) -> Streams | Sentences:
     """Plan all steps of a window, as streams or sentence by sentence."""
-    if asked.reading == "streams":
-        return plan_streams(text, asked.length, rows, marks, key, asked.spread)
-    return plan_sentences(text, asked.buckets, rows, marks, key)
+    if examples.reading == "streams":
+        return plan_streams(text, examples.length, rows, marks, key, examples.spread)
+    return plan_sentences(text, examples.buckets, rows, marks, key)
 
 
 def plan_streams(text: Text, length: int, rows: int, marks: Marks, key: tuple[int, ...], spread: int = 0) -> Streams:
@@ -219,13 +219,13 @@ def plan_sentences(text: Text, buckets: tuple[int, ...], rows: int, marks: Marks
     for number_of, length in enumerate(buckets):
         # Sentences that do not fill a batch move to the next bucket; only the last batch may have empty rows.
         waiting = np.append(waiting, order[bucket == number_of])
-        whole = len(waiting) // rows * rows
-        if number_of == len(buckets) - 1 and whole < len(waiting):
-            whole += rows
-            waiting = np.append(waiting, np.full(whole - len(waiting), -1))
-        batches += np.split(waiting[:whole], whole // rows) if whole else []
-        lengths += [length] * (whole // rows)
-        waiting = waiting[whole:]
+        full_rows = len(waiting) // rows * rows
+        if number_of == len(buckets) - 1 and full_rows < len(waiting):
+            full_rows += rows
+            waiting = np.append(waiting, np.full(full_rows - len(waiting), -1))
+        batches += np.split(waiting[:full_rows], full_rows // rows) if full_rows else []
+        lengths += [length] * (full_rows // rows)
+        waiting = waiting[full_rows:]
     turn = rng.permutation(len(batches))
     index = np.array(batches, np.int64).reshape(-1, rows)[turn]
     sizes = np.where(index >= 0, size[index], 0)
@@ -242,8 +242,8 @@ def _words(text: Text, marks: Marks, rng: np.random.Generator) -> tuple[Words, I
     starts = np.concatenate([[0], np.cumsum(sizes)])
     words = np.empty(starts[-1] + 1, text.tokens.dtype)
     for at in range(0, len(sizes), CHUNK):
-        here = slice(at, at + CHUNK)
-        index = np.repeat(text.sentences[:-1][sentence[here]] - starts[:-1][here] - 1, sizes[here])
+        chunk = slice(at, at + CHUNK)
+        index = np.repeat(text.sentences[:-1][sentence[chunk]] - starts[:-1][chunk] - 1, sizes[chunk])
         begin = int(starts[at])
         words[begin : begin + len(index)] = text.tokens[index + np.arange(begin, begin + len(index))]
     words[starts] = marks.bos

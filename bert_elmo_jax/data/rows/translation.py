@@ -81,7 +81,7 @@ class PairRows:
 
 def plan_pair_rows(
     text: Text,
-    asked: PairExamples,
+    examples: PairExamples,
     key: tuple[int, ...],
     frame: tuple[tuple[int, ...], tuple[int, ...]] = ((), ()),
     unknown: tuple[int, int] | None = None,
@@ -101,34 +101,34 @@ def plan_pair_rows(
     first = text.documents[:-1][count == 2]
     cuts = text.sentences[first[:, None] + np.arange(3)]
     begins, lengths = cuts[:, :2], np.diff(cuts, axis=1)
-    if asked.reverse:
+    if examples.reverse:
         begins, lengths = begins[:, ::-1], lengths[:, ::-1]
     lengths = lengths + np.array([len(frame[0]) + len(frame[1]), 1])
-    capacity = np.array([asked.source_length, asked.target_length])
-    fits = (lengths <= capacity).all(axis=1)
-    begins, lengths = begins[fits], lengths[fits]
+    capacity = np.array([examples.source_length, examples.target_length])
+    short_enough = (lengths <= capacity).all(axis=1)
+    begins, lengths = begins[short_enough], lengths[short_enough]
 
     tokens = text.tokens if unknown is None else np.where(text.tokens < unknown[0], text.tokens, unknown[1])
     rng = generator(*key, CONTENT)
     order = rng.permutation(len(begins))
-    if asked.sequences == 1:
+    if examples.sequences == 1:
         return PairRows(tokens, frame, begins, lengths, order, np.arange(len(order) + 1))
     # Positions of the source, or the same share of the target's row if that is more: rows then hold both sides.
     sizes = np.maximum(lengths[:, 0], -(-lengths[:, 1] * capacity[0] // capacity[1]))
-    packed, starts = pack(sizes[order], asked.source_length, asked.sequences)
+    packed, starts = pack(sizes[order], examples.source_length, examples.sequences)
     row_order = rng.permutation(len(starts) - 1)
-    held = np.diff(starts)[row_order]
-    new = np.concatenate([[0], np.cumsum(held)])
-    members = order[packed][np.repeat(starts[row_order] - new[:-1], held) + np.arange(len(packed))]
+    counts = np.diff(starts)[row_order]
+    new = np.concatenate([[0], np.cumsum(counts)])
+    members = order[packed][np.repeat(starts[row_order] - new[:-1], counts) + np.arange(len(packed))]
     return PairRows(tokens, frame, begins, lengths, members, new)
 
 
-def pair_batch(rows: PairRows, first: int, end: int, asked: PairExamples) -> dict[str, Int32[np.ndarray, "B T"]]:
+def pair_batch(rows: PairRows, first: int, end: int, examples: PairExamples) -> dict[str, Int32[np.ndarray, "B T"]]:
     """Return rows `first` to `end` of a window as a batch."""
     members = rows.members[rows.first[first] : rows.first[end]]
     row, slot = enumerate_runs(np.diff(rows.first[first : end + 1]))
-    batch = empty_pair_batch(end - first, asked)
-    for side, name, width in ((0, "source", asked.source_length), (1, "target", asked.target_length)):
+    batch = empty_pair_batch(end - first, examples)
+    for side, name, width in ((0, "source", examples.source_length), (1, "target", examples.target_length)):
         lengths, begins = rows.lengths[members, side], rows.begins[members, side]
         before = np.cumsum(lengths) - lengths  # with all pairs laid end to end
         within = np.arange(lengths.sum()) - np.repeat(before, lengths)
@@ -138,18 +138,18 @@ def pair_batch(rows: PairRows, first: int, end: int, asked: PairExamples) -> dic
         if name == "source":
             values["source_tokens"] = _framed(rows.tokens, begins, lengths, within, *rows.frame)
         else:
-            values["target_in"] = _framed(rows.tokens, begins, lengths, within, (asked.start,), ())
-            values["target_out"] = _framed(rows.tokens, begins, lengths, within, (), (asked.end,))
+            values["target_in"] = _framed(rows.tokens, begins, lengths, within, (examples.start,), ())
+            values["target_out"] = _framed(rows.tokens, begins, lengths, within, (), (examples.end,))
         for field, array in values.items():
             batch[field].ravel()[place] = array
     return batch
 
 
-def empty_pair_batch(rows: int, asked: PairExamples) -> dict[str, Int32[np.ndarray, "B T"]]:
+def empty_pair_batch(rows: int, examples: PairExamples) -> dict[str, Int32[np.ndarray, "B T"]]:
     """Return a batch of empty rows."""
-    batch = {name: np.zeros(*shape) for name, shape in asked.shapes(rows).items()}
+    batch = {name: np.zeros(*shape) for name, shape in examples.shapes(rows).items()}
     for name in ("source_tokens", "target_in", "target_out"):
-        batch[name][:] = asked.pad
+        batch[name][:] = examples.pad
     return batch
 
 

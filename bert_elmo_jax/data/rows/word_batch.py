@@ -16,7 +16,7 @@ ROUND = 16  # widths of the character table are multiples of this, so that there
 def batch_of(
     parts: Sequence[Steps],
     forms: Sequence[Forms],
-    asked: LanguageModelExamples,
+    examples: LanguageModelExamples,
     marks: Marks,
     *,
     shards: int,
@@ -40,11 +40,11 @@ def batch_of(
     fresh = np.concatenate([np.full(len(part.lengths), part.fresh) for part in parts])
     batch = {"lengths": lengths.astype(np.int32), "fresh": fresh}
     for name in ("forward_targets", "backward_targets"):
-        batch[name] = _known(joined(name), marks)
+        batch[name] = _in_vocabulary(joined(name), marks)
         batch[name.replace("targets", "weights")] = real.astype(np.float32)
     forward, backward = joined("forward"), joined("backward")
-    if asked.input == "words":
-        batch |= {"words_forward": _known(forward, marks), "words_backward": _known(backward, marks)}
+    if examples.input == "words":
+        batch |= {"words_forward": _in_vocabulary(forward, marks), "words_backward": _in_vocabulary(backward, marks)}
         return {name: array[first:end] for name, array in batch.items()}
     batch = {name: array[first:end] for name, array in batch.items()}
     # Number the words of all corpora; the vocabulary has the same numbers in each.
@@ -57,11 +57,11 @@ def batch_of(
         tables.append(distinct)
         indices.append(index)
     index = np.stack(indices).reshape(read.shape)[first:end].astype(np.int32)
-    size = asked.table_size(max(map(len, tables)))
-    width = _width(tables, forms, base, asked)
-    own = tables[shards * process // processes : shards * (process + 1) // processes]
-    characters = np.zeros((len(own), size, width), np.int32)
-    for place, distinct in enumerate(own):
+    size = examples.table_size(max(map(len, tables)))
+    width = _width(tables, forms, base, examples)
+    local_tables = tables[shards * process // processes : shards * (process + 1) // processes]
+    characters = np.zeros((len(local_tables), size, width), np.int32)
+    for place, distinct in enumerate(local_tables):
         characters[place, : len(distinct)] = form_characters(distinct, forms, base, marks, width)
     return batch | {
         "characters": characters,
@@ -70,7 +70,7 @@ def batch_of(
     }
 
 
-def _known(ids: Int64[np.ndarray, "B T"], marks: Marks) -> Int32[np.ndarray, "B T"]:
+def _in_vocabulary(ids: Int64[np.ndarray, "B T"], marks: Marks) -> Int32[np.ndarray, "B T"]:
     """Replace words outside the vocabulary by `<UNK>`."""
     return np.where(ids < marks.size, ids, marks.unk).astype(np.int32)
 
@@ -80,24 +80,24 @@ def _spelling(ids: Numbers, forms: Sequence[Forms], base: Numbers) -> tuple[Numb
     corpus = np.searchsorted(base, ids, side="right") - 1
     begin, size = np.empty((2, len(ids)), np.int64)
     for number, form in enumerate(forms):
-        here = np.flatnonzero(corpus == number)
-        local = ids[here] - base[number]
-        begin[here] = form.ends[local]
-        size[here] = form.ends[local + 1] - begin[here]
+        words = np.flatnonzero(corpus == number)
+        local = ids[words] - base[number]
+        begin[words] = form.ends[local]
+        size[words] = form.ends[local + 1] - begin[words]
     return corpus, begin, size
 
 
-def _width(tables: Sequence[Numbers], forms: Sequence[Forms], base: Numbers, asked: LanguageModelExamples) -> int:
+def _width(tables: Sequence[Numbers], forms: Sequence[Forms], base: Numbers, examples: LanguageModelExamples) -> int:
     """Return the width of the character table.
 
     The padding after the longest word need not be wider than the widest filter: more padding does not change the
     maximum over time of a convolution.
     """
-    if not asked.widest_filter:
-        return asked.max_characters
+    if not examples.widest_filter:
+        return examples.max_characters
     longest = max(int(_spelling(table, forms, base)[2].max(initial=1)) for table in tables) + 2
-    needed = -(-(max(longest, 3) + asked.widest_filter) // ROUND) * ROUND
-    return min(asked.max_characters, needed)
+    needed = -(-(max(longest, 3) + examples.widest_filter) // ROUND) * ROUND
+    return min(examples.max_characters, needed)
 
 
 def form_characters(
@@ -109,12 +109,12 @@ def form_characters(
     table = np.full((len(ids), width), PAD_CHARACTER, np.int32)
     table[:, 0] = BOW_CHARACTER
     for number, form in enumerate(forms):
-        here = np.flatnonzero(corpus == number)
-        sizes = size[here]
+        words = np.flatnonzero(corpus == number)
+        sizes = size[words]
         counter = np.arange(sizes.sum())
         starts = np.cumsum(sizes) - sizes
-        letters = form.characters[np.repeat(begin[here] - starts, sizes) + counter]
-        table.ravel()[np.repeat(here * width + 1 - starts, sizes) + counter] = letters.astype(np.int32) + 1
+        letters = form.characters[np.repeat(begin[words] - starts, sizes) + counter]
+        table.ravel()[np.repeat(words * width + 1 - starts, sizes) + counter] = letters.astype(np.int32) + 1
     table[np.arange(len(ids)), size + 1] = EOW_CHARACTER
     for mark, row in zip((marks.bos, marks.eos), boundary_characters(width)):
         table[ids == mark] = row

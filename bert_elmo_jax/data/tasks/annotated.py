@@ -68,11 +68,11 @@ def _sentence(rows: Sequence[tuple[int, list[str]]], path: str) -> ParsedSentenc
 def _features(cell: str, path: str, line: int) -> Mapping[str, str]:
     if cell == "_":
         return {}
-    found = [_FEATURE.fullmatch(part) for part in cell.split("|")]
-    if None in found:
-        what = f"{cell!r}, expected features such as Number=Sing|Person=3"
-        raise BadRow(path, line, what, "correct them, or write _ for none")
-    return {match[1]: match[2] for match in found if match}
+    matches = [_FEATURE.fullmatch(part) for part in cell.split("|")]
+    if None in matches:
+        problem = f"{cell!r}, expected features such as Number=Sing|Person=3"
+        raise BadRow(path, line, problem, "correct them, or write _ for none")
+    return {match[1]: match[2] for match in matches if match}
 
 
 def _head(cells: Sequence[str], path: str, line: int, size: int) -> int | None:
@@ -80,8 +80,8 @@ def _head(cells: Sequence[str], path: str, line: int, size: int) -> int | None:
         return None
     head = int(cells[6]) if re.fullmatch(r"[0-9]{1,9}", cells[6]) else -1
     if not 0 <= head <= size or cells[6] == cells[0]:
-        what = f"head {cells[6]!r} of word {cells[0]}, expected the number of another word, 0 to {size}"
-        raise BadRow(path, line, what, "correct it, or write _ if it is unknown")
+        problem = f"head {cells[6]!r} of word {cells[0]}, expected the number of another word, 0 to {size}"
+        raise BadRow(path, line, problem, "correct it, or write _ if it is unknown")
     return head
 
 
@@ -149,15 +149,15 @@ def read_semcor(path: str | Path, encoding: str = "utf-8") -> list[SenseSentence
                 sentences.append(_sense_sentence(rows, document, str(path)))
             rows = []
         elif line.startswith("#") and "\t" not in line:
-            if found := _DOCUMENT.fullmatch(line.strip()):
-                document = found[1]
+            if match := _DOCUMENT.fullmatch(line.strip()):
+                document = match[1]
         else:
             cells = line.split("\t")
             width = width or len(cells)
             if len(cells) != width or width < len(_COLUMNS):
                 expected = width if width >= len(_COLUMNS) else f"{len(_COLUMNS)} or more ({', '.join(_COLUMNS)})"
-                what = f"{len(cells)} column{'s'[: len(cells) != 1]} between tabs, expected {expected}"
-                raise BadRow(path, number, what, "correct the line, or give a file in the columns of SemCor")
+                problem = f"{len(cells)} column{'s'[: len(cells) != 1]} between tabs, expected {expected}"
+                raise BadRow(path, number, problem, "correct the line, or give a file in the columns of SemCor")
             check_characters(line, path, number)
             rows.append((number, cells))
     if not any(sentence.senses for sentence in sentences):
@@ -183,8 +183,8 @@ def _sense_sentence(rows: Sequence[tuple[int, list[str]]], document: str, path: 
         if lemma == "_":
             raise bad(f"the sense {keys!r} without a lemma", "write the lemma, or _ for the sense")
         if len(places) != len(parts) or not all(re.fullmatch(r"[0-9]{1,4}", place) for place in places):
-            what = f"{numbers!r} for {keys!r}, expected one whole number per sense key"
-            raise bad(what, "give each sense its number, separated by ;")
+            problem = f"{numbers!r} for {keys!r}, expected one whole number per sense key"
+            raise bad(problem, "give each sense its number, separated by ;")
         # Adjectives (3) and satellite adjectives (5) share one inventory.
         item, names = f"{lemma}%{parts[0][0].replace('5', '3')}", tuple(f"{lemma}%{part}" for part in parts)
         senses.append(Sense(first, len(words), item, names, tuple(map(int, places))))

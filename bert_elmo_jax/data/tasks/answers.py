@@ -152,7 +152,7 @@ def answers_of_words(
         for side in (starts, ends):
             if len(side) < row.width:
                 raise ValueError(f"{len(side)} scores for a context of {row.width} words (question {question.id!r})")
-        start, end, null = (np.asarray(some, np.float64) for some in (starts[: row.width], ends[: row.width], none))
+        start, end, null = (np.asarray(values, np.float64) for values in (starts[: row.width], ends[: row.width], none))
         if np.isnan(start).any() or np.isnan(end).any() or np.isnan(null):
             raise ValueError(f"the scores of question {question.id!r} contain NaN: did the training diverge?")
         nulls[row.example] = min(nulls[row.example], float(null))
@@ -191,16 +191,16 @@ def choose(
     """
     none = Candidate("", 0, 0, null, 0.0)
     ranked = sorted([*spans, *([none] if threshold is not None else [])], key=lambda span: -span.score)
-    kept: dict[str, Candidate] = {}
+    distinct: dict[str, Candidate] = {}
     for span in ranked:
-        if len(kept) < n_best:
-            kept.setdefault(span.text, span)
-    if threshold is not None or not kept:
-        kept.setdefault("", none)
-    scores = np.array([span.score for span in kept.values()])
+        if len(distinct) < n_best:
+            distinct.setdefault(span.text, span)
+    if threshold is not None or not distinct:
+        distinct.setdefault("", none)
+    scores = np.array([span.score for span in distinct.values()])
     odds = np.exp(scores - scores.max())
     shares = (odds / odds.sum()).tolist()
-    candidates = tuple(replace(span, probability=share) for span, share in zip(kept.values(), shares))
+    candidates = tuple(replace(span, probability=share) for span, share in zip(distinct.values(), shares))
     best = next((span for span in candidates if span.text), None)
     if best is None:
         return AnswerPrediction(number, candidates[0], candidates, math.inf)

@@ -90,8 +90,8 @@ class TaskBatches(Iterator[Batch]):
             raise ValueError("not the state of a task's batches; give the result of state()")
         changed = [name for name, value in self._identity.items() if state["of"].get(name) != value]
         if changed:
-            what = "the training examples have" if "rows" in changed else f"{' and '.join(changed)} has"
-            raise ValueError(f"{what} changed since this run started; restore the old ones, or use another workdir")
+            subject = "the training examples have" if "rows" in changed else f"{' and '.join(changed)} has"
+            raise ValueError(f"{subject} changed since this run started; restore the old ones, or use another workdir")
         self._done, self._even, self._plan = int(state["done"]), bool(state.get("even", False)), None
 
     def close(self) -> None:

@@ -41,13 +41,13 @@ def _exchange(strata: Int[np.ndarray, "B batches"], lengths: Int[np.ndarray, "N"
     """
     half = strata.shape[1] // 2
     for number in range(ROUNDS):
-        below = np.roll(np.arange(len(strata)), number // (ROUNDS // 2))
+        neighbours = np.roll(np.arange(len(strata)), number // (ROUNDS // 2))
         sums = lengths[strata].sum(axis=0)
         by_sum = np.argsort(sums, kind="stable")
         short, long = by_sum[:half], by_sum[::-1][:half]
         differences = sums[long] - sums[short]
-        left = np.abs(differences - 2 * (lengths[strata[:, long]] - lengths[strata[below][:, short]]))
+        left = np.abs(differences - 2 * (lengths[strata[:, long]] - lengths[strata[neighbours][:, short]]))
         stratum = left.argmin(axis=0)
         better = np.flatnonzero(left[stratum, np.arange(half)] < differences)
-        here, there = (stratum[better], long[better]), (below[stratum[better]], short[better])
-        strata[here], strata[there] = strata[there], strata[here]
+        long_places, short_places = (stratum[better], long[better]), (neighbours[stratum[better]], short[better])
+        strata[long_places], strata[short_places] = strata[short_places], strata[long_places]

@@ -29,13 +29,13 @@ class BadRow(ValueError):
     'train.tsv:3: 2 columns, while the header has 3; add the missing one'
     """
 
-    def __init__(self, file: str | Path, line: int, what: str, remedy: str):
-        super().__init__(str(file), line, what, remedy)  # all arguments, so that the error can be pickled
-        self.file, self.line, self.what, self.remedy = str(file), line, what, remedy
+    def __init__(self, file: str | Path, line: int, problem: str, remedy: str):
+        super().__init__(str(file), line, problem, remedy)  # all arguments, so that the error can be pickled
+        self.file, self.line, self.problem, self.remedy = str(file), line, problem, remedy
 
     def __str__(self) -> str:
-        """`file:line: what; remedy`."""
-        return f"{self.file}:{self.line}: {self.what}; {self.remedy}"
+        """`file:line: problem; remedy`."""
+        return f"{self.file}:{self.line}: {self.problem}; {self.remedy}"
 
 
 def check_file(path: str | Path) -> Path:
@@ -58,9 +58,9 @@ def read_text(
     """
     path = check_file(path)
     data = path.read_bytes()
-    for sign, what, remedy in _FORMATS:
+    for sign, kind, remedy in _FORMATS:
         if data.startswith(sign):
-            raise BadRow(path, 1, f"{what}, expected text", remedy)
+            raise BadRow(path, 1, f"{kind}, expected text", remedy)
     try:
         text = data.decode("utf-8-sig" if codecs.lookup(encoding).name == "utf-8" else encoding)
     except LookupError:
@@ -101,8 +101,8 @@ def parse_json(text: str, file: str | Path, line: int = 1) -> Any:
 def check_characters(text: str, file: str | Path, line: int) -> None:
     """Raise if a text contains a lone surrogate, which JSON can express but UTF-8 cannot."""
     if half := _SURROGATE.search(text):
-        what = f"a lone surrogate (\\u{ord(half[0]):04x}), which is half a character"
-        raise BadRow(file, line, what, "add the other half, or delete it")
+        problem = f"a lone surrogate (\\u{ord(half[0]):04x}), which is half a character"
+        raise BadRow(file, line, problem, "add the other half, or delete it")
 
 
 def lines_of(text: str, name: str, keys: Sequence[object]) -> list[int]:
@@ -110,31 +110,31 @@ def lines_of(text: str, name: str, keys: Sequence[object]) -> list[int]:
 
     A missing key gets the line of the key before it.
     """
-    found, place, line = [], 0, 1
+    lines, place, line = [], 0, 1
     for key in keys if "\n" in text else ():
         spellings = "|".join(re.escape(json.dumps(key, ensure_ascii=plain)) for plain in (True, False))
         if spot := re.compile(rf"{re.escape(json.dumps(name))}\s*:\s*({spellings})").search(text, place):
             line += text.count("\n", place, spot.start(1))
             place = spot.start(1)
-        found.append(line)
-    return found or [1] * len(keys)
+        lines.append(line)
+    return lines or [1] * len(keys)
 
 
-def _undecodable(path: Path, data: bytes, encoding: str, problem: UnicodeDecodeError) -> BadRow:
-    line = data.count(b"\n", 0, problem.start) + 1
-    what = f"not {encoding.upper()} (byte 0x{data[problem.start]:02x} in it)"
+def _undecodable(path: Path, data: bytes, encoding: str, error: UnicodeDecodeError) -> BadRow:
+    line = data.count(b"\n", 0, error.start) + 1
+    problem = f"not {encoding.upper()} (byte 0x{data[error.start]:02x} in it)"
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return BadRow(path, line, what, f"it looks like UTF-16: {_remedy('utf-16')}")
+        return BadRow(path, line, problem, f"it looks like UTF-16: {_remedy('utf-16')}")
     if any(byte in data for byte in b"\0\1\2\3\4\5\6\7"):
-        return BadRow(path, line, f"binary data, {what}", "give a text file")
-    broken = data[data.rfind(b"\n", 0, problem.start) + 1 :].split(b"\n", 1)[0]
+        return BadRow(path, line, f"binary data, {problem}", "give a text file")
+    broken = data[data.rfind(b"\n", 0, error.start) + 1 :].split(b"\n", 1)[0]
     for other, sign in (("utf-8", "[^\0-\x7f]"), ("cp949", "[가-힣]{2}"), ("cp1252", "[^\0-\x7f]")):
         try:
             if re.search(sign, broken.decode(other)):
-                return BadRow(path, line, what, f"it reads as {other}: {_remedy(other)}")
+                return BadRow(path, line, problem, f"it reads as {other}: {_remedy(other)}")
         except UnicodeDecodeError:
             continue
-    return BadRow(path, line, what, "save it as UTF-8, or give its encoding (--encoding=…)")
+    return BadRow(path, line, problem, "save it as UTF-8, or give its encoding (--encoding=…)")
 
 
 def _remedy(encoding: str) -> str:

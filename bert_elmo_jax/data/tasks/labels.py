@@ -24,9 +24,9 @@ def find_labels(examples: Sequence[TextExample]) -> list[str]:
     if not examples:
         raise ValueError("no examples to find labels in; give a file with some")
     if len(labels) < 2:
-        what = f"{labels[0]!r} is the label of all {len(examples)} examples, expected at least two labels"
+        problem = f"{labels[0]!r} is the label of all {len(examples)} examples, expected at least two labels"
         remedy = "check the column of the label, and that the file is not part of a file sorted by label"
-        raise BadRow(examples[0].file, examples[0].line, what, remedy)
+        raise BadRow(examples[0].file, examples[0].line, problem, remedy)
     return _sorted_by_value(labels)
 
 
@@ -45,10 +45,10 @@ def first_spellings(names: Iterable[str]) -> list[str]:
     >>> first_spellings(["가", "나", "\u1100\u1161"])
     ['가', '나']
     """
-    found: dict[str, str] = {}
+    spellings: dict[str, str] = {}
     for name in dict.fromkeys(names):
-        found.setdefault(compose(name), name)
-    return list(found.values())
+        spellings.setdefault(compose(name), name)
+    return list(spellings.values())
 
 
 def label_ids(examples: Sequence[TextExample], labels: Sequence[str]) -> Int32[np.ndarray, "N"]:
@@ -90,25 +90,25 @@ def tag_ids(sentence: TaggedSentence, tags: Sequence[str]) -> Int32[np.ndarray, 
 
 
 def _ids(
-    kind: str, names: Sequence[str], known: Sequence[str], places: Iterable[tuple[str, int]]
+    kind: str, names: Sequence[str], known_names: Sequence[str], places: Iterable[tuple[str, int]]
 ) -> Int32[np.ndarray, "N"]:
-    index = {name: number for number, name in enumerate(known)}
+    index = {name: number for number, name in enumerate(known_names)}
     for name, place in zip(names, places):
         if name not in index:  # it may be spelled otherwise
-            same = next((label for label in known if compose(label) == compose(name)), None)
+            same = next((label for label in known_names if compose(label) == compose(name)), None)
             if same is not None:
                 index[name] = index[same]
         if name not in index:
-            shown = ", ".join(map(repr, known[:20])) + (", …" if len(known) > 20 else "")
-            what = f"the {kind} {name!r} is not in the training data ({shown})"
-            raise BadRow(*place, what, "correct it, or train on data that have it")
+            shown = ", ".join(map(repr, known_names[:20])) + (", …" if len(known_names) > 20 else "")
+            problem = f"the {kind} {name!r} is not in the training data ({shown})"
+            raise BadRow(*place, problem, "correct it, or train on data that have it")
     return np.array([index[name] for name in names], np.int32)
 
 
 def _label(example: TextExample) -> str:
     if not isinstance(example.label, str):
-        what = f"the label {example.label!r}, expected a name"
-        raise BadRow(example.file, example.line, what, "read the file with its labels")
+        problem = f"the label {example.label!r}, expected a name"
+        raise BadRow(example.file, example.line, problem, "read the file with its labels")
     return example.label
 
 
@@ -129,8 +129,8 @@ def find_scheme(sentences: Sequence[TaggedSentence]) -> Scheme:
     >>> find_scheme([sentence("B-PER", "O", "B-LOC", "I-LOC")]), find_scheme([sentence("O", "I-PER", "B-PER")])
     ('IOB2', 'IOB1')
     """
-    seen = {tag.partition("-")[0] for sentence in sentences for tag in sentence.tags or ()}
-    if seen & {"E", "S"}:
+    prefixes = {tag.partition("-")[0] for sentence in sentences for tag in sentence.tags or ()}
+    if prefixes & {"E", "S"}:
         for sentence in sentences:
             _check_bioes(sentence)
         return "BIOES"
@@ -146,10 +146,10 @@ def find_scheme(sentences: Sequence[TaggedSentence]) -> Scheme:
     (file, line, inside), (_, other, begin) = begins["I"][0], begins["B"][0]
     as_begin, as_inside = "B" + inside[1:], "I" + begin[1:]
     if len(begins["I"]) <= len(begins["B"]):
-        what = f"{inside} without a {as_begin} before it, while line {other} has {begin} where IOB1 has {as_inside}"
-        raise BadRow(file, line, what, f"write {as_begin} here (IOB2), or {as_inside} there (IOB1)")
-    what = f"{begin} begins an entity, while on line {line} {inside} does: the file mixes IOB2 and IOB1"
-    raise BadRow(file, other, what, f"write {as_inside} here (IOB1), or {as_begin} there (IOB2)")
+        problem = f"{inside} without a {as_begin} before it, while line {other} has {begin} where IOB1 has {as_inside}"
+        raise BadRow(file, line, problem, f"write {as_begin} here (IOB2), or {as_inside} there (IOB1)")
+    problem = f"{begin} begins an entity, while on line {line} {inside} does: the file mixes IOB2 and IOB1"
+    raise BadRow(file, other, problem, f"write {as_inside} here (IOB1), or {as_begin} there (IOB2)")
 
 
 def check_tags(sentence: TaggedSentence) -> None:
@@ -158,9 +158,9 @@ def check_tags(sentence: TaggedSentence) -> None:
         prefix, dash, kind = tag.partition("-")
         if tag != "O" and (prefix not in ("B", "I", "E", "S") or bool(dash) != bool(kind)):
             bilou = " (L- and U- of BILOU are E- and S- here)" if prefix in ("L", "U") and kind else ""
-            what = f"the tag {tag!r}, expected O, or B-, I-, E- or S- and a type{bilou}"
+            problem = f"the tag {tag!r}, expected O, or B-, I-, E- or S- and a type{bilou}"
             remedy = "correct it, give the column of the tags, or read other tags with entities=False"
-            raise BadRow(sentence.file, line, what, remedy)
+            raise BadRow(sentence.file, line, problem, remedy)
 
 
 def _walk(sentence: TaggedSentence) -> Iterator[tuple[Tag, Tag, str, int]]:
@@ -173,8 +173,8 @@ def _walk(sentence: TaggedSentence) -> Iterator[tuple[Tag, Tag, str, int]]:
 
 
 def _check_bioes(sentence: TaggedSentence) -> None:
-    def bad(line: int, what: str, remedy: str = "end an entity with E-, and mark a single word with S-") -> BadRow:
-        return BadRow(sentence.file, line, f"{what}, in a file with E- or S- (BIOES)", remedy)
+    def bad(line: int, problem: str, remedy: str = "end an entity with E-, and mark a single word with S-") -> BadRow:
+        return BadRow(sentence.file, line, f"{problem}, in a file with E- or S- (BIOES)", remedy)
 
     last = sentence.line
     open_kind: str | None = None

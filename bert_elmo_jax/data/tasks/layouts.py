@@ -83,30 +83,30 @@ def read_texts(
     ('정말, 정말 재미있다', '5', 2)
     """
     if isinstance(layout, str) and layout not in LAYOUTS:
-        known = ", ".join(LAYOUTS) + ", and Layout(…) for other tables" + did_you_mean(layout, LAYOUTS)
-        raise ValueError(f"there is no layout {layout!r}; there are {known}")
+        listed = ", ".join(LAYOUTS) + ", and Layout(…) for other tables" + did_you_mean(layout, LAYOUTS)
+        raise ValueError(f"there is no layout {layout!r}; there are {listed}")
     columns = LAYOUTS[layout] if isinstance(layout, str) else layout
     texts = [name for name in (columns.text, columns.pair) if name is not None]
     if (labelled and columns.label in texts) or len(set(texts)) < len(texts):
-        given = {"text": columns.text, "pair": columns.pair, "label": columns.label}
-        shown = ", ".join(f"{name}={value!r}" for name, value in given.items() if value is not None)
+        columns_of = {"text": columns.text, "pair": columns.pair, "label": columns.label}
+        shown = ", ".join(f"{name}={value!r}" for name, value in columns_of.items() if value is not None)
         raise ValueError(f"one column for two things: {shown}; use different columns for text, pair and label")
     options = {name: getattr(columns, name) for name in ("bare", "spare", "tolerance", "fallback")}
-    wanted = [*texts, columns.label] if labelled else texts
-    records = read_records(path, wanted, layout=columns.table, encoding=encoding, **options)
+    required = [*texts, columns.label] if labelled else texts
+    records = read_records(path, required, layout=columns.table, encoding=encoding, **options)
     examples = []
     empty: list[BadRow] = []
-    seen: dict[str, int] = {}
+    lines: dict[str, int] = {}
     for record in records:
         if labelled and columns.no_label is not None and record.cells[columns.label] == columns.no_label:
             continue
         key = None if columns.id is None or columns.id not in record.cells else str(record.cells[columns.id])
-        if key is not None and seen.setdefault(key, record.line) != record.line:
-            what = f"the {columns.id} {key!r} of line {seen[key]} again"
-            raise BadRow(path, record.line, what, "remove one of the two")
-        text, *rest = (_text(record, name, path, empty) for name in texts)
+        if key is not None and lines.setdefault(key, record.line) != record.line:
+            problem = f"the {columns.id} {key!r} of line {lines[key]} again"
+            raise BadRow(path, record.line, problem, "remove one of the two")
+        text, *pair = (_text(record, name, path, empty) for name in texts)
         label = _label(record, columns, path, coarse=layout == "trec") if labelled else None
-        examples.append(TextExample(text, rest[0] if rest else None, label, key, str(path), record.line))
+        examples.append(TextExample(text, pair[0] if pair else None, label, key, str(path), record.line))
     if len(empty) > columns.tolerance * len(records):
         raise empty[0]
     if not examples:
@@ -159,16 +159,16 @@ def read_swag(path: str | Path, *, labelled: bool = True, encoding: str = "utf-8
     >>> read_swag(file)[0].choices[:2]
     ('그녀는 들어온다.', '그녀는 먹는다.')
     """
-    wanted = ("sent1", "sent2", *_ENDINGS, *(("label",) if labelled else ()))
+    required = ("sent1", "sent2", *_ENDINGS, *(("label",) if labelled else ()))
     examples = []
-    for record in read_records(path, wanted, layout="csv", encoding=encoding):
+    for record in read_records(path, required, layout="csv", encoding=encoding):
         cells, bad = record.cells, partial(BadRow, path, record.line)
         for name in ("sent1", *_ENDINGS):
             if not cells[name].strip():
                 raise bad(f"the text in {name} is empty", "fill it in, or remove the row")
         if labelled and cells["label"].strip() not in ("0", "1", "2", "3"):
-            what = f"the label {cells['label']!r}, expected 0, 1, 2 or 3"
-            raise bad(what, "give the number of the right ending, or read with labelled=False")
+            problem = f"the label {cells['label']!r}, expected 0, 1, 2 or 3"
+            raise bad(problem, "give the number of the right ending, or read with labelled=False")
         label = int(cells["label"]) if labelled else None
         choices = tuple(f"{cells['sent2']} {cells[ending]}".strip() for ending in _ENDINGS)
         examples.append(ChoiceExample(cells["sent1"], choices, label, None, str(path), record.line))

@@ -40,7 +40,7 @@ class PackedBatches:
     def together(self, groups: Sequence[Sequence[Row]]) -> list[Batch]:
         """Return the batch of each group of examples, all of one shape."""
         shape, places = self.find_shape([np.array([row.size for row in rows]) for rows in groups])
-        return [lay_out(rows, some, shape, self.pad_id, self.choices) for rows, some in zip(groups, places)]
+        return [lay_out(rows, at, shape, self.pad_id, self.choices) for rows, at in zip(groups, places)]
 
     def find_shape(self, groups: Sequence[Numbers]) -> tuple[Shape, list[Places]]:
         """Return the first shape that fits groups of examples of these lengths, and the places of each group."""
@@ -48,7 +48,7 @@ class PackedBatches:
         for shape in self._all_shapes():
             if longest <= shape.width:
                 places = [find_places(lengths, shape.width) for lengths in groups]
-                if all(some.row.max() < shape.rows for some in places):
+                if all(group_places.row.max() < shape.rows for group_places in places):
                     return shape, places
         raise AssertionError("there are larger shapes without end")
 
@@ -92,7 +92,7 @@ def choose_packing(
 
 
 def _padding(lengths: Sequence[Numbers], shapes: Sequence[Shape]) -> float:
-    return 1 - float(sum(some.sum() for some in lengths) / sum(shape.positions for shape in shapes))
+    return 1 - float(sum(batch_lengths.sum() for batch_lengths in lengths) / sum(shape.positions for shape in shapes))
 
 
 def choose_shapes(samples: Sequence[Numbers], longest: int, parts: int, positions: int) -> tuple[Shape, ...]:
@@ -118,12 +118,12 @@ def choose_shapes(samples: Sequence[Numbers], longest: int, parts: int, position
 
     wide = round_up(longest, STEP)
     widths = range(STEP, max(wide, positions) + 1, STEP)
-    best, whole = np.inf, Shape(parts, wide)
+    best, largest = np.inf, Shape(parts, wide)
     for width in widths[wide // STEP - 1 :]:
         if may_be_better(width, best):
             shape = Shape(int(needed[width].max()), width)
-            best, whole = min((best, whole), (cost(shape), shape))
-    shapes: tuple[Shape, ...] = (whole,)
+            best, largest = min((best, largest), (cost(shape), shape))
+    shapes: tuple[Shape, ...] = (largest,)
     time = best * (1 - GAIN)
     for width in widths:
         if may_be_better(width, time):
@@ -131,7 +131,7 @@ def choose_shapes(samples: Sequence[Numbers], longest: int, parts: int, position
                 shape, share = Shape(int(rows), width), float((needed[width] <= rows).mean())
                 expected = share * cost(shape) + (1 - share) * best
                 if expected < time:
-                    time, shapes = expected, (shape, whole)
+                    time, shapes = expected, (shape, largest)
     return shapes
 
 

@@ -27,23 +27,23 @@ def read_squad(path: str | Path, *, answered: bool = True, encoding: str = "utf-
     (Answer(text='강가', start=3),)
     """
     text = read_text(path, encoding)
-    found = list(_questions(parse_json(text, path), path, text))
-    if not found:
+    parsed = list(_questions(parse_json(text, path), path, text))
+    if not parsed:
         raise BadRow(path, 1, "no question in the file, expected at least one", "check that it is complete")
     questions: list[Question] = []
-    seen: dict[str, int] = {}
-    key = "guid" if all("guid" in qa and "id" not in qa for _, _, qa in found) else "id"  # KLUE uses guid
-    for (where, context, qa), line in zip(found, lines_of(text, key, [qa.get(key) for _, _, qa in found])):
+    lines: dict[str, int] = {}
+    key = "guid" if all("guid" in qa and "id" not in qa for _, _, qa in parsed) else "id"  # KLUE uses guid
+    for (where, context, qa), line in zip(parsed, lines_of(text, key, [qa.get(key) for _, _, qa in parsed])):
         bad = partial(BadRow, path, line)
         for name in (key, "question"):
             _check_text(qa, name, bad, where)
         number = qa[key]
         for value in (number, qa["question"], context):
             check_characters(value, path, line)
-        if number in seen:
-            first = "" if seen[number] == line else f", first on line {seen[number]}"
+        if number in lines:
+            first = "" if lines[number] == line else f", first on line {lines[number]}"
             raise bad(f"duplicate id {number!r} ({where}){first}", "give each question its own id")
-        seen[number] = line
+        lines[number] = line
         answers = _answers(qa, context, bad, f"question {number!r}") if answered else ()
         questions.append(Question(number, qa["question"], context, answers, str(path), line))
     return questions
@@ -53,17 +53,17 @@ def _questions(content: Any, path: str | Path, text: str) -> Iterator[tuple[str,
     """Yield (path in the JSON, context, question) of each question, and check the layout."""
     paragraphs = 0
 
-    def bad(name: str, what: str, remedy: str = f"write {_SHAPE}") -> BadRow:
+    def bad(name: str, problem: str, remedy: str = f"write {_SHAPE}") -> BadRow:
         """Return the error of a key of the current paragraph."""
-        found = list(re.finditer(rf'"{name}"\s*:', text))
-        line = text.count("\n", 0, found[min(paragraphs, len(found) - 1)].start()) + 1 if found else 1
-        return BadRow(path, line, what, remedy)
+        matches = list(re.finditer(rf'"{name}"\s*:', text))
+        line = text.count("\n", 0, matches[min(paragraphs, len(matches) - 1)].start()) + 1 if matches else 1
+        return BadRow(path, line, problem, remedy)
 
     def in_list(holder: Any, name: str, where: str) -> list[Any]:
         if isinstance(holder, dict) and isinstance(holder.get(name), list):
             return holder[name]
-        given = f"{name}={holder.get(name)!r:.40}" if isinstance(holder, dict) else f"a {type(holder).__name__}"
-        raise bad("context", f"{where} has no list {name!r} ({given}), expected SQuAD's layout")
+        shown = f"{name}={holder.get(name)!r:.40}" if isinstance(holder, dict) else f"a {type(holder).__name__}"
+        raise bad("context", f"{where} has no list {name!r} ({shown}), expected SQuAD's layout")
 
     for a, article in enumerate(in_list(content, "data", "the file")):
         for p, paragraph in enumerate(in_list(article, "paragraphs", f"data[{a}]")):
@@ -80,39 +80,39 @@ def _questions(content: Any, path: str | Path, text: str) -> Iterator[tuple[str,
 def _check_text(holder: dict[str, Any], name: str, bad: Bad, where: str) -> None:
     value = holder.get(name)
     if not isinstance(value, str) or not value.strip():
-        given = "missing" if name not in holder else f"{value!r:.40}"
-        raise bad(f"{where}: {name} is {given}, expected a text that is not empty", "fill it in")
+        shown = "missing" if name not in holder else f"{value!r:.40}"
+        raise bad(f"{where}: {name} is {shown}, expected a text that is not empty", "fill it in")
 
 
 def _answers(qa: dict[str, Any], context: str, bad: Bad, where: str) -> tuple[Answer, ...]:
     answers, impossible = qa.get("answers"), qa.get("is_impossible", False)
     if not isinstance(answers, list):
-        given = "missing" if "answers" not in qa else f"{answers!r:.40}"
-        raise bad(f"{where}: answers are {given}, expected a list", "add it, or read with answered=False")
+        shown = "missing" if "answers" not in qa else f"{answers!r:.40}"
+        raise bad(f"{where}: answers are {shown}, expected a list", "add it, or read with answered=False")
     if not isinstance(impossible, bool):
         raise bad(f"{where}: is_impossible is {impossible!r}, expected true or false", "correct it")
     if impossible and answers:
-        what = f"{where} is impossible, but has {len(answers)} answers, expected none"
-        raise bad(what, "correct is_impossible, or remove the answers")
+        problem = f"{where} is impossible, but has {len(answers)} answers, expected none"
+        raise bad(problem, "correct is_impossible, or remove the answers")
     if not impossible and not answers:
-        what = f"{where} has no answer, expected one, or is_impossible (version 2.0)"
-        raise bad(what, "add the answer or is_impossible: true, or read with answered=False")
+        problem = f"{where} has no answer, expected one, or is_impossible (version 2.0)"
+        raise bad(problem, "add the answer or is_impossible: true, or read with answered=False")
     return tuple(_answer(answer, context, bad, where) for answer in answers)
 
 
 def _answer(answer: Any, context: str, bad: Bad, where: str) -> Answer:
     text, start = (answer.get("text"), answer.get("answer_start")) if isinstance(answer, dict) else (None, None)
     if not isinstance(text, str) or not text or not isinstance(start, int) or isinstance(start, bool):
-        what = f'{where}: the answer {answer!r:.60}, expected {{"text": …, "answer_start": a number}}'
-        raise bad(what, "correct it")
+        problem = f'{where}: the answer {answer!r:.60}, expected {{"text": …, "answer_start": a number}}'
+        raise bad(problem, "correct it")
     if not 0 <= start <= len(context) - len(text):
-        what = f"{where}: answer_start {start} and {len(text)} characters, but the context has {len(context)}"
-        raise bad(what, "count characters (not bytes) of the context from 0")
-    there = context[start : start + len(text)]
-    if there != text:
-        found = f"but at {context.find(text)}" if text in context else "nor anywhere else in it"
-        what = f"{where}: the answer {text!r} is not at character {start} of the context ({there!r}), {found}"
-        raise bad(what, "correct answer_start (characters from 0), or copy the text from the context")
+        problem = f"{where}: answer_start {start} and {len(text)} characters, but the context has {len(context)}"
+        raise bad(problem, "count characters (not bytes) of the context from 0")
+    at_start = context[start : start + len(text)]
+    if at_start != text:
+        elsewhere = f"but at {context.find(text)}" if text in context else "nor anywhere else in it"
+        problem = f"{where}: the answer {text!r} is not at character {start} of the context ({at_start!r}), {elsewhere}"
+        raise bad(problem, "correct answer_start (characters from 0), or copy the text from the context")
     return Answer(text, start)
 
 
@@ -138,23 +138,23 @@ def read_qamr(path: str | Path, sentences: str | Path | None = None) -> list[Que
             raise BadRow(source, number, f"{line[:40]!r}, expected an id, a tab and a sentence", "correct or remove it")
         texts[name] = text
     questions = []
-    seen: dict[str, int] = {}
+    lines: dict[str, int] = {}
     for number, line in enumerate(read_lines(path), start=1):
         bad = partial(BadRow, path, number)
         cells = line.split("\t")
         if len(cells) != _QAMR_COLUMNS:
-            what = f"{len(cells)} columns, expected {_QAMR_COLUMNS}"
-            raise bad(what, "give a full or filtered file of QAMR, unchanged")
+            problem = f"{len(cells)} columns, expected {_QAMR_COLUMNS}"
+            raise bad(problem, "give a full or filtered file of QAMR, unchanged")
         if cells[0] not in texts:
             raise bad(f"the sentence {cells[0]!r} is not in {source}", "give the file that has it")
         key = ":".join(cells[:4])
-        if seen.setdefault(key, number) != number:
-            raise bad(f"the question {key!r} of line {seen[key]} again", "remove one of the two")
+        if lines.setdefault(key, number) != number:
+            raise bad(f"the question {key!r} of line {lines[key]} again", "remove one of the two")
         if not cells[5].strip():
             raise bad("an empty question", "fill it in, or remove the row")
-        given = [cells[6], *(judgement.partition(":")[2] for judgement in cells[7:])]
+        judgements = [cells[6], *(judgement.partition(":")[2] for judgement in cells[7:])]
         words = texts[cells[0]].split(" ")
-        answers = tuple(_answer_of_words(indices, words, bad) for indices in given if indices[:1].isdigit())
+        answers = tuple(_answer_of_words(indices, words, bad) for indices in judgements if indices[:1].isdigit())
         if not answers:
             raise bad(f"the answer {cells[6]!r}, expected numbers of words", "correct or remove the row")
         questions.append(Question(key, cells[5], texts[cells[0]], answers, str(path), number))
@@ -165,6 +165,6 @@ def _answer_of_words(indices: str, words: list[str], bad: Bad) -> Answer:
     chosen = [int(index) if index.isdecimal() else -1 for index in indices.split()]
     first, last = min(chosen), max(chosen)
     if first < 0 or last >= len(words):
-        what = f"the answer {indices!r}, expected numbers of words from 0 to {len(words) - 1}"
-        raise bad(what, "give the file of sentences that belongs to these questions")
+        problem = f"the answer {indices!r}, expected numbers of words from 0 to {len(words) - 1}"
+        raise bad(problem, "give the file of sentences that belongs to these questions")
     return Answer(" ".join(words[first : last + 1]), len(" ".join(words[:first])) + (first > 0))

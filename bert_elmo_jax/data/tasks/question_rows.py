@@ -84,20 +84,22 @@ def training_rows(questions: Sequence[Question], lexicon: Lexicon, limit: int = 
     windowed = inexact = left_out = 0
     for question, (windows, spans) in zip(questions, _windows(questions, lexicon, limit)):
         right = [find_parts(answer, spans) for answer in question.answers]
-        there = list(dict.fromkeys(words for words in right if words is not None))
-        if question.answers and not there:
-            what = f"question {question.id!r}: the answer {question.answers[0].text!r} contains no word of the context"
-            raise BadRow(question.file, question.line, what, "correct it, or remove the question")
+        spans_in_words = list(dict.fromkeys(words for words in right if words is not None))
+        if question.answers and not spans_in_words:
+            problem = (
+                f"question {question.id!r}: the answer {question.answers[0].text!r} contains no word of the context"
+            )
+            raise BadRow(question.file, question.line, problem, "correct it, or remove the question")
         window = windows[windows[0].example % len(windows)]
-        if there:
-            shown = [(words, best) for words in there if (best := _best_window(words, windows)) is not None]
+        if spans_in_words:
+            shown = [(words, best) for words in spans_in_words if (best := _best_window(words, windows)) is not None]
             if not shown:
                 left_out += 1
                 continue
             (first, last), window = shown[0]
             text = question.answers[right.index((first, last))].text
             inexact += question.context[spans[first, 0] : spans[last, 1]] != text.strip()
-        inside = [(a - window.begin, b - window.begin) for a, b in there]
+        inside = [(a - window.begin, b - window.begin) for a, b in spans_in_words]
         inside = [(a, b) for a, b in inside if a >= 0 and b < window.width]
         rows.append(replace(window, answers=np.array(inside, np.int32).reshape(-1, 2)))
         windowed += len(windows) > 1
@@ -118,8 +120,10 @@ def collate_questions(
     """
     contexts, questions = zip(*(row.texts for row in rows))
     batch = collate_words(contexts, height, lexicon, layers, tags=False, step=CONTEXT_STEP, cuts=CONTEXT_CUTS)
-    asked = collate_words(questions, height, lexicon, layers, tags=False, step=QUESTION_STEP, cuts=QUESTION_CUTS)
-    batch |= {QUESTION + name: array for name, array in asked.items()}
+    question_batch = collate_words(
+        questions, height, lexicon, layers, tags=False, step=QUESTION_STEP, cuts=QUESTION_CUTS
+    )
+    batch |= {QUESTION + name: array for name, array in question_batch.items()}
     if targets:
         right = [row.answers if row.answers is not None else np.zeros((0, 2), np.int32) for row in rows]
         most = max(PLACES, *map(len, right))
@@ -144,25 +148,33 @@ def _windows(
     """Yield the windows of each question, and the characters of the words of its context."""
     if limit < 2:
         raise ValueError(f"limit={limit}: a reader needs at least 2 words of the context at a time")
-    context, found, ids = None, word_spans(""), lexicon.ids([])
+    context, context_words, ids = None, word_spans(""), lexicon.ids([])
     for number, question in enumerate(questions):
         if question.context != context:  # questions about the same context are adjacent
-            context, found = question.context, word_spans(question.context)
-            ids = lexicon.ids(found.words)
-        asked = word_spans(question.text).words
-        for name, words in (("context", found.words), ("text", asked)):
+            context, context_words = question.context, word_spans(question.context)
+            ids = lexicon.ids(context_words.words)
+        question_words = word_spans(question.text).words
+        for name, words in (("context", context_words.words), ("text", question_words)):
             if not words:
-                what = f"question {question.id!r}: its {name} has no words"
-                raise BadRow(question.file, question.line, what, "fill it in, or remove the question")
-        count, stride = len(found.words), limit // 2
+                problem = f"question {question.id!r}: its {name} has no words"
+                raise BadRow(question.file, question.line, problem, "fill it in, or remove the question")
+        count, stride = len(context_words.words), limit // 2
         parts = [(begin, min(begin + limit, count)) for begin in range(0, max(count - limit, 0) + stride, stride)]
-        owners, question_ids = best_windows(parts, count), lexicon.ids(asked)
+        owners, question_ids = best_windows(parts, count), lexicon.ids(question_words)
         windows = []
         for place, (begin, end) in enumerate(parts):
             part = slice(begin, end)
-            row = (found.words[part], ids[part], asked, question_ids, begin, found.spans[part], owners[part] == place)
+            row = (
+                context_words.words[part],
+                ids[part],
+                question_words,
+                question_ids,
+                begin,
+                context_words.spans[part],
+                owners[part] == place,
+            )
             windows.append(QuestionRow(number, *row))
-        yield windows, found.spans
+        yield windows, context_words.spans
 
 
 def _best_window(words: tuple[int, int], windows: Sequence[QuestionRow]) -> QuestionRow | None:

@@ -101,19 +101,19 @@ def make_rows(task: Task, examples: Sequence[Any], tokenizer: Tokenizer, *, labe
 def pair_ids(first: str, second: str | None, tokenizer: Tokenizer, length: int) -> tuple[Ids, Ids]:
     """Return ids and types of `[CLS] first [SEP] (second [SEP])`; the longer text loses pieces until both fit."""
     frame = tokenizer.frame
-    room = length - frame.count(second is not None)
+    capacity = length - frame.count(second is not None)
     a = tokenizer.encode(first, specials=False).ids
     if second is None:
-        return frame.join(a[:room])
+        return frame.join(a[:capacity])
     b = tokenizer.encode(second, specials=False).ids
-    keep_a, keep_b = keep_of_pair(len(a), len(b), room)
+    keep_a, keep_b = keep_of_pair(len(a), len(b), capacity)
     return frame.join(a[:keep_a], b[:keep_b])
 
 
-def keep_of_pair(first: int, second: int, room: int) -> tuple[int, int]:
+def keep_of_pair(first: int, second: int, capacity: int) -> tuple[int, int]:
     """Return how many pieces of each text remain if the longer one (or else the second) loses pieces until both fit."""
-    second_left = min(second, max(room // 2, room - first))
-    return min(first, room - second_left), second_left
+    second_left = min(second, max(capacity // 2, capacity - first))
+    return min(first, capacity - second_left), second_left
 
 
 def check_length(task: Task, positions: int) -> None:
@@ -124,7 +124,7 @@ def check_length(task: Task, positions: int) -> None:
 
 def _sentence_rows(task: Task, examples: Sequence[SentenceExample], tokenizer: Tokenizer, labelled: bool) -> list[Row]:
     """Return the rows of texts that belong together; `anchors`, … are numbers, equal for equal texts."""
-    known: dict[str, int] = {}
+    text_numbers: dict[str, int] = {}
     rows = []
     for number, example in enumerate(examples):
         texts = [task.prompt + text for text in example.texts]
@@ -134,7 +134,7 @@ def _sentence_rows(task: Task, examples: Sequence[SentenceExample], tokenizer: T
         if labelled and task.loss == "scores":
             targets = {"scores": (example.label or 0.0) / task.top_score, "weights": 1.0}
         elif labelled:
-            numbers = (known.setdefault(text, len(known)) for text in texts)
+            numbers = (text_numbers.setdefault(text, len(text_numbers)) for text in texts)
             targets = {**dict(zip(("anchors", "positives", "negatives"), numbers)), "weights": 1.0}
         rows.append(Row(number, ids, types, targets))
     return rows
@@ -170,7 +170,7 @@ def tag_places(
     the characters of a text, and only characters that begin a piece have a place.
     """
     frame = tokenizer.frame
-    room = length - frame.count(pair=False)
+    capacity = length - frame.count(pair=False)
     pieces = [_pieces(sentence, tokenizer, characters) for sentence in sentences]
 
     def document(number: int) -> tuple[str, int]:
@@ -185,7 +185,7 @@ def tag_places(
             end = begin + len(ids)
             words = np.flatnonzero(places >= 0)
             at = begin + places[words]
-            parts = list(_parts(begin, end, len(stream), room))
+            parts = list(_parts(begin, end, len(stream), capacity))
             owners = best_windows([(max(a, begin) - begin, min(b, end) - begin) for a, b in parts], len(ids))
             for part, (a, b) in enumerate(parts):
                 mine = owners[at - begin] == part
@@ -207,8 +207,8 @@ def _pieces(sentence: TaggedSentence, tokenizer: Tokenizer, characters: bool) ->
         places[starts[first]] = first
         return encoding.ids, places
     encoding = tokenizer.encode_words(sentence.words, specials=False)
-    known, first = np.unique(encoding.word_ids, return_index=True)
-    if len(known) == len(places) and not (known < 0).any():
+    with_pieces, first = np.unique(encoding.word_ids, return_index=True)
+    if len(with_pieces) == len(places) and not (with_pieces < 0).any():
         places[:] = first
         return encoding.ids, places
     # A word without pieces, such as a control character, becomes [UNK] so that it can be tagged.
@@ -219,18 +219,18 @@ def _pieces(sentence: TaggedSentence, tokenizer: Tokenizer, characters: bool) ->
     return np.array(ids, np.int32), places
 
 
-def _parts(begin: int, end: int, total: int, room: int) -> Iterator[tuple[int, int]]:
+def _parts(begin: int, end: int, total: int, capacity: int) -> Iterator[tuple[int, int]]:
     """Yield the ranges of a stream that cover pieces `begin` to `end`: one with context, or several that overlap."""
-    if end - begin <= room:
-        spare = room - (end - begin)
+    if end - begin <= capacity:
+        spare = capacity - (end - begin)
         before = min(begin, max(spare // 2, spare - (total - end)))
         yield begin - before, min(total, end + spare - before)
         return
     at = begin
-    while at + room < end:
-        yield at, at + room
-        at += max(1, room // 2)
-    yield end - room, end
+    while at + capacity < end:
+        yield at, at + capacity
+        at += max(1, capacity // 2)
+    yield end - capacity, end
 
 
 def make_windows(
@@ -259,21 +259,21 @@ def make_windows(
         # Questions about the same context are adjacent.
         if pieces is None or question.context != context:
             context, pieces = question.context, tokenizer.encode(question.context, specials=False)
-        asked = tokenizer.encode(question.text, specials=False).ids[:question_length]
-        room = length - len(asked) - frame.count(pair=True)
-        if room < 1:
-            what = f"length={length} leaves no room for the context after a question of {len(asked)} pieces"
-            raise ValueError(f"{what}: increase length, or reduce question_length={question_length}")
-        parts = [(0, min(room, len(pieces)))]
+        question_ids = tokenizer.encode(question.text, specials=False).ids[:question_length]
+        capacity = length - len(question_ids) - frame.count(pair=True)
+        if capacity < 1:
+            problem = f"length={length} leaves no room for the context after a question of {len(question_ids)} pieces"
+            raise ValueError(f"{problem}: increase length, or reduce question_length={question_length}")
+        parts = [(0, min(capacity, len(pieces)))]
         while parts[-1][1] < len(pieces):
-            begin = parts[-1][0] + min(room, stride)  # a longer stride would skip pieces
-            parts.append((begin, min(begin + room, len(pieces))))
+            begin = parts[-1][0] + min(capacity, stride)  # a longer stride would skip pieces
+            parts.append((begin, min(begin + capacity, len(pieces))))
         owners = best_windows(parts, len(pieces))
         answer = find_parts(question.answers[0], pieces.offsets) if question.answers else None
         first, last = answer or (-1, -1)
-        shift = len(asked) + len(frame.before) + len(frame.between)
+        shift = len(question_ids) + len(frame.before) + len(frame.between)
         for place, (begin, end) in enumerate(parts):
-            ids, types = frame.join(asked, pieces.ids[begin:end])
+            ids, types = frame.join(question_ids, pieces.ids[begin:end])
             spans = np.full((len(ids), 2), -1, np.int32)
             spans[shift : shift + end - begin] = pieces.offsets[begin:end]
             best = np.zeros(len(ids), bool)

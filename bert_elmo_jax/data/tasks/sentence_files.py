@@ -43,10 +43,10 @@ def read_sentences(
     columns = find_columns(path, layout, encoding)
     if not labelled:
         columns = Columns(columns.texts[:2], None, columns.bare)
-    wanted = [*columns.texts, *([columns.score] if columns.score else [])]
-    known = {"layout": "tsv", "bare": STS.bare, "spare": STS.spare} if columns.bare else {}
+    required = [*columns.texts, *([columns.score] if columns.score else [])]
+    table_options = {"layout": "tsv", "bare": STS.bare, "spare": STS.spare} if columns.bare else {}
     examples = []
-    for record in read_records(path, wanted, encoding=encoding, **known):  # type: ignore[arg-type]
+    for record in read_records(path, required, encoding=encoding, **table_options):  # type: ignore[arg-type]
         texts = tuple(_text(record, name, path) for name in columns.texts)
         score = None if columns.score is None else _score(record, columns.score, path)
         examples.append(SentenceExample(texts, score, str(path), record.line))
@@ -79,11 +79,11 @@ def find_columns(path: str | Path, layout: Layout, encoding: str = "utf-8") -> C
     return Columns((*texts, *third), score)
 
 
-def choose_loss(asked: str, examples: Sequence[SentenceExample]) -> str:
+def choose_loss(requested: str, examples: Sequence[SentenceExample]) -> str:
     """Return the loss that suits the columns of the training data, or the requested one if they allow it."""
     first = examples[0]
     triplets, scored = len(first.texts) == 3, first.label is not None
-    loss = asked or ("triplets" if triplets else "scores" if scored else "in_batch")
+    loss = requested or ("triplets" if triplets else "scores" if scored else "in_batch")
     problems = {
         "triplets": None if triplets else ("two columns of texts", "a third one, negative"),
         "scores": None if scored else ("no column of scores", "one, named score (or by --label=…)"),
@@ -91,9 +91,9 @@ def choose_loss(asked: str, examples: Sequence[SentenceExample]) -> str:
     }
     if loss not in problems:
         raise ValueError(f"config.sentences.loss={loss!r} is not known; use {', '.join(LOSSES)}, or leave it empty")
-    if problem := problems[loss]:
-        what = f"{problem[0]}; the loss {loss} needs {problem[1]}"
-        raise BadRow(first.file, 1, what, "add it, remove the other, or choose another config.sentences.loss")
+    if objection := problems[loss]:
+        problem = f"{objection[0]}; the loss {loss} needs {objection[1]}"
+        raise BadRow(first.file, 1, problem, "add it, remove the other, or choose another config.sentences.loss")
     return loss
 
 
@@ -103,8 +103,8 @@ def find_top_score(examples: Sequence[SentenceExample]) -> float:
     largest = max(scores, default=1.0)
     if largest > 5:
         worst = next(example for example in examples if example.label == largest)
-        what = f"the score {largest:g}, expected 0 to 5 (as in STS), or −1 to 1"
-        raise BadRow(worst.file, worst.line, what, "give the score of equal texts: --config.sentences.top_score=…")
+        problem = f"the score {largest:g}, expected 0 to 5 (as in STS), or −1 to 1"
+        raise BadRow(worst.file, worst.line, problem, "give the score of equal texts: --config.sentences.top_score=…")
     return 1.0 if largest <= 1 else 5.0
 
 
@@ -114,26 +114,28 @@ def _names(path: str | Path, encoding: str) -> list[str]:
     first = text.lstrip().partition("\n")[0]
     ending = FORMATS.get(Path(path).suffix.lower())
     if ending in ("json", "jsonl"):
-        found = parse_json(text if ending == "json" else first, path)
-        found = found[0] if isinstance(found, list) and found else found
-        return list(found) if isinstance(found, dict) else []
+        content = parse_json(text if ending == "json" else first, path)
+        content = content[0] if isinstance(content, list) and content else content
+        return list(content) if isinstance(content, dict) else []
     if ending == "tsv" or first.count("\t") >= len(STS.bare) - 1:
         return [name.strip() for name in first.split("\t")]
     return [name.strip() for name in next(csv.reader(io.StringIO(first)), [])]
 
 
-def _no_columns(path: str | Path, names: Sequence[str], wanted: str) -> BadRow:
+def _no_columns(path: str | Path, names: Sequence[str], required: str) -> BadRow:
     shown = ", ".join(repr(name if len(name) < 40 else f"{name[:39]}…") for name in names)
     return BadRow(
-        path, 1, f"no {wanted} among {shown}", "add a header, or name the columns: --text=… --pair=… --label=…"
+        path, 1, f"no {required} among {shown}", "add a header, or name the columns: --text=… --pair=… --label=…"
     )
 
 
 def _text(record: Record, column: str, path: str | Path) -> str:
     value = record.cells[column]
     if not isinstance(value, str) or not value.strip():
-        what = f"the text in {column} is empty" if isinstance(value, str) else f"{column} is {value!r}, expected a text"
-        raise BadRow(path, record.line, what, "fill it in, or remove the row")
+        problem = (
+            f"the text in {column} is empty" if isinstance(value, str) else f"{column} is {value!r}, expected a text"
+        )
+        raise BadRow(path, record.line, problem, "fill it in, or remove the row")
     check_characters(value, path, record.line)
     return value
 
@@ -142,6 +144,6 @@ def _score(record: Record, column: str, path: str | Path) -> float:
     value = record.cells[column]
     number = None if isinstance(value, bool) else a_number(str(value).strip())
     if number is None:
-        what = f"{column} is {value!r}, expected a number such as 4.5"
-        raise BadRow(path, record.line, what, "correct or remove it; pairs without scores have no such column")
+        problem = f"{column} is {value!r}, expected a number such as 4.5"
+        raise BadRow(path, record.line, problem, "correct or remove it; pairs without scores have no such column")
     return number

@@ -27,7 +27,7 @@ class Record:
 
 def read_records(
     path: str | Path,
-    wanted: Sequence[str],
+    required: Sequence[str],
     *,
     layout: str | None = None,
     bare: Sequence[str] = (),
@@ -38,7 +38,7 @@ def read_records(
 ) -> list[Record]:
     r"""Return the rows of a table; `layout` (tsv, csv, jsonl, json or spaced) defaults to the file's ending.
 
-    `wanted` are the required columns. `bare` names the columns of a file without a header, and rows may have `spare`
+    `required` are the columns. `bare` names the columns of a file without a header, and rows may have `spare`
     additional ones. Rows that lack columns are skipped up to the fraction `tolerance`. In `spaced` files, a line is the
     label, a space and the text.
     """
@@ -47,26 +47,26 @@ def read_records(
     text = read_text(path, encoding, fallback, keep_ends=layout == "csv")
     if layout is None:
         ending = Path(path).suffix
-        what = f"a file with the ending {ending!r}" if ending else "a file without an ending"
-        raise BadRow(path, 1, f"{what}, expected {', '.join(FORMATS)}", "rename it to say what it is")
+        problem = f"a file with the ending {ending!r}" if ending else "a file without an ending"
+        raise BadRow(path, 1, f"{problem}, expected {', '.join(FORMATS)}", "rename it to say what it is")
     if layout == "jsonl":
-        return [_record(parse_json(line, path, n), path, n, wanted) for n, line in _lines(text, path)]
+        return [_record(parse_json(line, path, n), path, n, required) for n, line in _lines(text, path)]
     if layout == "json":
         content = parse_json(text, path)
         if not isinstance(content, list) or not content:
-            what = f"a JSON {_kind(content)}, expected a list of objects"
-            raise BadRow(path, 1, what, "give the official file, or name it .jsonl")
+            problem = f"a JSON {_kind(content)}, expected a list of objects"
+            raise BadRow(path, 1, problem, "give the official file, or name it .jsonl")
         keys = [item.get("guid") if isinstance(item, dict) else None for item in content]
-        return [_record(item, path, line, wanted) for item, line in zip(content, lines_of(text, "guid", keys))]
+        return [_record(item, path, line, required) for item, line in zip(content, lines_of(text, "guid", keys))]
     if layout == "spaced":
         records = [Record(n, dict(zip(bare, line.split(" ", 1)))) for n, line in _lines(text, path)]
         for record in records:
             if len(record.cells) < 2:
-                what = f"only {record.cells[bare[0]]!r}, expected {' and '.join(bare)} with a space between"
-                raise BadRow(path, record.line, what, "add the missing one")
+                problem = f"only {record.cells[bare[0]]!r}, expected {' and '.join(bare)} with a space between"
+                raise BadRow(path, record.line, problem, "add the missing one")
         return records
     rows = _csv(text, path) if layout == "csv" else ((n, line.split("\t")) for n, line in _lines(text, path))
-    return _table(rows, path, wanted, bare, spare, tolerance)
+    return _table(rows, path, required, bare, spare, tolerance)
 
 
 def _lines(text: str, path: str | Path) -> Iterator[tuple[int, str]]:
@@ -86,36 +86,36 @@ def _csv(text: str, path: str | Path) -> Rows:
                 raise BadRow(path, line, "a blank line, expected an example", "remove it")
             yield line, cells
             line = reader.line_num + 1
-    except csv.Error as problem:
-        what = f"invalid csv from here to line {reader.line_num} ({problem})"
+    except csv.Error as error:
+        problem = f"invalid csv from here to line {reader.line_num} ({error})"
         remedy = 'look for a quote that is not closed; inside a cell, a quote is written twice: "so ""good"" a film"'
-        raise BadRow(path, line, what, remedy) from None
+        raise BadRow(path, line, problem, remedy) from None
 
 
 def _table(
-    rows: Rows, path: str | Path, wanted: Sequence[str], bare: Sequence[str], spare: int, tolerance: float
+    rows: Rows, path: str | Path, required: Sequence[str], bare: Sequence[str], spare: int, tolerance: float
 ) -> list[Record]:
     first_line, first = next(rows)
-    names = _spell([name.strip() for name in first], wanted)
+    names = _spell([name.strip() for name in first], required)
     records = []
-    if set(wanted) <= set(names):
+    if set(required) <= set(names):
         doubled = next((name for name in names if name and names.count(name) > 1), None)
         if doubled is not None:
             raise BadRow(path, first_line, f"two columns called {doubled!r}", "rename one of them")
-    elif len(bare) <= len(names) <= len(bare) + spare and set(wanted) <= set(bare):
+    elif len(bare) <= len(names) <= len(bare) + spare and set(required) <= set(bare):
         names = list(bare)
         records.append(Record(first_line, dict(zip(names, first))))
     else:
-        raise _no_header(path, first_line, first, wanted, bare)
+        raise _no_header(path, first_line, first, required, bare)
     wrong = []
     for line, cells in rows:
         if len(names) <= len(cells) <= len(names) + spare:
             records.append(Record(line, dict(zip(names, cells))))
             continue
-        what = f"{len(cells)} column{'s'[: len(cells) != 1]}, expected {len(names)} ({', '.join(names)})"
+        problem = f"{len(cells)} column{'s'[: len(cells) != 1]}, expected {len(names)} ({', '.join(names)})"
         remedy = "a text may contain a tab or a line break: remove it, or save as .csv or .jsonl, which can quote it"
         remedy = "quote texts that contain commas" if Path(path).suffix == ".csv" else remedy
-        wrong.append(BadRow(path, line, what, remedy))
+        wrong.append(BadRow(path, line, problem, remedy))
         if len(cells) > len(names):
             raise wrong[-1]
     if len(wrong) > tolerance * len(records):
@@ -125,15 +125,17 @@ def _table(
     return records
 
 
-def _spell(names: Sequence[str], wanted: Sequence[str]) -> list[str]:
-    """Return the names of columns with the spelling of those wanted that are equal in NFC."""
-    spelled = {compose(name): name for name in wanted}
+def _spell(names: Sequence[str], required: Sequence[str]) -> list[str]:
+    """Return the names of columns with the spelling of required ones that are equal in NFC."""
+    spelled = {compose(name): name for name in required}
     return [spelled.get(compose(name), name) for name in names]
 
 
-def _no_header(path: str | Path, line: int, first: Sequence[str], wanted: Sequence[str], bare: Sequence[str]) -> BadRow:
+def _no_header(
+    path: str | Path, line: int, first: Sequence[str], required: Sequence[str], bare: Sequence[str]
+) -> BadRow:
     shown = ", ".join(repr(name if len(name) < 40 else f"{name[:39]}…") for name in first)
-    missing = ", ".join(repr(name) for name in wanted if name not in first)
+    missing = ", ".join(repr(name) for name in required if name not in first)
     either = f", or {len(bare)} columns without names ({', '.join(bare)})" if bare else ""
     other = next((sign for sign in ("\t", ";", ",") if len(first) == 1 and sign in first[0]), None)
     remedy = {
@@ -145,12 +147,12 @@ def _no_header(path: str | Path, line: int, first: Sequence[str], wanted: Sequen
     return BadRow(path, line, f"no column {missing} among {shown}, expected a header{either}", remedy)
 
 
-def _record(item: Any, path: str | Path, line: int, wanted: Sequence[str]) -> Record:
+def _record(item: Any, path: str | Path, line: int, required: Sequence[str]) -> Record:
     """Return the cells of a JSON object; the column `labels.label` is the key `label` of the object `labels`."""
     if not isinstance(item, dict):
         raise BadRow(path, line, f"a JSON {_kind(item)}, expected an object {{…}}", "write one object per line")
     cells = dict(item)
-    for name in wanted:
+    for name in required:
         value: Any = item if name in item else dict(zip(_spell(list(item), [name]), item.values()))
         for part in (name,) if name in value else name.split("."):
             if not isinstance(value, dict) or part not in value:

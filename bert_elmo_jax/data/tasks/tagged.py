@@ -64,8 +64,8 @@ def read_tagged(
     [(('서울', '역'), ('B-LOC', 'I-LOC'), (3, 4)), (('here',), ('O',), (6,))]
     """
     if isinstance(layout, str) and layout not in TAG_LAYOUTS:
-        known = ", ".join(TAG_LAYOUTS) + ", and TagLayout(…) for others" + did_you_mean(layout, TAG_LAYOUTS)
-        raise ValueError(f"there is no layout {layout!r}; there are {known}")
+        listed = ", ".join(TAG_LAYOUTS) + ", and TagLayout(…) for others" + did_you_mean(layout, TAG_LAYOUTS)
+        raise ValueError(f"there is no layout {layout!r}; there are {listed}")
     columns = TAG_LAYOUTS[layout] if isinstance(layout, str) else layout
     if {isinstance(columns.word, str), isinstance(columns.tag, str)} != {columns.table == "jsonl"}:
         raise ValueError(f"{columns}: columns are numbers (word=0, tag=-1), keys of JSON lines are names (word='word')")
@@ -93,11 +93,11 @@ def _columns(lines: Sequence[str], path: str, layout: TagLayout, tagged: bool) -
     width = len(_cells(usual[1], tabs))
     for name, column in (("word", layout.word), ("tag", layout.tag))[: 1 + tagged]:
         if not -width <= column < width:
-            what = f"{width} column{'s'[: width != 1]}, expected a {name} in column {column} (counted from 0)"
-            raise BadRow(path, usual[0], what, "give the right column, or check the separator (tabs or spaces)")
+            problem = f"{width} column{'s'[: width != 1]}, expected a {name} in column {column} (counted from 0)"
+            raise BadRow(path, usual[0], problem, "give the right column, or check the separator (tabs or spaces)")
     if tagged and layout.word % width == layout.tag % width:
-        what = f"{width} column{'s'[: width != 1]}, expected words and tags in two of them"
-        raise BadRow(path, usual[0], what, "add the tags, or give the columns of both")
+        problem = f"{width} column{'s'[: width != 1]}, expected words and tags in two of them"
+        raise BadRow(path, usual[0], problem, "add the tags, or give the columns of both")
     gathered = _Gathered(path, tagged)
     for number, line in enumerate(lines, start=1):
         if not line.strip():
@@ -112,9 +112,9 @@ def _columns(lines: Sequence[str], path: str, layout: TagLayout, tagged: bool) -
             if _NEW_DOCUMENT.match(line):
                 gathered.new_document()
         elif len(cells) != width:
-            what = f"{len(cells)} column{'s'[: len(cells) != 1]}, expected {width} as on line {usual[0]}"
+            problem = f"{len(cells)} column{'s'[: len(cells) != 1]}, expected {width} as on line {usual[0]}"
             remedy = f"add or remove columns; words cannot contain {'tabs' if tabs else 'spaces'}"
-            raise BadRow(path, number, what, remedy)
+            raise BadRow(path, number, problem, remedy)
         else:
             gathered.add(number, cells[layout.word], cells[layout.tag] if tagged else "", layout.characters)
     yield from gathered.end()
@@ -130,8 +130,8 @@ def _conllu(lines: Sequence[str], path: str, layout: TagLayout, tagged: bool) ->
             gathered.new_document()
         elif cells := conllu_cells(line, len(gathered.words) + 1, path, number):
             if tagged and cells[layout.tag] == "_":
-                what = f"no tag (_) in column {layout.tag}"
-                raise BadRow(path, number, what, "tag the word, or choose another column")
+                problem = f"no tag (_) in column {layout.tag}"
+                raise BadRow(path, number, problem, "tag the word, or choose another column")
             gathered.add(number, cells[layout.word], cells[layout.tag], characters=False)
     yield from gathered.end()
 
@@ -142,13 +142,13 @@ def conllu_cells(line: str, word: int, path: str, number: int) -> list[str]:
     if line.startswith("#"):
         return []
     if len(cells) != _CONLLU_COLUMNS:
-        what = f"{len(cells)} columns between tabs, expected the {_CONLLU_COLUMNS} of CoNLL-U"
-        raise BadRow(path, number, what, "correct it, or give a file in CoNLL-U")
+        problem = f"{len(cells)} columns between tabs, expected the {_CONLLU_COLUMNS} of CoNLL-U"
+        raise BadRow(path, number, problem, "correct it, or give a file in CoNLL-U")
     if re.fullmatch(r"\d+-\d+|\d+\.\d+", cells[0]):
         return []
     if cells[0] != str(word):
-        what = f"word {cells[0]!r}, expected word {word} of the sentence"
-        raise BadRow(path, number, what, "number the words from 1, with a blank line between sentences")
+        problem = f"word {cells[0]!r}, expected word {word} of the sentence"
+        raise BadRow(path, number, problem, "number the words from 1, with a blank line between sentences")
     return cells
 
 
@@ -167,8 +167,8 @@ def _jsonl(lines: Sequence[str], path: str, layout: TagLayout, tagged: bool) -> 
             if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
                 raise bad(f"{name} is {str(values)[:40]!r}, expected a list of texts", "write one text per word")
         if len({len(values) for values in lists}) > 1:
-            what = f"{len(lists[0])} words and {len(lists[1])} tags, expected the same number"
-            raise bad(what, "give each word its tag")
+            problem = f"{len(lists[0])} words and {len(lists[1])} tags, expected the same number"
+            raise bad(problem, "give each word its tag")
         if not lists[0]:
             raise bad("no words", "remove the line, or fill it in")
         gathered = _Gathered(path, tagged)

@@ -18,7 +18,7 @@ from bert_elmo_jax.did_you_mean import did_you_mean
 Kind = Literal["classification", "regression", "tags", "choice", "questions", "sentences"]
 Example = TextExample | TaggedSentence | ChoiceExample | Question | SentenceExample
 
-OWN = (
+OWN_FILES = (
     "classification",
     "regression",
     "entities",
@@ -26,7 +26,7 @@ OWN = (
     "sentences",
 )  # for users' own files, with columns given by name
 QUESTIONS = ("squad", "korquad", "qamr")
-TASKS = (*OWN, *LAYOUTS, *TAG_LAYOUTS, "swag", *QUESTIONS)
+TASKS = (*OWN_FILES, *LAYOUTS, *TAG_LAYOUTS, "swag", *QUESTIONS)
 
 
 @dataclass(frozen=True)
@@ -95,10 +95,10 @@ def task_named(
     """
     if name not in TASKS:
         raise ValueError(f"there is no task {name!r}; there are {', '.join(TASKS)}{did_you_mean(name, TASKS)}")
-    given = {key: value for key, value in {"text": text, "pair": pair, "label": label}.items() if value is not None}
-    if name not in OWN and given:
-        shown = ", ".join(f"{key}={value!r}" for key, value in given.items())
-        raise ValueError(f"{shown}: {name!r} has fixed columns; leave it out, or use one of {', '.join(OWN)}")
+    columns = {key: value for key, value in {"text": text, "pair": pair, "label": label}.items() if value is not None}
+    if name not in OWN_FILES and columns:
+        shown = ", ".join(f"{key}={value!r}" for key, value in columns.items())
+        raise ValueError(f"{shown}: {name!r} has fixed columns; leave it out, or use one of {', '.join(OWN_FILES)}")
     if name in ("entities", "tags"):
         if pair is not None:
             raise ValueError(f"pair={pair!r}: {name!r} has one column of words; leave it out")
@@ -120,11 +120,11 @@ def _tag_layout(file: str | Path, word: str | None, tag: str | None, *, entities
         return TagLayout(word or "words", tag or "tags", entities, table="jsonl")
     usual = TagLayout(1, 3, entities, "conllu") if ending == ".conllu" else TagLayout(0, -1, entities)
     columns = []
-    for what, value, default in (("text", word, usual.word), ("label", tag, usual.tag)):
+    for option, value, default in (("text", word, usual.word), ("label", tag, usual.tag)):
         try:
             columns.append(int(default if value is None else value))
         except ValueError:
-            problem = f"{what}={value!r} for {file}: its columns have no names"
+            problem = f"{option}={value!r} for {file}: its columns have no names"
             raise ValueError(f"{problem}; give a number from 0 (or -1, the last)") from None
     return dataclasses.replace(usual, word=columns[0], tag=columns[1])
 
@@ -169,14 +169,14 @@ def with_labels(task: Task, train: Sequence[Any]) -> Task:
 
 def with_spelling(task: Task, examples: Sequence[Any]) -> Sequence[Any]:
     """Return the examples with the task's spelling of each label and tag that equals one of the task's only in NFC."""
-    known, spelled = set(task.labels), {compose(label): label for label in task.labels}
+    labels, spelled = set(task.labels), {compose(label): label for label in task.labels}
 
     def spell(label: str) -> str:
-        return label if label in known else spelled.get(compose(label), label)
+        return label if label in labels else spelled.get(compose(label), label)
 
-    if task.kind == "classification" and any(example.label not in known for example in examples):
+    if task.kind == "classification" and any(example.label not in labels for example in examples):
         return [dataclasses.replace(example, label=spell(example.label)) for example in examples]
-    if task.kind == "tags" and any(tag not in known for example in examples for tag in example.tags):
+    if task.kind == "tags" and any(tag not in labels for example in examples for tag in example.tags):
         return [dataclasses.replace(example, tags=tuple(map(spell, example.tags))) for example in examples]
     return examples
 
@@ -196,13 +196,13 @@ def check_labels(task: Task, examples: Sequence[Any]) -> None:
     elif task.kind == "sentences":
         for example in examples:
             if example.label is None:
-                what = "no column of scores, and sentences are evaluated by the rank correlation with scores"
-                raise BadRow(example.file, 1, what, "give a file with scores, such as sts-dev.csv")
+                problem = "no column of scores, and sentences are evaluated by the rank correlation with scores"
+                raise BadRow(example.file, 1, problem, "give a file with scores, such as sts-dev.csv")
     elif task.kind == "questions" and not task.unanswerable:
         for question in examples:
             if not question.answers:
-                what = f"question {question.id!r} has no answer, while all training questions have one"
-                raise BadRow(question.file, question.line, what, "train on data with such questions, or remove it")
+                problem = f"question {question.id!r} has no answer, while all training questions have one"
+                raise BadRow(question.file, question.line, problem, "train on data with such questions, or remove it")
 
 
 def task_to_json(task: Task) -> dict[str, Any]:
@@ -223,8 +223,8 @@ def task_from_json(fields: Mapping[str, Any], source: str) -> Task:
         raise ValueError(f"{source}: task.labels is empty; copy the file again from the run")
     try:
         if isinstance(layout := values.get("layout"), Mapping):
-            made: Any = TagLayout if values["kind"] == "tags" else Layout
-            values["layout"] = made(**{k: tuple(v) if isinstance(v, list) else v for k, v in layout.items()})
+            layout_class: Any = TagLayout if values["kind"] == "tags" else Layout
+            values["layout"] = layout_class(**{k: tuple(v) if isinstance(v, list) else v for k, v in layout.items()})
         return Task(**values)
     except TypeError as error:
         raise ValueError(f"{source}: task is invalid in this version ({error}); copy it again from the run") from error

@@ -101,10 +101,10 @@ def characters_of(
     # Two places of padding suffice: a filter of width three then sees the last mark in every position.
     cut = next((cut for cut in cuts if cut >= longest + 2), CHARACTERS)
     table = character_table(list(distinct), cut)
-    whole = np.zeros((height, width, table.shape[1]), np.int32)
+    layers_array = np.zeros((height, width, table.shape[1]), np.int32)
     for n, row in enumerate(places):
-        whole[n, : len(row)] = table[row]
-    return whole
+        layers_array[n, : len(row)] = table[row]
+    return layers_array
 
 
 def word_width(length: int, step: int = STEP) -> int:
