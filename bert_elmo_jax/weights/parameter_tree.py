@@ -111,9 +111,10 @@ def encoder_prefix(names: Mapping[str, Any], word_embeddings: str, separator: st
     """Return the prefix of an encoder's tensor names, found by its word embeddings."""
     ends = [name for name in names if name == word_embeddings or name.endswith(separator + word_embeddings)]
     if not ends:
-        listed = ", ".join(sorted(names)[:5]) or "nothing"
+        first_names = ", ".join(sorted(names)[:5]) or "nothing"
         raise ValueError(
-            f"{source} has no such encoder: no name ends with {word_embeddings!r}. It has {len(names)} tensors: {listed}"
+            f"{source} has no such encoder: no name ends with {word_embeddings!r}. "
+            f"It has {len(names)} tensors: {first_names}"
         )
     if len(ends) > 1:
         raise ValueError(f"{source} has {len(ends)} encoders: {', '.join(sorted(ends))}. Save one model per file.")

@@ -87,8 +87,8 @@ def find_answers(
         start, end = (_scores(side, window, question, name) for side, name in ((starts, "start"), (ends, "end")))
         nulls[window.question] = min(nulls[window.question], float(start[0] + end[0]))
         spans[window.question] += _spans(question.context, window, start, end, n_best, longest)
-    given = zip(questions, spans, nulls)
-    return [choose(question.id, found, null, n_best, null_threshold) for question, found, null in given]
+    scored = zip(questions, spans, nulls)
+    return [choose(question.id, candidates, null, n_best, null_threshold) for question, candidates, null in scored]
 
 
 def _spans(
@@ -166,8 +166,8 @@ def answers_of_words(
     if not all(spans):
         name = questions[spans.index([])].id
         raise ValueError(f"question {name!r} has no row: make the rows from the same questions")
-    given = zip(questions, spans, nulls)
-    return [choose(question.id, found, null, n_best, null_threshold) for question, found, null in given]
+    scored = zip(questions, spans, nulls)
+    return [choose(question.id, candidates, null, n_best, null_threshold) for question, candidates, null in scored]
 
 
 def best_spans(
