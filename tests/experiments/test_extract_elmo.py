@@ -26,7 +26,7 @@ def command(*flags):
 
 
 def run(*flags):
-    return subprocess.run(command(*flags), cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    return run_program("extract", *flags)
 
 
 @pytest.fixture
@@ -37,9 +37,9 @@ def flags(tmp_path, goldens):
 
 def test_the_layout_is_that_of_the_references(tmp_path, flags, goldens):
     done = run(*flags, f"--output={tmp_path / 'all.h5'}")
-    assert done.returncode == 0, done.stderr
+    assert done.status == 0, done.err
     said = f"5 texts of {tmp_path / 'texts.txt'} -> {tmp_path / 'all.h5'}, layers [0, 1, 2], on "
-    assert re.match(re.escape(said) + r"\d+ × cpu\n", done.stdout)
+    assert re.match(re.escape(said) + r"\d+ × cpu\n", done.out)
     expected = load(goldens / "elmo_tiny").encode(TEXTS)
     with h5py.File(tmp_path / "all.h5") as file:
         assert set(file) == {*map(str, range(5)), "sentence_to_index"}
@@ -54,7 +54,7 @@ def test_layers_and_warmup_of_columns(tmp_path, flags, goldens):
     (tmp_path / "a.conll").write_text("강가의 O\nNew_York B\n\n배 O\n", encoding="utf-8")
     flags = [flags[0], f"--input={tmp_path / 'a.conll'}", f"--output={tmp_path / 'a.npz'}"]
     done = run(*flags, "--layers=-1,0", "--units=words", "--warmup=2")
-    assert done.returncode == 0, done.stderr
+    assert done.status == 0, done.err
     expected = load(goldens / "elmo_tiny").encode([["강가의", "New_York"], ["배"]], warmup=2)
     with np.load(tmp_path / "a.npz") as found:
         assert {name: found[name].shape for name in found} == {"0": (2, 2, 24), "1": (2, 1, 24)}

@@ -5,8 +5,6 @@ import importlib
 import io
 import random
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -127,21 +125,9 @@ def test_from_a_table_to_a_table(reviews, model, tmp_path, one_device):
     new = write_reviews(tmp_path / "new.csv", 5, seed=1)
     (tmp_path / "lines.txt").write_text("좋다 영화\n싫다, 영화\n", encoding="utf-8")
     for given_here, out in (([new], "a.csv"), ([str(tmp_path / "lines.txt"), "--encoding=utf-8"], "b.tsv")):
-        command = [
-            sys.executable,
-            "-m",
-            "experiments.predict",
-            f"--model={tmp_path / 'run'}",
-            f"--output={tmp_path / out}",
-        ]
-        done = subprocess.run(
-            [*command, f"--input={given_here[0]}", *given_here[1:]],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
+        words = [f"--model={tmp_path / 'run'}", f"--output={tmp_path / out}", f"--input={given_here[0]}"]
+        status, _, err = run_program("predict", *words, *given_here[1:])
+        assert status == 0, err
     assert (tmp_path / "a.csv").read_bytes().startswith(b"\xef\xbb\xbf")  # the mark that Excel goes by
     rows = list(csv.DictReader(io.StringIO((tmp_path / "a.csv").read_text(encoding="utf-8-sig"))))
     assert list(rows[0]) == ["번호", "후기", "평가", "predicted", "probability"]

@@ -3,6 +3,7 @@
 import json
 import os
 import runpy
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,28 +19,29 @@ from bert_elmo_jax import load
 from bert_elmo_jax.families import REGISTRY
 from bert_elmo_jax.runs.config_files import read_config
 
+from ..experiments.programs import run_program
+
 ROOT = Path(__file__).parents[2]
 FILE = "tests/families/bag.py"
-ONE_DEVICE = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=1", "PYTHONPATH": str(ROOT)}
+PRETRAIN = [f"--config={FILE}", "--config.eval_every=12"]
 TEXTS = ["강가의 은행", "the bank of the river"]
 
 
 def start(program, *words):
-    """Start a program of a process that knows the family."""
+    """Start a program in a process that knows the family."""
     code = f"import runpy; runpy.run_path({FILE!r}); runpy.run_module('experiments.{program}', run_name='__main__')"
     code = f"import sys; sys.argv[0] = {program!r}; {code}"
     return subprocess.Popen(
-        [sys.executable, "-c", code, *words], cwd=ROOT, env=ONE_DEVICE, text=True,
+        [sys.executable, "-c", code, *words], cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
 
 
 def run(program, *words):
-    """Run a program to its end and return what it printed."""
-    process = start(program, *words)
-    printed, _ = process.communicate(timeout=300)
-    assert process.returncode == 0, printed
-    return printed
+    """Run a program to its end in this process, and return what it printed."""
+    status, out, err = run_program(program, *words)
+    assert status == 0, err
+    return out + err
 
 
 def read_losses(folder):
@@ -56,31 +58,37 @@ def bag():
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """Return a pretraining that was killed in the middle and resumed, and an uninterrupted one."""
-    folder = tmp_path_factory.mktemp("bag")
-    words = [f"--config={FILE}", "--config.eval_every=12"]
-    run("pretrain", *words, f"--workdir={folder / 'whole'}")
-    killed = start("pretrain", *words, f"--workdir={folder / 'killed'}")
-    checkpoint = folder / "killed" / "checkpoints" / "6"
-    while not checkpoint.is_dir() and killed.poll() is None:
-        time.sleep(0.02)
-    killed.send_signal(signal.SIGKILL)
-    killed.communicate()
-    run("pretrain", *words, f"--workdir={folder / 'killed'}")
+    """Return the folder of a pretraining."""
+    folder = tmp_path_factory.mktemp("bag") / "run"
+    run("pretrain", *PRETRAIN, f"--workdir={folder}")
+    assert len(read_losses(folder)) == 12
     return folder
 
 
-def test_exact_resume_after_a_kill(trained):
-    whole, killed = load(trained / "whole"), load(trained / "killed")
-    jax.tree.map(np.testing.assert_array_equal, whole.params, killed.params)
-    assert read_losses(trained / "whole")[-3:] == read_losses(trained / "killed")[-3:]
-    assert len(read_losses(trained / "whole")) == 12
+def test_exact_resume(trained, tmp_path):
+    shutil.copytree(trained, tmp_path / "run")
+    shutil.rmtree(tmp_path / "run" / "checkpoints" / "12")
+    run("pretrain", *PRETRAIN, f"--workdir={tmp_path / 'run'}")
+    jax.tree.map(np.testing.assert_array_equal, load(trained).params, load(tmp_path / "run").params)
+    assert read_losses(trained) == read_losses(tmp_path / "run")
 
 
-def test_load_and_encode(trained, bag):
-    model = load(trained / "whole")
+@pytest.mark.long
+def test_exact_resume_after_a_kill(trained, tmp_path):
+    killed = start("pretrain", *PRETRAIN, f"--workdir={tmp_path / 'run'}")
+    while not (tmp_path / "run" / "checkpoints" / "6").is_dir() and killed.poll() is None:
+        time.sleep(0.02)
+    killed.send_signal(signal.SIGKILL)
+    killed.communicate()
+    run("pretrain", *PRETRAIN, f"--workdir={tmp_path / 'run'}")
+    jax.tree.map(np.testing.assert_array_equal, load(trained).params, load(tmp_path / "run").params)
+    assert read_losses(trained)[-3:] == read_losses(tmp_path / "run")[-3:]
+
+
+def test_load_and_encode(trained):
+    model = load(trained)
     encoding = model.encode(TEXTS, layers="all")
-    assert encoding.layers.shape[0] == 2 and model.family is bag.FAMILY
+    assert encoding.layers.shape[0] == 2 and model.family is REGISTRY["bag"]
     alone = model.encode(TEXTS[:1])
     np.testing.assert_allclose(encoding[0].last, alone.last, atol=1e-6)
     assert len(model.fill_mask("the [MASK] of the river", top=3)) == 3
@@ -90,13 +98,7 @@ def test_load_and_encode(trained, bag):
 def test_extract(trained, tmp_path):
     (tmp_path / "texts.txt").write_text("\n".join(TEXTS), encoding="utf-8")
     out = tmp_path / "vectors.npz"
-    run(
-        "extract",
-        f"--model={trained / 'whole'}",
-        f"--input={tmp_path / 'texts.txt'}",
-        f"--output={out}",
-        "--units=words",
-    )
+    run("extract", f"--model={trained}", f"--input={tmp_path / 'texts.txt'}", f"--output={out}", "--units=words")
     assert np.load(out)["1"].shape == (1, 5, 32)
 
 
@@ -121,9 +123,7 @@ def test_probe(trained, tmp_path):
     for part in ("train", "dev", "test"):
         (tmp_path / f"{part}.conllu").write_text(treebank + "\n\n", encoding="utf-8")
     files = [f"--{part}={tmp_path / part}.conllu" for part in ("train", "dev", "test")]
-    printed = run(
-        "probe", "--what=probe", f"--model={trained / 'whole'}", *files, f"--output={tmp_path}", "--tasks=pos"
-    )
+    printed = run("probe", "--what=probe", f"--model={trained}", *files, f"--output={tmp_path}", "--tasks=pos")
     assert "pos" in printed and (tmp_path / "probe" / "report.html").is_file()
 
 
@@ -131,7 +131,7 @@ def test_fine_tuning_of_a_head(trained, tmp_path):
     write_texts(tmp_path)
     run(
         "finetune", "--task=classification", f"--train={tmp_path}/train.tsv", f"--dev={tmp_path}/dev.tsv",
-        "--text=text", "--label=label", f"--init={trained / 'whole'}", f"--workdir={tmp_path / 'run'}",
+        "--text=text", "--label=label", f"--init={trained}", f"--workdir={tmp_path / 'run'}",
         "--config.epochs=8", "--config.optimizer.learning_rate=1e-2", "--config.layer_decay=0.9",
     )  # fmt: skip
     model = load(tmp_path / "run")
@@ -143,13 +143,14 @@ def test_features_in_the_tagger(trained, tmp_path):
     write_tags(tmp_path)
     run(
         "finetune", "--config=experiments/configs/tagger.py", "--task=tags", f"--train={tmp_path}/train.conll",
-        f"--dev={tmp_path}/dev.conll", "--text=0", "--label=1", f"--config.encoder={trained / 'whole'}",
+        f"--dev={tmp_path}/dev.conll", "--text=0", "--label=1", f"--config.encoder={trained}",
         f"--workdir={tmp_path / 'run'}", "--config.epochs=2", "--config.lstm_size=8", "--config.tune_encoder=true",
         "--config.unknown=unk",
     )  # fmt: skip
     assert len(load(tmp_path / "run").predict(["강 가다"])[0].tags) == 2
 
 
+@pytest.mark.devices
 def test_plan(capsys, bag):
     from bert_elmo_jax.plan.chips import find_topology
     from bert_elmo_jax.plan.plan import plan

@@ -1,6 +1,7 @@
 """Loading a model and starting a run import a bounded part of the package, and no module imports itself in a circle."""
 
 import ast
+import functools
 import graphlib
 import re
 import subprocess
@@ -14,6 +15,7 @@ COUNT = "import sys; print(*sorted(name for name in sys.modules if name.startswi
 LOAD = "from bert_elmo_jax import load; load('tests/goldens/bert_tiny').encode(['강가의 은행'])"
 
 
+@functools.cache
 def imported_by(program: str) -> list[str]:
     done = subprocess.run([sys.executable, "-c", f"{program}; {COUNT}"], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
