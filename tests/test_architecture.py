@@ -27,7 +27,7 @@ ALLOWED = [
     ("bert_elmo_jax/text/", "BertNormalizer", "a class of the library `tokenizers`"),
     ("bert_elmo_jax/text/", "BertPreTokenizer", "a class of the library `tokenizers`"),
     ("bert_elmo_jax/families/family.py", "TRANSFORMER_SHARDING", "of the layers that many families share"),
-    ("bert_elmo_jax/nn/", "bert_elmo_jax.nn.transformer", "the layers that many families share"),
+    ("bert_elmo_jax/", "bert_elmo_jax.nn.transformer", "the layers that many families share"),
     ("bert_elmo_jax/families/sentence_files.py", "'Transformer'", "a module of sentence-transformers"),
 ]
 

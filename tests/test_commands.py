@@ -94,7 +94,7 @@ REFUSED = {
     "--peer_python=/path/to/python": (2, "No such file or directory: '/path/to/python'", "the peers are not installed"),
     "--tiny --turns=1$": (2, "no peer is there to compare with", "the peers are not installed"),
     "--topology=v5e:": (2, "pip install -e '.[tpu]'", "libtpu is not installed"),
-    "--config.model.implementation=splash": (2, "a kernel for TPUs, but the platform is cpu", "there is no TPU"),
+    "--config.model.attention=splash": (2, "a kernel for TPUs, but the platform is cpu", "there is no TPU"),
     "--what=words --model=minilm": (2, "give fewer words", "the stand-in takes few pieces"),
     "--what=words --model=runs/base": (2, "give fewer words", "the stand-in takes few pieces"),
     "--masked=runs/bert_writing": (2, "runs/bert_writing", "its runs are not trained here"),

@@ -66,7 +66,7 @@ SUGGESTED = {
     "large": lambda: BertConfig.preset("Large"),
     "original": lambda: ElmoConfig.preset("orignal"),
     "bfloat16": lambda: BertConfig(dtype="bfloat"),
-    "fused": lambda: BertConfig(implementation="fuse"),
+    "fused": lambda: BertConfig(attention="fuse"),
     "characters": lambda: ElmoConfig(input="character"),
     "gelu": lambda: BertConfig(activation="GeLU"),
     "sentences": lambda: PieceExamples(objective="sentence"),

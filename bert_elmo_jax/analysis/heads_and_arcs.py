@@ -47,7 +47,7 @@ def heads_and_arcs(
     """
     if not isinstance(encoder, PieceEncoder):
         raise ValueError(f"{name} has no attention heads: leave it out")
-    if encoder.config.implementation != "reference":
+    if encoder.config.attention != "reference":
         raise ValueError(f"{name} was loaded with fused attention, which keeps no maps: load it without")
     if encoder.family.causal(encoder.config):
         raise ValueError(f"{name} attends to one side only; its heads cannot follow arcs to the other")

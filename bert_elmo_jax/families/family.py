@@ -315,7 +315,7 @@ def check_choices(config: Any) -> None:
     """Raise if a field of a `Literal` type has another value.
 
     >>> from bert_elmo_jax.families.bert.config import BertConfig
-    >>> check_choices(BertConfig(attention="causal")) is None
+    >>> check_choices(BertConfig(norm="pre")) is None
     True
     """
     for part in dataclasses.fields(config):

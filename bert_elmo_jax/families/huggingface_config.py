@@ -1,7 +1,6 @@
 """The `config.json` of transformers: read it, write it, and refuse fields that cannot be honoured, for any family."""
 
 import dataclasses
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,7 +8,6 @@ from typing import Any, NamedTuple, get_args
 
 from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.files import read_json
-from bert_elmo_jax.nn import activation
 
 # Fields that change the model, with the only supported value (a missing field is fine too).
 ONLY = {
@@ -40,6 +38,32 @@ HARMLESS = frozenset(
     remove_invalid_values exponential_decay_length_penalty suppress_tokens begin_suppress_tokens prefix
     """.split()
 )
+
+# Our name -> the name in the file of a BERT and of its nearest relatives.
+USUAL_FIELDS = {
+    "vocab_size": "vocab_size",
+    "hidden_size": "hidden_size",
+    "num_layers": "num_hidden_layers",
+    "num_heads": "num_attention_heads",
+    "feed_forward_size": "intermediate_size",
+    "max_positions": "max_position_embeddings",
+    "type_vocab_size": "type_vocab_size",
+    "activation": "hidden_act",
+    "dropout": "hidden_dropout_prob",
+    "attention_dropout": "attention_probs_dropout_prob",
+    "initializer_range": "initializer_range",
+    "norm_eps": "layer_norm_eps",
+    "pad_id": "pad_token_id",
+    "classifier_dropout": "classifier_dropout",
+}
+# Head -> the end of the name of its class in transformers.
+CLASS_ENDINGS = {
+    "mlm": "ForMaskedLM",
+    "classify": "ForSequenceClassification",
+    "choice": "ForMultipleChoice",
+    "tag": "ForTokenClassification",
+    "span": "ForQuestionAnswering",
+}
 
 MOST_LAYERS = 10_000  # more than any model has; a list of them is made
 
@@ -172,6 +196,16 @@ class ConfigFile:
         return problems
 
 
+def class_names(title: str, **endings: str) -> dict[tuple[str, ...], str]:
+    """Return the classes of transformers for the encoder alone and for each head; `endings` are of further heads.
+
+    >>> class_names("Electra", replaced="ForPreTraining")[("replaced",)]
+    'ElectraForPreTraining'
+    """
+    heads: dict[tuple[str, ...], str] = {(head,): title + end for head, end in (CLASS_ENDINGS | endings).items()}
+    return {(): f"{title}Model"} | heads
+
+
 def _typed(config: type[Any], ours: str, theirs: str, value: Any, where: str | Path) -> Any:
     kind = next(part.type for part in dataclasses.fields(config) if part.name == ours)
     is_int = isinstance(value, int) and not isinstance(value, bool)
@@ -186,26 +220,3 @@ def _typed(config: type[Any], ours: str, theirs: str, value: Any, where: str | P
     if kind not in KINDS and (is_int or isinstance(value, float)):
         return float(value)
     raise ValueError(f"{where}: {theirs} is {value!r}; it must be {KINDS.get(kind, 'a number')}")
-
-
-def check_sizes(config: Any, title: str) -> None:
-    """Raise if the sizes and rates of a transformer's configuration are impossible; `title` is its name in messages."""
-    activation(config.activation)
-    for part in dataclasses.fields(config):
-        if part.type is int and part.name != "pad_id" and getattr(config, part.name) < 1:
-            raise ValueError(f"{part.name} is {getattr(config, part.name)}; it must be at least 1")
-    if config.hidden_size % config.num_heads:
-        raise ValueError(
-            f"hidden_size {config.hidden_size} cannot be split evenly among num_heads {config.num_heads}; "
-            f"a head of {title} has hidden_size / num_heads elements, so choose a divisor"
-        )
-    for name in ("dropout", "attention_dropout", "classifier_dropout"):
-        rate = getattr(config, name)
-        if rate is not None and not 0 <= rate < 1:
-            raise ValueError(f"{name} is {rate}; a dropout rate is at least 0 and below 1")
-    if not 0 < config.norm_eps < 1:
-        raise ValueError(f"norm_eps is {config.norm_eps}; it is a number above 0 and below 1, such as 1e-12")
-    if config.initializer_range is not None and not 0 <= config.initializer_range < math.inf:
-        raise ValueError(f"initializer_range is {config.initializer_range}; it is a deviation, 0 or more, such as 0.02")
-    if not 0 <= config.pad_id < config.vocab_size:
-        raise ValueError(f"pad_id is {config.pad_id}; the vocabulary has the ids 0 to {config.vocab_size - 1}")

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from bert_elmo_jax.families import Family, get_family
+from bert_elmo_jax.families import Family, WeightFormat, get_family
 from bert_elmo_jax.families.family import TASK_HEADS
 from bert_elmo_jax.families.huggingface_config import ConfigFile
-from bert_elmo_jax.families.huggingface_format import CLASSIFIERS
+from bert_elmo_jax.families.huggingface_format import CLASSIFIERS, make_format
 from bert_elmo_jax.families.init_params import param_shapes
 from bert_elmo_jax.files import read_json
 from bert_elmo_jax.weights.huggingface_files import (
@@ -41,6 +41,22 @@ TASKS = (*CLASSIFIERS, "span")
 SIZED = ("classify", "tag")  # heads whose size depends on the task
 OLD_NAMES = ((".LayerNorm.gamma", ".LayerNorm.weight"), (".LayerNorm.beta", ".LayerNorm.bias"))  # until 2019
 CONSTANTS = ("embeddings.position_ids", "embeddings.token_type_ids")
+# The names of a BERT and of its nearest relatives.
+USUAL_TABLES = {
+    "embeddings/word": "embeddings.word_embeddings",
+    "embeddings/position": "embeddings.position_embeddings",
+    "embeddings/type": "embeddings.token_type_embeddings",
+}
+USUAL_LAYER = {
+    "attention/query": "attention.self.query",
+    "attention/key": "attention.self.key",
+    "attention/value": "attention.self.value",
+    "attention/output": "attention.output.dense",
+    "attention/norm": "attention.output.LayerNorm",
+    "feed_forward/up": "intermediate.dense",
+    "feed_forward/down": "output.dense",
+    "feed_forward/norm": "output.LayerNorm",
+}
 
 
 @dataclass(frozen=True)
@@ -57,10 +73,10 @@ class WeightFile:
     config_file: ConfigFile
     prefix: str  # "bert.": the encoder's name inside a model with heads
     encoder: Mapping[str, str]  # "embeddings/norm" -> "embeddings.LayerNorm"
-    tables: Mapping[str, str]  # "embeddings/word" -> "embeddings.word_embeddings", without kernel or bias
-    layers: str  # "encoder.layer": the list of layers
-    layer: Mapping[str, str]  # "attention/query" -> "attention.self.query"
     heads: Mapping[str, Mapping[str, str]]  # in the order of messages; the heads in `classifiers` share names
+    tables: Mapping[str, str] = field(default_factory=lambda: USUAL_TABLES)  # without kernel or bias
+    layers: str = "encoder.layer"  # the list of layers
+    layer: Mapping[str, str] = field(default_factory=lambda: USUAL_LAYER)
     biases: Mapping[str, str] = field(default_factory=dict)  # "mlm/bias" -> "cls.predictions.bias"
     decoder: str = ""  # the module of the `mlm` head's decoder, a copy of the word embeddings
     classifiers: tuple[str, ...] = CLASSIFIERS  # heads that a file does not tell apart
@@ -70,6 +86,11 @@ class WeightFile:
     turned: tuple[str, ...] = ()  # modules whose kernels are stored [in, out]: "attn.c_attn"
     constants: tuple[str, ...] = CONSTANTS  # ends of the names of tensors that are no parameters
     bare: bool = True  # a file without a head has no prefix
+
+    def format(self) -> WeightFormat:
+        """Return the entry in the `formats` of a family that reads and writes all its files by these names."""
+        model_types = (self.config_file.model_type, *self.config_file.variants)
+        return make_format(self.read_config, self.read_weights, self.write, model_types, self.classifiers)
 
     def names(self, num_layers: int, classifier: str | None = None) -> dict[str, str]:
         """Return their name for each path of the tree, without prefix; `classifier` selects one of `classifiers`."""

@@ -20,7 +20,7 @@ else:
 
 # A key is split among these parts in this order; any other part folds in its name.
 PARTS = ("encoder", "mlm", "nsp", "classify", "choice", "tag", "span")
-PLAIN = {"implementation": "reference", "dtype": "float32"}
+PLAIN = {"attention": "reference", "dtype": "float32"}
 SIZES = {"choice": 1, "span": 2}  # outputs of the task heads whose size does not depend on the task
 
 
@@ -37,7 +37,7 @@ def init_params(
     unknown = [name for name in heads if name not in family.heads]
     if unknown:
         raise ValueError(f"{family.called} has no head {unknown[0]!r}; it has {', '.join(family.heads)}")
-    # The reference implementation has the same parameters on every device.
+    # The reference attention has the same parameters on every device.
     plain = dataclasses.replace(config, **{name: value for name, value in PLAIN.items() if hasattr(config, name)})
     token = jax.ShapeDtypeStruct((1, 1), jnp.int32)
     module = family.build(plain, pooler=family.pooler if pooler is None else pooler)

@@ -5,9 +5,9 @@ from typing import Any
 
 import flax.linen as nn
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int
 
-from bert_elmo_jax.encoders.arguments import too_long
 from bert_elmo_jax.nn import LayerNorm, embed, truncated_normal
 from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.nn.parameter import parameter
@@ -27,27 +27,44 @@ class Embeddings(nn.Module):
     first: int = 0
     init_positions: Callable[..., Array] | None = None
     learned: bool = True  # positions have embeddings
+    norm: bool = True
+    norm_bias: bool = True
+    cut: float = 2.0  # of the initialiser, in standard deviations
 
     @nn.compact
     def __call__(
-        self,
-        tokens: Int[AnyArray, "B T"],
-        types: Int[AnyArray, "B T"] | None = None,
-        positions: Int[AnyArray, "B T"] | None = None,
+        self, tokens: Int[AnyArray, "B T"], types: Int[AnyArray, "B T"] | None, positions: Int[AnyArray, "B T"]
     ) -> Float[Array, "B T E"]:
         """Return the sum; an id outside its table becomes NaN. A family without types does not read `types`."""
         c = self.config
-        b, t = tokens.shape
-        if positions is None:
-            if t > c.max_positions:
-                raise ValueError(too_long(t, c.max_positions))
-            positions = jnp.broadcast_to(jnp.arange(t)[None, :], (b, t))
-        size, init = self.size or c.hidden_size, truncated_normal(c.initializer_range)
+        size, init = self.size or c.hidden_size, truncated_normal(c.initializer_range, self.cut)
         x = embed(parameter(self, "word", init, (c.vocab_size, size)), tokens)
         if self.learned:
             table = parameter(self, "position", self.init_positions or init, (c.max_positions + self.first, size))
             x = x + embed(table, positions + self.first if self.first else positions)
         if self.types:
-            types = jnp.zeros((b, t), jnp.int32) if types is None else types
+            types = jnp.zeros(tokens.shape, jnp.int32) if types is None else types
             x = x + embed(parameter(self, "type", init, (self.types, size)), types)
-        return LayerNorm(c.norm_eps, name="norm")(x).astype(c.dtype)
+        return (LayerNorm(c.norm_eps, self.norm_bias, name="norm")(x) if self.norm else x).astype(c.dtype)
+
+
+def interleaved_sinusoids(key: object, shape: tuple[int, int]) -> Array:
+    """Return an initial table of positions, with sines in the even columns and cosines in the odd ones.
+
+    >>> interleaved_sinusoids(None, (2, 4)).round(3).tolist()[0]
+    [0.0, 1.0, 0.0, 1.0]
+    """
+    rows, columns = shape
+    angles = np.arange(rows)[:, None] / 10_000 ** (np.arange(columns)[None, :] // 2 * 2 / columns)
+    table = np.where(np.arange(columns)[None, :] % 2, np.cos(angles), np.sin(angles))
+    return jnp.asarray(table, jnp.float32)
+
+
+def count_pieces(tokens: Int[AnyArray, "B T"], pad_id: int) -> Int[Array, "B T"]:
+    """Return each piece's position among the pieces of its row, from 0; padding has the position −1.
+
+    >>> count_pieces(jnp.array([[1, 1, 0, 7, 2], [0, 7, 2, 1, 1]]), pad_id=1).tolist()
+    [[-1, -1, 0, 1, 2], [0, 1, 2, -1, -1]]
+    """
+    real = jnp.asarray(tokens) != pad_id
+    return jnp.where(real, jnp.cumsum(real, axis=1, dtype=jnp.int32) - 1, -1)

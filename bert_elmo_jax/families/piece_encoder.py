@@ -77,7 +77,7 @@ class PieceEncoder(Encoder):
     @property
     def has_maps(self) -> bool:
         """True if `forward` returns attention maps, which fused attention and models without attention do not have."""
-        return getattr(self.config, "implementation", None) == "reference"
+        return getattr(self.config, "attention", None) == "reference"
 
     @property
     def tokenizer(self) -> Tokenizer:

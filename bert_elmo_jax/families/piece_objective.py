@@ -90,7 +90,7 @@ def piece_objective(family: Family, config: ConfigDict, model: Any, pairs: bool 
     if config.masking.kind == "next" and not family.causal(model):
         raise ValueError(
             "config.masking.kind='next' predicts each piece from those before it, but the model sees all: use "
-            "model.attention=causal, or masking.kind=token, word or span"
+            "model.causal=true, or masking.kind=token, word or span"
         )
     if any(phase.examples.masking.kind == "next" for phase in phases):
         as_causal(family, model)  # raises for a family without causal attention
@@ -128,12 +128,12 @@ def as_causal(family: Family, config: Any) -> Any:
     """Return a configuration with causal attention, which has the same parameters."""
     if family.causal(config):
         return config
-    if "attention" not in {field.name for field in dataclasses.fields(config)}:
+    if "causal" not in {field.name for field in dataclasses.fields(config)}:
         raise ValueError(
             f"config.masking.kind='next' and config.causal_share need causal attention, which {family.called} does not "
             "have: use masking.kind=token, word or span, and no causal_share"
         )
-    return dataclasses.replace(config, attention="causal")
+    return dataclasses.replace(config, causal=True)
 
 
 def name_figures(means: Mapping[str, float], head: str = "mlm") -> dict[str, float]:

@@ -1,11 +1,14 @@
 """Families that read pieces: the tokenizer of a folder, the heads in `model.json`, the next steps of a run."""
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
-from bert_elmo_jax.families.family import Family, Inputs, ModelFields, Shapes
+from ml_collections import ConfigDict
+
+from bert_elmo_jax.families.family import Family, Inputs, ModelFields, Objective, Shapes
 from bert_elmo_jax.families.init_params import SIZES, param_shapes
 from bert_elmo_jax.heads.features import Features
 from bert_elmo_jax.text import Tokenizer, load_tokenizer
@@ -97,6 +100,17 @@ class Pieces(Inputs):
         path = shlex.quote(str(run))
         finetune = f"--task=classification {TASK} \\\n    --init={path} --workdir={path}_reviews"
         return [*vector_steps(run), (TASK_TITLE, f"python -m experiments.finetune {finetune}")]
+
+
+def piece_objectives(family: str, *rows: str) -> dict[str, Callable[[ConfigDict, Any], Objective]]:
+    """Return the objectives of masked pieces on these kinds of rows; nsp and sop read pairs."""
+
+    def make(name: str, config: ConfigDict, model: Any) -> Objective:
+        from bert_elmo_jax.families import get_family, piece_objective
+
+        return piece_objective.piece_objective(get_family(family), config, model, name in ("nsp", "sop"))
+
+    return {name: partial(make, name) for name in rows}
 
 
 TASK_TITLE = "A task of your own: a table with a column of texts and one of labels"

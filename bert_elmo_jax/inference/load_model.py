@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from bert_elmo_jax.families import find_family
 from bert_elmo_jax.inference.read_model import read_model
+from bert_elmo_jax.nn.attention import choose_attention
 
 
 def load(
@@ -14,16 +15,18 @@ def load(
     format: str | None = None,
     lowercase: bool | None = None,
     dtype: Literal["float32", "bfloat16"] = "float32",
-    implementation: Literal["reference", "fused", "splash"] | None = None,
+    attention: str | None = None,
     verify: bool = False,
     revision: str | None = None,
     token: str | bool | None = None,
+    implementation: str | None = None,
 ) -> Any:
     """Load an encoder, a fine-tuned model or a task network from a folder in any format, or by its hub name.
 
     `format` selects one of two models in a folder. `lowercase` tells whether a vocabulary is uncased, if its files do
     not. A Google checkpoint may be given by its prefix. `dtype="bfloat16"` computes in half precision,
-    `implementation="fused"` with the device's fused attention. The run directory of a fine-tuned model gives a
+    `attention="fused"` with the device's fused attention (see `nn.attention`; `implementation` is an earlier name of
+    this argument). The run directory of a fine-tuned model gives a
     `TaskModel`, a `TaskNetwork` or a `DocumentModel`, which can `predict`. `verify=True` first checks the hashes of
     the files, which folders written by `convert`, run directories and the hub's cache have, and raises where there
     are none. `revision` is a branch, tag or commit of a hub name; `token` is for private models, by default the one
@@ -32,21 +35,22 @@ def load(
     >>> load("tests/goldens/bert_tiny").config.hidden_size, load("tests/goldens/elmo_tiny").config.cell_size
     (64, 48)
     """
+    attention = attention or implementation
     model = read_model(path, format=format, lowercase=lowercase, verify=verify, revision=revision, token=token)
     if model.network:
         from bert_elmo_jax.inference.task_network import load_network
 
-        if implementation is not None or dtype != "float32":
-            raise ValueError(f"{path} is a task network, which computes in float32: leave out dtype and implementation")
+        if attention is not None or dtype != "float32":
+            raise ValueError(f"{path} is a task network, which computes in float32: leave out dtype and attention")
         return load_network(model, path)
     family = find_family(model.config)
-    fields = {field.name for field in dataclasses.fields(model.config)}
-    if implementation is not None and "implementation" not in fields:
-        raise ValueError(
-            f"{path} is {family.called}, which has no attention: leave out implementation={implementation!r}"
-        )
-    computed = {"dtype": dtype, "implementation": implementation or "reference"}
-    config = dataclasses.replace(model.config, **{name: value for name, value in computed.items() if name in fields})
+    names = {field.name for field in dataclasses.fields(model.config)}
+    computed: dict[str, Any] = {"dtype": dtype} if "dtype" in names else {}
+    if "attention" in names:
+        computed["attention"] = choose_attention(model.config.attention, attention)
+    elif attention is not None:
+        raise ValueError(f"{path} is {family.called}, which has no attention: leave out attention={attention!r}")
+    config = dataclasses.replace(model.config, **computed)
     if model.task is not None and family.inputs.documents is not None:
         from bert_elmo_jax.inference.document_model import load_documents
 

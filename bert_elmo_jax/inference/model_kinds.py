@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, get_origin
 
 from bert_elmo_jax.did_you_mean import did_you_mean
+from bert_elmo_jax.earlier_names import rename_fields
 from bert_elmo_jax.families import REGISTRY, Family, find_family, get_family
 from bert_elmo_jax.families.family import Shapes
 from bert_elmo_jax.families.init_params import param_shapes
@@ -161,7 +162,7 @@ def _check_fields(fields: Mapping[str, Any], kinds: Mapping[str, str], file: str
 
 def read_config(fields: Mapping[str, Any], family: str, file: str) -> Any:
     """Return the configuration; raise unless every field is given, except for those added after the first runs."""
-    kind = get_kind(family)
+    kind, fields = get_kind(family), rename_fields(fields)
     types: dict[str, Any] = {field.name: field.type for field in dataclasses.fields(kind.config)}
     for name, value in fields.items():
         if name not in types:

@@ -1,12 +1,14 @@
-"""Self-attention in three implementations: `reference` supports everything, `fused` is faster, `splash` is for TPUs.
+"""Self-attention by a function that is chosen by name: `reference`, `fused`, on TPUs `splash`, or a registered one.
 
-All support packed rows: `segments [B, T]` numbers the sequences of a row (0 is padding), and a token attends only to
-its own sequence. Padding counts as a sequence, so that no softmax is empty and rows of padding stay finite. For rows
-of one sequence, give `lengths [B]` instead. With `window`, a token attends only to that many tokens on each side.
+`reference` supports everything, and `fused` is faster. All support packed rows: `segments [B, T]` numbers the sequences
+of a row (0 is padding), and a token attends only to its own sequence. Padding counts as a sequence, so that no softmax
+is empty and rows of padding stay finite. For rows of one sequence, give `lengths [B]` instead. With `window`, a token
+attends only to that many tokens on each side.
 """
 
 import math
-from typing import Any, Literal
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import flax.linen as nn
 import jax
@@ -14,13 +16,12 @@ import jax.numpy as jnp
 from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float, Float32, Int, PRNGKeyArray
 
+from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.nn.dropout import dropout as drop
 from bert_elmo_jax.nn.layers import Dense
 from bert_elmo_jax.nn.rotary import Angles, rotate
 from bert_elmo_jax.nn.splash import splash
-
-Implementation = Literal["reference", "fused", "splash"]
 
 
 def visible(
@@ -122,12 +123,12 @@ def fused(
     if dropout_key is not None and dropout > 0:
         raise ValueError(
             f"fused attention has no dropout on the attention maps, but got a rate of {dropout}: "
-            "set attention_dropout=0 (the other dropouts stay), or use implementation='reference'"
+            "set attention_dropout=0 (the other dropouts stay), or use attention='reference'"
         )
     if gpu and query.dtype not in (jnp.bfloat16, jnp.float16):
         raise ValueError(
             f"fused attention on a GPU computes in 16 bits, but its inputs are {query.dtype}: "
-            "set dtype='bfloat16', or use implementation='reference'"
+            "set dtype='bfloat16', or use attention='reference'"
         )
     # is_causal and lengths instead of a mask let cuDNN skip masked keys.
     by_lengths = gpu and lengths is not None and segments is None and window is None
@@ -164,6 +165,53 @@ def _mask_backward(inside: Array, g: Array) -> tuple[Array, None]:
 _mask_gradient.defvjp(lambda x, inside: (x, inside), _mask_backward)
 
 
+# (query, key, value, segments, *, lengths, causal, window, dropout, dropout_key) -> output, as in `reference`
+Attend = Callable[..., Array]
+BUILT_IN: Mapping[str, Attend] = {"reference": reference, "fused": fused, "splash": splash}  # equal up to rounding
+REGISTERED: dict[str, Attend] = {}
+
+
+def register_attention(name: str, attend: Attend) -> None:
+    """Let every transformer compute its self-attention by a function, with `attention=name` in its configuration.
+
+    `attend` is called like `reference`. It must keep the sequences of packed rows apart, and may refuse what it does
+    not support. Another function of the same name replaces the first, and the compiled functions of this process are
+    dropped. A file that calls this must be imported in every process that trains or loads such a model.
+
+    >>> def uniform(query, key, value, segments=None, **options):
+    ...     return reference(0 * query, key, value, segments, **options)
+    >>> register_attention("uniform", uniform)
+    >>> layer = SelfAttention(num_heads=2, attention="uniform")
+    >>> layer.init_with_output(jax.random.key(0), jnp.ones((1, 3, 8)))[0][0].shape
+    (1, 3, 8)
+    """
+    if name in BUILT_IN or name in ("bidirectional", "causal"):
+        raise ValueError(f"attention {name!r} is a name of this package: register your function under another one")
+    if REGISTERED.get(name, attend) is not attend:
+        jax.clear_caches()
+    REGISTERED[name] = attend
+
+
+def get_attention(name: str) -> Attend:
+    """Return the function of a name; raise if there is none."""
+    functions = {**BUILT_IN, **REGISTERED}
+    if name not in functions:
+        raise ValueError(
+            f"attention is {name!r}; it is one of {', '.join(functions)}{did_you_mean(name, functions)} (for an "
+            "attention of your own, first import the file that registers it)"
+        )
+    return functions[name]
+
+
+def choose_attention(stored: str, requested: str | None) -> str:
+    """Return the attention of a stored model: the one requested (None: the reference) if the numbers stay the same.
+
+    A model that was trained with a registered function keeps it, unless another registered one is requested.
+    """
+    requested = requested or "reference"
+    return stored if stored not in BUILT_IN and requested in BUILT_IN else requested
+
+
 class SelfAttention(nn.Module):
     """Multi-head self-attention with projections of queries, keys, values and output.
 
@@ -173,7 +221,7 @@ class SelfAttention(nn.Module):
     """
 
     num_heads: int
-    implementation: Implementation = "reference"
+    attention: str = "reference"  # the name of a function
     causal: bool = False
     dropout: float = 0.0
     stddev: float | None = 0.02
@@ -214,13 +262,12 @@ class SelfAttention(nn.Module):
             query, key = rotate(query, angles), rotate(key, angles)
         if scale is not None:
             query = query * jnp.asarray(scale).astype(query.dtype)
-        if maps and self.implementation != "reference":
-            raise ValueError(
-                f"{self.implementation} attention cannot return the attention maps: use implementation='reference'"
-            )
-        attend = {"reference": reference, "fused": fused, "splash": splash}[self.implementation]
+        if maps and self.attention != "reference":
+            raise ValueError(f"{self.attention} attention cannot return the attention maps: use attention='reference'")
         rules: dict[str, Any] = {"lengths": lengths, "causal": self.causal, "window": self.window}
-        out = attend(query, key, value, segments, **rules, dropout=self.dropout, dropout_key=dropout_key)
+        out = get_attention(self.attention)(
+            query, key, value, segments, **rules, dropout=self.dropout, dropout_key=dropout_key
+        )
         stddev = self.stddev if self.output_stddev is None else self.output_stddev
         out = Dense(d, stddev, name="output", **how)(out.reshape(b, t, -1))
         return out, attention_maps(query, key, segments, **rules) if maps else None

@@ -16,7 +16,7 @@ from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.nn.attention import visible
 from bert_elmo_jax.nn.dropout import dropout
 from bert_elmo_jax.nn.layers import Dense, LayerNorm
-from bert_elmo_jax.nn.transformer import FeedForward
+from bert_elmo_jax.nn.transformer import FeedForward, LayerParts
 
 
 class KeysValues(NamedTuple):
@@ -47,7 +47,7 @@ def cross_maps(
 class CrossAttention(nn.Module):
     """Attention to given keys and values, dropout, residual, layer norm.
 
-    The configuration has the fields that `nn.transformer` needs.
+    The configuration has the fields that `nn.transformer` needs, and `activation_dropout`.
     """
 
     config: Any
@@ -94,7 +94,7 @@ class DecoderLayer(nn.Module):
     def setup(self) -> None:
         """Make the three parts."""
         self.attention, self.cross_attention = CrossAttention(self.config), CrossAttention(self.config)
-        self.feed_forward = FeedForward(self.config)
+        self.feed_forward = FeedForward(self.config, LayerParts(hidden_rate=self.config.activation_dropout))
 
     def __call__(
         self,

@@ -46,12 +46,12 @@ def splash(
     if dropout_key is not None and dropout > 0:
         raise ValueError(
             f"splash attention has no dropout on the attention maps, but got a rate of {dropout}: "
-            "set attention_dropout=0 (the other dropouts stay), or use implementation='reference'"
+            "set attention_dropout=0 (the other dropouts stay), or use attention='reference'"
         )
     if platform != "tpu" and not interpret:
         raise ValueError(
-            f"splash attention is a kernel for TPUs, but the platform is {platform}: use implementation='fused' on a "
-            "GPU, or implementation='reference'; all have the same parameters"
+            f"splash attention is a kernel for TPUs, but the platform is {platform}: use attention='fused' on a "
+            "GPU, or attention='reference'; all have the same parameters"
         )
     if segments is not None and lengths is not None:
         raise ValueError("attention got both segments and lengths; give segments for packed rows, else lengths")

@@ -1,36 +1,51 @@
-"""The encoder of Vaswani et al. 2017, https://arxiv.org/abs/1706.03762: layers with their norms after the residuals.
+"""The layers of transformers, for Vaswani et al. 2017, https://arxiv.org/abs/1706.03762, and the encoders after it.
 
 Families share the layer and the loop over layers; each has its own embeddings and pooler. A configuration must have
 `num_layers, hidden_size, num_heads, feed_forward_size, activation, norm_eps, dropout, attention_dropout,
-initializer_range, causal, implementation, remat, scan, dtype`, and may have `key_size, value_size,
-activation_dropout`.
+initializer_range, causal, attention, remat, scan, dtype`, and may have `key_size, value_size`.
 """
 
-from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float, Float32, Int, PRNGKeyArray
 
 from bert_elmo_jax.nn.activations import activation
 from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.nn.attention import SelfAttention
 from bert_elmo_jax.nn.dropout import dropout
+from bert_elmo_jax.nn.gated import GatedFeedForward
 from bert_elmo_jax.nn.layers import Dense, LayerNorm
 from bert_elmo_jax.nn.matrix_product import word_logits
 from bert_elmo_jax.nn.parameter import parameter
 from bert_elmo_jax.nn.rotary import Angles
 
-Params = Mapping[str, Any]
+
+class LayerParts(NamedTuple):
+    """Parts of a layer that families choose; the defaults are the layer of Vaswani et al."""
+
+    norm_first: bool = False  # norms come before attention and feed-forward, not after the residuals
+    first_norm: bool = True  # attention has a norm; False for a first layer that reads normalised embeddings
+    gated: bool = False  # the feed-forward layer is a gated unit
+    attention_bias: bool = True
+    feed_forward_bias: bool = True
+    norm_bias: bool = True
+    window: int | None = None  # the pieces on each side that a piece sees; None: all
+    # The dropout of attention's outputs, of the hidden units and of the outputs of feed-forward; None: `dropout`.
+    attention_rate: float | None = None
+    hidden_rate: float = 0.0
+    output_rate: float | None = None
+    output_stddev: float | None = None  # of the kernels before residuals; None: `initializer_range`
+    cut: float = 2.0  # of the initialisers, in standard deviations
 
 
 class Attention(nn.Module):
-    """Self-attention, dropout, residual, layer norm."""
+    """Self-attention, dropout and residual, with a layer norm before or after them."""
 
     config: Any
+    parts: LayerParts = LayerParts()
 
     @nn.compact
     def __call__(
@@ -41,39 +56,60 @@ class Attention(nn.Module):
         maps_key: PRNGKeyArray | None,
         output_key: PRNGKeyArray | None,
         maps: bool,
+        angles: Angles | None = None,
+        scale: Float[Array, ""] | None = None,
     ) -> tuple[Float[Array, "B T D"], Float32[Array, "B A T T"] | None]:
         """Return the outputs, and the attention maps if requested."""
-        c = self.config
-        sizes: dict[str, Any] = {name: getattr(c, name, None) for name in ("key_size", "value_size")}
+        c, p = self.config, self.parts
         attend = SelfAttention(
-            c.num_heads, c.implementation, c.causal, c.attention_dropout, c.initializer_range, c.dtype, **sizes
-        )
+            c.num_heads, c.attention, c.causal, c.attention_dropout, c.initializer_range, c.dtype, p.window,
+            p.attention_bias, p.output_stddev, p.cut, getattr(c, "key_size", None), getattr(c, "value_size", None),
+        )  # fmt: skip
         nn.share_scope(self, attend)  # query, key, value and output are siblings of the norm in the tree
-        y, attentions = attend(x, segments, lengths=lengths, dropout_key=maps_key, maps=maps)
-        return LayerNorm(c.norm_eps, name="norm")(x + dropout(y, c.dropout, output_key)), attentions
+        norm = LayerNorm(c.norm_eps, p.norm_bias, name="norm")
+        inputs = norm(x) if p.norm_first and p.first_norm else x
+        y, attentions = attend(
+            inputs, segments, lengths=lengths, angles=angles, dropout_key=maps_key, maps=maps, scale=scale
+        )
+        x = x + dropout(y, c.dropout if p.attention_rate is None else p.attention_rate, output_key)
+        return x if p.norm_first else norm(x), attentions
 
 
 class FeedForward(nn.Module):
-    """Two dense layers, dropout, residual, layer norm."""
+    """Two dense layers or a gated unit, dropout and residual, with a layer norm before or after them."""
 
     config: Any
+    parts: LayerParts = LayerParts()
 
     @nn.compact
-    def __call__(self, x: Float[Array, "B T D"], key: PRNGKeyArray | None) -> Float[Array, "B T D"]:
+    def __call__(self, x: Float[Array, "B T D"], key: PRNGKeyArray | None = None) -> Float[Array, "B T D"]:
         """Return the outputs of each token."""
-        c = self.config
-        y = Dense(c.feed_forward_size, c.initializer_range, c.dtype, name="up")(x)
-        y = activation(c.activation)(y)
-        rate: float = getattr(c, "activation_dropout", 0.0)
-        y = dropout(y, rate, None if key is None or not rate else jax.random.fold_in(key, 1))
-        y = Dense(c.hidden_size, c.initializer_range, c.dtype, name="down")(y)
-        return LayerNorm(c.norm_eps, name="norm")(x + dropout(y, c.dropout, key))
+        c, p = self.config, self.parts
+        norm = LayerNorm(c.norm_eps, p.norm_bias, name="norm")
+        inputs = norm(x) if p.norm_first else x
+        if p.gated:
+            gated = GatedFeedForward(
+                c.feed_forward_size, c.activation, p.hidden_rate, c.initializer_range, c.dtype, p.feed_forward_bias,
+                p.output_stddev, p.cut,
+            )  # fmt: skip
+            nn.share_scope(self, gated)  # gate, up and down are siblings of the norm
+            y = gated(inputs, key)
+        else:
+            kernel: dict[str, Any] = {"dtype": c.dtype, "use_bias": p.feed_forward_bias, "cut": p.cut}
+            hidden = Dense(c.feed_forward_size, c.initializer_range, name="up", **kernel)(inputs)
+            hidden_key = None if key is None or not p.hidden_rate else jax.random.fold_in(key, 1)
+            hidden = dropout(activation(c.activation)(hidden), p.hidden_rate, hidden_key)
+            stddev = c.initializer_range if p.output_stddev is None else p.output_stddev
+            y = Dense(c.hidden_size, stddev, name="down", **kernel)(hidden)
+        x = x + dropout(y, c.dropout if p.output_rate is None else p.output_rate, key)
+        return x if p.norm_first else norm(x)
 
 
 class Layer(nn.Module):
-    """One layer of the encoder."""
+    """One layer of the encoder. With `norm_first`, the encoder must normalise the outputs of its last layer."""
 
     config: Any
+    parts: LayerParts = LayerParts()
 
     @nn.compact
     def __call__(
@@ -83,89 +119,17 @@ class Layer(nn.Module):
         lengths: AnyArray | None = None,
         key: PRNGKeyArray | None = None,
         maps: bool = False,
+        angles: Angles | None = None,
+        scale: Float[Array, ""] | None = None,
     ) -> tuple[Float[Array, "B T D"], Float32[Array, "B A T T"] | None]:
-        """Return the outputs and attention maps; without a key there is no dropout."""
+        """Return the outputs and attention maps; without a key there is no dropout.
+
+        `angles` rotate queries and keys, and `scale` multiplies the queries.
+        """
         keys = (None, None, None) if key is None else jax.random.split(key, 3)
-        x, attentions = Attention(self.config, name="attention")(x, segments, lengths, keys[0], keys[1], maps)
-        return FeedForward(self.config, name="feed_forward")(x, keys[2]), attentions
-
-
-class Encoded(NamedTuple):
-    """The results of `run_layers`; fields that were not requested are None."""
-
-    last: Float[Array, "B T D"]
-    layers: Float[Array, "N B T D"] | None
-    attentions: Float32[Array, "L B A T T"] | None
-
-
-def run_layers(
-    parent: nn.Module,
-    layer: nn.Module,
-    x: Float[Array, "B T D"],
-    segments: AnyArray | None = None,
-    lengths: AnyArray | None = None,
-    keys: Array | None = None,
-    *,
-    wanted: Sequence[int] = (),
-    maps: bool = False,
-    angles: Angles | None = None,
-    more: tuple[Any, ...] = (),
-    each: Float[Array, " L"] | None = None,
-) -> Encoded:
-    """Run the layers of `parent.config` on the embeddings `x`; call it in the compact method of `parent`.
-
-    `layer` is an unbound module such as `Layer(config, parent=None)`. The parameters of layer i are `layer_i` of
-    `parent`, also for `config.scan`. `keys` has one key per layer. `wanted` are numbers of layers to return. A layer
-    that rotates queries and keys gets `angles`; `more` are further arguments of a layer, such as a decoder's source. A
-    layer with a number of its own gets its entry of `each` last.
-    """
-    c: Any = parent.config
-    shared = more if angles is None else (angles, *more)
-
-    def draw(key: PRNGKeyArray) -> Any:
-        return layer.init(key, x, None, None, None, False, *shared)["params"]
-
-    draw_once = jax.jit(draw)  # traced once for all layers, where only shapes are computed
-    # Layers are functions of their parameters, so loop, remat and scan run the same code with the same keys.
-    # `parent.param` alone would trace the initialisation of every layer whenever the model is traced.
-    params = [
-        parent.get_variable("params", name)
-        if parent.has_variable("params", name)
-        else parent.param(name, lambda key: (draw_once if isinstance(key, jax.core.Tracer) else draw)(key))
-        for name in (f"layer_{i}" for i in range(c.num_layers))
-    ]
-
-    def step(x: Array, of_layer: tuple[Params, PRNGKeyArray | None, Array | None]) -> tuple[Array, Any]:
-        p, key, own = of_layer
-        further = shared if own is None else (*shared, own)
-        y: Any = layer.apply({"params": p}, x, segments, lengths, key, maps, *further)
-        return y[0], (y[0] if wanted else None, y[1])
-
-    embeddings = x
-    if parent.is_initializing():
-        step = jax.jit(step)  # traced once for all layers
-    elif c.remat:
-        step = jax.checkpoint(step, prevent_cse=not c.scan)
-    if c.scan:
-        x, (hidden, attentions) = jax.lax.scan(step, x, (stack(params), keys, each))
-    else:
-        collected: list[Any] = []
-        for i in range(c.num_layers):
-            x, kept = step(x, (params[i], None if keys is None else keys[i], None if each is None else each[i]))
-            collected.append(kept)
-        hidden, attentions = stack(collected)
-    if wanted:
-        hidden = jnp.concatenate([embeddings[None], hidden])[np.array(wanted)]
-    return Encoded(x, hidden, attentions)
-
-
-def stack(trees: Sequence[Any]) -> Any:
-    """Return trees of the same structure as one tree with a new first axis.
-
-    >>> stack([{"bias": jnp.zeros(3)}, {"bias": jnp.ones(3)}])["bias"].shape
-    (2, 3)
-    """
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)
+        attend = Attention(self.config, self.parts, name="attention")
+        x, attentions = attend(x, segments, lengths, keys[0], keys[1], maps, angles, scale)
+        return FeedForward(self.config, self.parts, name="feed_forward")(x, keys[2]), attentions
 
 
 def at_positions(x: Float[Array, "B T D"], positions: Int[AnyArray, "B K"]) -> Float[Array, "B K D"]:
@@ -185,13 +149,15 @@ class Pooler(nn.Module):
 
     @nn.compact
     def __call__(
-        self, x: Float[Array, "B T D"], positions: Int[AnyArray, "B S"] | None = None
+        self, x: Float[Array, "B T D"], positions: Int[AnyArray, "B S"] | None = None, every: bool = False
     ) -> Float[Array, "B D"] | Float[Array, "B S D"]:
-        """Return one vector per row, or one per entry of `positions`."""
+        """Return one vector per row, one per entry of `positions`, or one for `every` vector."""
         c = self.config
         dense = Dense(c.hidden_size, c.initializer_range, c.dtype)
         nn.share_scope(self, dense)
-        return activation(self.activation)(dense(x[:, 0] if positions is None else at_positions(x, positions)))
+        if not every:
+            x = x[:, 0] if positions is None else at_positions(x, positions)
+        return activation(self.activation)(dense(x))
 
 
 class MaskedLM(nn.Module):

@@ -12,6 +12,7 @@ from typing import Any
 from ml_collections import ConfigDict
 
 from bert_elmo_jax.did_you_mean import did_you_mean, nearest
+from bert_elmo_jax.earlier_names import rename_assignment
 
 CONFIGS = Path(__file__).parents[2] / "experiments" / "configs"
 # Fields that have a flag of their own in `finetune`.
@@ -125,7 +126,7 @@ def override(config: ConfigDict, assignments: Iterable[str]) -> None:
 
 def set_field(config: ConfigDict, name: str, text: str) -> None:
     """Set one field of a config from a text; see `parse_value`."""
-    name = resolve_name(config, name)
+    name, text = rename_assignment(resolve_name(config, name), text, dict(list_fields(config)))
     config.update_from_flattened_dict({name: parse_value(config, name, text)})
 
 

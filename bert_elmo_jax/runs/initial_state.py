@@ -11,6 +11,8 @@ from ml_collections import ConfigDict
 
 from bert_elmo_jax import optim
 from bert_elmo_jax.did_you_mean import did_you_mean
+from bert_elmo_jax.earlier_names import rename_group
+from bert_elmo_jax.nn.attention import choose_attention
 from bert_elmo_jax.nn.matrix_product import fast_bfloat16
 from bert_elmo_jax.runs.start_run import say
 
@@ -18,11 +20,11 @@ from bert_elmo_jax.runs.start_run import say
 # The others also move a row by its moments, and need the whole table.
 ROW_SPARSE = ("adagrad",)
 # The fields that suit a device. Fused attention stores no attention maps, so it has no dropout on them.
-_FAST = {"dtype": "bfloat16", "implementation": "fused", "attention_dropout": 0.0}
-COMPUTE = {"cpu": {"dtype": "float32", "implementation": "reference"}, "gpu": _FAST, "tpu": _FAST}
+_FAST = {"dtype": "bfloat16", "attention": "fused", "attention_dropout": 0.0}
+COMPUTE = {"cpu": {"dtype": "float32", "attention": "reference"}, "gpu": _FAST, "tpu": _FAST}
 COOLDOWN = 0.2  # the default share of the steps for the decay of warm-up–stable–decay
 # What `auto` chooses on a CPU whose matrix products are faster in bfloat16.
-FAST_CPU = {"dtype": "bfloat16", "implementation": "reference"}
+FAST_CPU = {"dtype": "bfloat16", "attention": "reference"}
 
 
 def apply_compute(config: ConfigDict, platform: str | None = None) -> ConfigDict:
@@ -39,6 +41,10 @@ def apply_compute(config: ConfigDict, platform: str | None = None) -> ConfigDict
     ('bfloat16', 0.0)
     """
     config = copy.deepcopy(config)
+    with config.unlocked():
+        for group in (config, config.get("model")):
+            if isinstance(group, ConfigDict):
+                rename_group(group)
     asked = config.get("compute")
     if "compute" in config:
         with config.unlocked():
@@ -52,8 +58,8 @@ def apply_compute(config: ConfigDict, platform: str | None = None) -> ConfigDict
     known = {**COMPUTE, "auto": {}}
     chosen = FAST_CPU if (asked, found) == ("auto", "cpu") and fast_bfloat16() else choose("compute", kind, known)
     fields = {name: value for name, value in chosen.items() if name in part}
-    if kind == "tpu" and part.get("implementation") == "splash":
-        fields["implementation"] = "splash"
+    if kind == "tpu" and part.get("attention") == "splash":
+        fields["attention"] = "splash"
     part.update(fields)
     shown = ", ".join(f"{name}={value}" for name, value in fields.items())
     say(f"compute={asked}: {shown or 'a task network computes in float32 on every device'}")
@@ -63,9 +69,12 @@ def apply_compute(config: ConfigDict, platform: str | None = None) -> ConfigDict
 def adopt_config(stored: Any, asked: Mapping[str, Any]) -> Any:
     """Return a stored model's configuration with the fields that a run may choose: how it computes, not its sizes."""
     known = {field.name for field in dataclasses.fields(stored)}
-    free = {"dropout", "attention_dropout", "dtype", "implementation", "remat", "scan", "vocab_size"} & known
+    free = {"dropout", "attention_dropout", "dtype", "attention", "remat", "scan", "vocab_size"} & known
     free |= set(getattr(stored, "TRAINING_ONLY", ()))
-    return dataclasses.replace(stored, **{name: value for name, value in asked.items() if name in free})
+    fields = {name: value for name, value in asked.items() if name in free}
+    if "attention" in fields:
+        fields["attention"] = choose_attention(stored.attention, fields["attention"])
+    return dataclasses.replace(stored, **fields)
 
 
 def fill_missing(fresh: Mapping[str, Any], stored: Mapping[str, Any], report: bool = True) -> dict[str, Any]:

@@ -237,9 +237,9 @@ def draw_attention(model: TaskModel, example: Any) -> str:
 
 def attention_maps(model: TaskModel, example: Any) -> tuple[list[str], Float[np.ndarray, "L T T"]]:
     """Return the pieces of the first row of an example or input, and each layer's attention, averaged over heads."""
-    if model.config.implementation != "reference":
-        why = 'attention, which keeps no maps: load it with implementation="reference"'
-        raise ValueError(f"{model.source} was loaded with {model.config.implementation} {why}")
+    if model.config.attention != "reference":
+        why = 'attention, which keeps no maps: load it with attention="reference"'
+        raise ValueError(f"{model.source} was loaded with {model.config.attention} {why}")
     whole = example if isinstance(example, Example) else to_example(model.task, example, 0)
     row = make_rows(model.task, [whole], model.tokenizer, labelled=False)[0]
     ids, types = row.ids[0][None], row.types[0][None]

@@ -71,7 +71,7 @@ class Prepared(NamedTuple):
 
 def start_head(config: ConfigDict, init: str | None, tokenizer: str | None) -> Start:
     """Return the model of `init`, or one of `config.preset` without weights for a given tokenizer."""
-    asked: dict[str, Any] = {"dtype": config.dtype, "implementation": config.implementation}
+    asked: dict[str, Any] = {"dtype": config.dtype, "attention": config.attention}
     if config.dropout is not None:
         asked |= {"dropout": config.dropout, "attention_dropout": config.dropout}
     if config.attention_dropout is not None:

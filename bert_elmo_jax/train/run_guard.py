@@ -95,7 +95,7 @@ def same_run(
         write_text(file, json.dumps(asked, indent=1, ensure_ascii=False, default=str) + "\n")
         return
     try:
-        there = json.loads(file.read_text(encoding="utf-8"))
+        there = rename_fields(json.loads(file.read_text(encoding="utf-8")))
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{file} is not JSON ({error}): restore it, or choose another run directory") from error
     then, now = (_flat({k: v for k, v in values.items() if k not in free}) for values in (there, asked))

@@ -80,7 +80,7 @@ def time_step(preset: str, length: int) -> None:
     from experiments.benchmarks.ours.step import make_step
 
     gpu = jax.default_backend() == "gpu"
-    options = {"dtype": "bfloat16", "implementation": "fused", "attention_dropout": 0.0} if gpu else {}
+    options = {"dtype": "bfloat16", "attention": "fused", "attention_dropout": 0.0} if gpu else {}
     config, _ = read_config(f"{CONFIGS}/bert.py:{preset}")
     config.model.update(options)
     batch = make_batch(FAMILY.config(**config.model), (256 if gpu else 8) * 128 // length, length)

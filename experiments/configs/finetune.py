@@ -64,7 +64,7 @@ def base(**changes: Any) -> ConfigDict:
     c.dropout = config_dict.placeholder(float)  # of layers and attention; empty: the model's own
     c.attention_dropout = config_dict.placeholder(float)  # empty: as `dropout`
     c.dtype = "float32"
-    c.implementation = "reference"
+    c.attention = "reference"  # or fused, on a TPU splash, or one of your own
     # If layers are given (-1: the last, or all), the head reads these, and no pooled vector.
     c.features = ConfigDict({"layers": "", "combine": "concat", "lstm_layers": 0, "lstm_size": 768, "dropout": 0.1})
     # For sentences: the loss (in_batch, triplets, scores; empty: as the columns of --train say), the factor of cosines

@@ -2,7 +2,7 @@
 
 from ml_collections import ConfigDict, config_dict
 
-from bert_elmo_jax.families.roberta.config import RobertaConfig
+from bert_elmo_jax.families.roberta.family import RobertaConfig
 from bert_elmo_jax.runs.config_files import choose_recipe
 from experiments.configs import pretraining
 

@@ -24,7 +24,7 @@ from bert_elmo_jax.text import load_tokenizer
 def model(goldens):
     tokenizer = load_tokenizer(goldens / "tokenizers" / "marian")
     config = TransformerConfig(
-        tokenizer.vocab_size, None, 16, 2, None, 4, None, None, None, 24, None, 40, pad_id=tokenizer.pad_id,
+        tokenizer.vocab_size, 16, 2, 4, 24, 40, pad_id=tokenizer.pad_id,
         start_id=tokenizer.cls_id, end_ids=(tokenizer.sep_id,),
     )  # fmt: skip
     params = init_params(get_family("transformer"), config, jax.random.key(0), ("decoder",), pooler=False)

@@ -206,7 +206,7 @@ def test_what_has_no_attention(goldens):
     with pytest.raises(ValueError, match="10 are needed; give more"):
         heads.heads_and_arcs(load(goldens / "bert_tiny"), some[:2], "tiny")
     with pytest.raises(ValueError, match="fused attention, which keeps no maps"):
-        heads.heads_and_arcs(load(goldens / "bert_tiny", implementation="fused"), some, "tiny")
+        heads.heads_and_arcs(load(goldens / "bert_tiny", attention="fused"), some, "tiny")
 
 
 def test_an_elmo_has_no_attention(goldens):

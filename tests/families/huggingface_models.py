@@ -7,12 +7,12 @@ import numpy as np
 
 from bert_elmo_jax.families import get_family
 from bert_elmo_jax.families.bert.config import BertConfig
-from bert_elmo_jax.families.distilbert.config import DistilBertConfig
+from bert_elmo_jax.families.distilbert.family import DistilBertConfig
 from bert_elmo_jax.families.electra.config import ElectraConfig
 from bert_elmo_jax.families.gpt.config import GptConfig
 from bert_elmo_jax.families.init_params import param_shapes
 from bert_elmo_jax.families.modernbert.config import ModernBertConfig
-from bert_elmo_jax.families.roberta.config import RobertaConfig
+from bert_elmo_jax.families.roberta.family import RobertaConfig
 from bert_elmo_jax.weights.parameter_tree import flatten, nest
 
 LABELS = {"classify": 3, "tag": 5}  # outputs of those heads
@@ -46,7 +46,7 @@ FAMILIES = {
 BERT = BertConfig(50, 32, 2, 4, 48, 24, activation="gelu_new")
 DISTILBERT = DistilBertConfig(50, 32, 2, 4, 48, 24, activation="gelu_new", classifier_dropout=0.3)
 ROBERTA = RobertaConfig(50, 32, 2, 4, 48, 24, activation="relu", norm_eps=1e-6, classifier_dropout=0.3, pad_id=3)
-ELECTRA = ElectraConfig(50, 24, 32, 2, 4, 48, 24, activation="relu", classifier_dropout=0.3)
+ELECTRA = ElectraConfig(50, 32, 2, 4, 48, 24, embedding_size=24, activation="relu", classifier_dropout=0.3)
 GPT2 = GptConfig(50, 32, 2, 4, 48, 24, activation="relu", end_id=7, pad_id=7, classifier_dropout=0.3)
 GPT1 = dataclasses.replace(GPT2, norm_first=False, feed_forward_size=128, activation="gelu_new")
 MODERNBERT = ModernBertConfig(

@@ -174,7 +174,7 @@ def test_layers_and_tables_come_from_the_teacher_where_shapes_agree():
     jax.tree.map(np.testing.assert_array_equal, adopted["mlm"], teacher["mlm"])
 
 
-CAUSAL = dataclasses.replace(TEACHER, attention="causal")
+CAUSAL = dataclasses.replace(TEACHER, causal=True)
 REFUSED = [
     (
         {"teacher": make_teacher(heads=("nsp",))},

@@ -12,10 +12,10 @@ import pytest
 from safetensors.numpy import load_file
 
 from bert_elmo_jax import load
-from bert_elmo_jax.families.distilbert.huggingface import WEIGHTS as DISTILBERT
-from bert_elmo_jax.families.electra.huggingface import WEIGHTS as ELECTRA
+from bert_elmo_jax.families.distilbert.formats import WEIGHTS as DISTILBERT
+from bert_elmo_jax.families.electra.formats import WEIGHTS as ELECTRA
 from bert_elmo_jax.families.gpt.huggingface import GPT1_WEIGHTS, GPT2_WEIGHTS
-from bert_elmo_jax.families.roberta.huggingface import WEIGHTS as ROBERTA
+from bert_elmo_jax.families.roberta.formats import WEIGHTS as ROBERTA
 from bert_elmo_jax.losses import binary_cross_entropy, cross_entropy
 from bert_elmo_jax.weights.parameter_tree import flatten
 

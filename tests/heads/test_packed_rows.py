@@ -22,7 +22,7 @@ CONFIG = BertConfig(
     vocab_size=30, hidden_size=8, num_layers=1, num_heads=2, feed_forward_size=16, max_positions=16,
     initializer_range=0.5,
 )  # fmt: skip
-CAUSAL = dataclasses.replace(CONFIG, attention="causal")
+CAUSAL = dataclasses.replace(CONFIG, causal=True)
 LENGTHS = (7, 3, 5, 16, 4, 9)
 LABELS = 3
 CASES = {

@@ -224,7 +224,7 @@ def test_shapes_of_a_reader(features, width):
 @pytest.mark.parametrize("kind", ["classification", "choice"])
 def test_from_left_to_right_the_last_piece_stands_for_the_row(kind):
     """The first piece has seen no other: the last word changes the scores, and padding does not."""
-    config = dataclasses.replace(CONFIG, attention="causal")
+    config = dataclasses.replace(CONFIG, causal=True)
     head, batch = make_head(kind, at_end=True), batch_of(kind)
     params = init(config, head, jax.random.key(0))
     # Replace the last piece of a row (or choice) of two or more.

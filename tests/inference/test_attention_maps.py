@@ -42,7 +42,7 @@ def test_of_a_long_text_the_report_shows_the_beginning(model):
 
 def test_what_has_no_maps_says_so(model, tmp_path):
     run = write(tmp_path, "sst2", labels=("노잼", "재미"))
-    with pytest.raises(ValueError, match='fused attention, which keeps no maps: load it with implementation="refer'):
-        attention_maps(load(run, implementation="fused"), "배")
+    with pytest.raises(ValueError, match='fused attention, which keeps no maps: load it with attention="refer'):
+        attention_maps(load(run, attention="fused"), "배")
     with pytest.raises(ValueError, match="input 0 is"):
         attention_maps(model, ("두 개의", "글"))

@@ -138,7 +138,7 @@ def test_fused_raises_on_unsupported_options():
         fused(q, k, v, dropout=0.1, dropout_key=jax.random.key(0))
     with pytest.raises(ValueError, match=r"16 bits.*float32.*dtype='bfloat16'"):
         fused(q, k, v, platform="gpu")
-    layer = SelfAttention(num_heads=2, implementation="fused")
+    layer = SelfAttention(num_heads=2, attention="fused")
     with pytest.raises(ValueError, match="cannot return the attention maps"):
         layer.init(jax.random.key(0), jnp.ones((1, 3, 8)), maps=True)
 

@@ -68,11 +68,11 @@ def test_bf16_is_close_to_float32():
 
 
 def test_a_layer_computes_with_it(monkeypatch):
-    monkeypatch.setattr(attention, "splash", partial(splash, interpret=True))
+    monkeypatch.setitem(attention.BUILT_IN, "splash", partial(splash, interpret=True))
     x, lengths = jax.random.normal(jax.random.key(1), (2, 5, 8)), jnp.array([5, 2])
     plain = SelfAttention(num_heads=2)
     variables = plain.init(jax.random.key(0), x)
-    ours, _ = SelfAttention(num_heads=2, implementation="splash").apply(variables, x, lengths=lengths)
+    ours, _ = SelfAttention(num_heads=2, attention="splash").apply(variables, x, lengths=lengths)
     np.testing.assert_allclose(ours, plain.apply(variables, x, lengths=lengths)[0], atol=1e-6)
 
 
@@ -84,6 +84,6 @@ def test_errors_name_the_remedy():
         splash(q, k, v)
     with pytest.raises(ValueError, match="both segments and lengths"):
         splash(q, k, v, jnp.ones((2, 3), jnp.int32), lengths=jnp.array([1, 2]), interpret=True)
-    layer = SelfAttention(num_heads=2, implementation="splash")
+    layer = SelfAttention(num_heads=2, attention="splash")
     with pytest.raises(ValueError, match="splash attention cannot return the attention maps"):
         layer.init(jax.random.key(0), jnp.ones((1, 3, 8)), maps=True)

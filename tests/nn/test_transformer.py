@@ -8,15 +8,11 @@ import numpy as np
 import pytest
 
 from bert_elmo_jax.nn import activation
-from bert_elmo_jax.nn.transformer import MaskedLM, Pooler, at_positions, stack
+from bert_elmo_jax.nn.transformer import MaskedLM, Pooler, at_positions
 
 pytestmark = pytest.mark.usefixtures("strict_dtypes")
 CONFIG = SimpleNamespace(hidden_size=8, initializer_range=0.5, norm_eps=1e-12, activation="relu", dtype="float32")
 HIDDEN = jax.random.normal(jax.random.key(0), (2, 5, 8))
-
-
-def test_example_of_stack():
-    assert stack([{"bias": jnp.zeros(3)}, {"bias": jnp.ones(3)}])["bias"].shape == (2, 3)
 
 
 def test_example_of_at_positions():
@@ -33,6 +29,8 @@ def test_pooler(name):
     both = Pooler(CONFIG, name).apply(variables, HIDDEN, np.array([[0, 3], [0, 1]]))
     assert both.shape == (2, 2, 8)
     np.testing.assert_allclose(both[:, 0], pooled, atol=1e-6)
+    every = Pooler(CONFIG, name).apply(variables, HIDDEN, every=True)
+    np.testing.assert_allclose(every[:, [0, 3]][0], both[0], atol=1e-6)
 
 
 @pytest.mark.parametrize(("own", "used"), [(None, "relu"), ("gelu", "gelu")])

@@ -39,7 +39,7 @@ def test_the_papers_recipes_take_a_step_on_every_device(device, recipe, sizes, t
     asked = json.loads((tmp_path / "run" / "run.json").read_text(encoding="utf-8"))
     assert asked["model"]["dtype"] == dtype and "compute" not in asked
     if recipe.startswith("bert"):
-        assert asked["model"]["implementation"] == ("fused" if on_accelerator else "reference")
+        assert asked["model"]["attention"] == ("fused" if on_accelerator else "reference")
         dropouts = (asked["model"]["attention_dropout"], asked["model"]["dropout"])
         assert dropouts == (0.0 if on_accelerator else 0.1, 0.1)
     assert load(tmp_path / "run").encode(["the ship"]).last.shape[0] == 1
@@ -51,7 +51,7 @@ def test_fine_tuning_takes_a_step(tmp_path, capsys):
     config, _ = read_config("experiments/configs/finetune.py")
     config.update({**files, "compute": "gpu", "dropout": 0.1, "epochs": 1.0, "batch_size": 16, "max_length": 32})
     assert finetune(config, tmp_path / "run", init=str(model)) == 0
-    assert "compute=gpu: dtype=bfloat16, implementation=fused, attention_dropout=0.0" in capsys.readouterr().err
+    assert "compute=gpu: dtype=bfloat16, attention=fused, attention_dropout=0.0" in capsys.readouterr().err
     assert load(tmp_path / "run").predict(["the ship"])
 
 
@@ -60,9 +60,9 @@ def test_what_is_chosen(capsys):
     assert apply_compute(config, "tpu").model.dtype == "bfloat16"
     assert apply_compute(config, "something else").model.dtype == "float32"
     assert config.compute == "auto" and config.model.dtype == "float32", "the given config stays as it is"
-    splash = ConfigDict({"compute": "auto", "model": {"implementation": "splash", "attention_dropout": 0.1}})
-    assert apply_compute(splash, "tpu").model.to_dict() == {"implementation": "splash", "attention_dropout": 0.0}
-    assert apply_compute(splash, "gpu").model.implementation == "fused"
+    splash = ConfigDict({"compute": "auto", "model": {"attention": "splash", "attention_dropout": 0.1}})
+    assert apply_compute(splash, "tpu").model.to_dict() == {"attention": "splash", "attention_dropout": 0.0}
+    assert apply_compute(splash, "gpu").model.attention == "fused"
     network = ConfigDict({"compute": "gpu", "network": "tagger"})
     assert apply_compute(network).to_dict() == {"network": "tagger"}
     assert "a task network computes in float32 on every device" in capsys.readouterr().err
@@ -74,7 +74,7 @@ def test_what_is_chosen(capsys):
 def test_auto_on_a_cpu_is_the_faster_number_format(fast, monkeypatch, capsys):
     monkeypatch.setattr(initial_state, "fast_bfloat16", lambda: fast)
     dtype = "bfloat16" if fast else "float32"
-    config = ConfigDict({"compute": "auto", "model": {"dtype": "float32", "implementation": "fused"}})
-    assert apply_compute(config, "cpu").model.to_dict() == {"dtype": dtype, "implementation": "reference"}
-    assert f"compute=auto: dtype={dtype}, implementation=reference" in capsys.readouterr().err
+    config = ConfigDict({"compute": "auto", "model": {"dtype": "float32", "attention": "fused"}})
+    assert apply_compute(config, "cpu").model.to_dict() == {"dtype": dtype, "attention": "reference"}
+    assert f"compute=auto: dtype={dtype}, attention=reference" in capsys.readouterr().err
     assert apply_compute(ConfigDict({"compute": "cpu", "model": {"dtype": "float32"}}), "cpu").model.dtype == "float32"

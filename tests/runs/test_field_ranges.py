@@ -8,7 +8,7 @@ from ml_collections import ConfigDict
 from bert_elmo_jax.data.tasks.examples import TaggedSentence, TextExample
 from bert_elmo_jax.data.tasks.task import task_named, with_labels
 from bert_elmo_jax.families.bert.config import BertConfig
-from bert_elmo_jax.families.distilbert.config import DistilBertConfig
+from bert_elmo_jax.families.distilbert.family import DistilBertConfig
 from bert_elmo_jax.families.gpt.config import GptConfig
 from bert_elmo_jax.inference.predictions import Label, Tags
 from bert_elmo_jax.optim.optimizers import clip_by_global_norm

@@ -55,7 +55,7 @@ def test_a_modern_bert_resumes_exactly_and_is_loaded(corpus, tmp_path):
 
     encoder = load(run)
     assert encoder.config.changed.keys() == {"norm", "feed_forward", "position", "layer_bias"}
-    assert encoder.config.attention == "bidirectional"
+    assert not encoder.config.causal
     texts = ["the river bank", "a bank"]
     packed, alone = encoder.encode(texts), [encoder.encode([text]) for text in texts]
     for number, one in enumerate(alone):

@@ -17,7 +17,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from bert_elmo_jax.analysis.why_attention.small_training import Texts, fit, last_tenth, mean_loss, rows_of
 from bert_elmo_jax.nn.layers import Dense, LayerNorm
-from bert_elmo_jax.nn.modern_layer import ModernLayer
+from bert_elmo_jax.nn.transformer import Layer, LayerParts
 
 Norm = Literal["post", "pre"]
 
@@ -39,7 +39,7 @@ class WarmUp(NamedTuple):
 
 
 class SmallDecoder(nn.Module):
-    """A causal language model of library layers; `config` as for `ModernLayer`, with `size` and `length`."""
+    """A causal language model of library layers; `config` as for `Layer`, with `norm`, `size` and `length`."""
 
     config: Any
 
@@ -54,7 +54,7 @@ class SmallDecoder(nn.Module):
         if c.norm == "post":
             x = LayerNorm(c.norm_eps, name="norm")(x)
         for n in range(c.num_layers):
-            x, _ = ModernLayer(c, name=f"layer_{n}")(x)
+            x, _ = Layer(c, LayerParts(norm_first=c.norm == "pre"), name=f"layer_{n}")(x)
         if c.norm == "pre":
             x = LayerNorm(c.norm_eps, name="norm")(x)
         return Dense(c.size, c.initializer_range, name="read")(x)
@@ -68,8 +68,7 @@ def warm_up(
     config = SimpleNamespace(
         size=texts.size, length=texts.train.shape[1], num_layers=layers, hidden_size=width, num_heads=4,
         feed_forward_size=4 * width, activation="gelu", norm_eps=1e-6, dropout=0.0, attention_dropout=0.0,
-        initializer_range=width**-0.5, causal=True, implementation="reference", dtype=jnp.float32, norm=norm,
-        feed_forward="dense", layer_bias=True,
+        initializer_range=width**-0.5, causal=True, attention="reference", dtype=jnp.float32, norm=norm,
     )  # fmt: skip
     model = SmallDecoder(config)
     draw = rows_of(texts.train, rows)

@@ -50,7 +50,7 @@ def read_maps(encoder: Any, words: Sequence[str]) -> Float[np.ndarray, "L A W W"
     Attention to a word is the sum over its pieces, attention from it their mean. What goes to special pieces such as
     `[SEP]` is left out, so rows add up to less than 1.
     """
-    if not isinstance(encoder, PieceEncoder) or encoder.config.implementation != "reference":
+    if not isinstance(encoder, PieceEncoder) or encoder.config.attention != "reference":
         raise ValueError("this model gives no attention maps: load a Transformer without fused attention")
     text = encoder.tokenizer.encode_words(list(words))
     if len(text) > encoder.config.max_positions:

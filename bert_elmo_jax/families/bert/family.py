@@ -1,19 +1,11 @@
 """BERT's entry in the registry."""
 
-from collections.abc import Callable
-
-from bert_elmo_jax.families.bert.config import PRESETS, BertConfig
+from bert_elmo_jax.families.bert.config import BertConfig
 from bert_elmo_jax.families.bert.formats import FORMATS
-from bert_elmo_jax.families.bert.model import Bert, MaskedLM, NextSentence
-from bert_elmo_jax.families.family import TRANSFORMER_SHARDING, Family, Head, Objective
-from bert_elmo_jax.families.pieces import Pieces
-from bert_elmo_jax.lazy_imports import lazy_function
-
-
-def _objective(pairs: bool) -> Callable[..., Objective]:
-    make = lazy_function("bert_elmo_jax.families.piece_objective", "piece_objective")
-    return lambda config, model: make(FAMILY, config, model, pairs)
-
+from bert_elmo_jax.families.bert.model import Bert, NextSentence
+from bert_elmo_jax.families.family import TRANSFORMER_SHARDING, Family, Head
+from bert_elmo_jax.families.pieces import Pieces, piece_objectives
+from bert_elmo_jax.nn.transformer import MaskedLM
 
 FAMILY = Family(
     name="bert",
@@ -21,9 +13,9 @@ FAMILY = Family(
     config=BertConfig,
     module=Bert,
     inputs=Pieces(),
-    objectives={name: _objective(name in ("nsp", "sop")) for name in ("nsp", "sop", "sentences", "documents")},
+    objectives=piece_objectives("bert", "nsp", "sop", "sentences", "documents"),
     heads={"mlm": Head(MaskedLM), "nsp": Head(NextSentence, pooled=True)},
     formats=FORMATS,
     sharding=TRANSFORMER_SHARDING,
-    presets=PRESETS,
+    presets=BertConfig.PRESETS,
 )

@@ -14,22 +14,6 @@ WEIGHTS = WeightFile(
     config_file=FILE,
     prefix="bert.",
     encoder={"embeddings/norm": "embeddings.LayerNorm", "pooler": "pooler.dense"},
-    tables={
-        "embeddings/word": "embeddings.word_embeddings",
-        "embeddings/position": "embeddings.position_embeddings",
-        "embeddings/type": "embeddings.token_type_embeddings",
-    },
-    layers="encoder.layer",
-    layer={
-        "attention/query": "attention.self.query",
-        "attention/key": "attention.self.key",
-        "attention/value": "attention.self.value",
-        "attention/output": "attention.output.dense",
-        "attention/norm": "attention.output.LayerNorm",
-        "feed_forward/up": "intermediate.dense",
-        "feed_forward/down": "output.dense",
-        "feed_forward/norm": "output.LayerNorm",
-    },
     heads={
         "mlm": {"mlm/dense": "cls.predictions.transform.dense", "mlm/norm": "cls.predictions.transform.LayerNorm"},
         "nsp": {"nsp": "cls.seq_relationship"},

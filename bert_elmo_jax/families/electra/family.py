@@ -2,17 +2,12 @@
 
 from typing import Any
 
-from bert_elmo_jax.families.electra.config import PRESETS, ElectraConfig
+from bert_elmo_jax.families.electra.config import ElectraConfig
 from bert_elmo_jax.families.electra.formats import FORMATS
 from bert_elmo_jax.families.electra.model import Electra, Generator, Replaced, masked_lm
 from bert_elmo_jax.families.family import TRANSFORMER_SHARDING, Family, Head, Objective, encoder_depth
-from bert_elmo_jax.families.pieces import Pieces
+from bert_elmo_jax.families.pieces import Pieces, piece_objectives
 from bert_elmo_jax.lazy_imports import lazy_function
-
-
-def _masked_words(config: Any, model: Any) -> Objective:
-    make = lazy_function("bert_elmo_jax.families.piece_objective", "piece_objective")
-    return make(FAMILY, config, model)
 
 
 def _replaced(config: Any, model: Any) -> Objective:
@@ -31,10 +26,10 @@ FAMILY = Family(
     config=ElectraConfig,
     module=Electra,
     inputs=Pieces(),
-    objectives={"replaced": _replaced, "sentences": _masked_words, "documents": _masked_words},
+    objectives={"replaced": _replaced, **piece_objectives("electra", "sentences", "documents")},
     heads={"mlm": Head(masked_lm), "replaced": Head(Replaced), "generator": Head(Generator)},
     formats=FORMATS,
     depth_of=_depth_of,
     sharding=TRANSFORMER_SHARDING,
-    presets=PRESETS,
+    presets=ElectraConfig.PRESETS,
 )

@@ -5,57 +5,35 @@ generator, a narrower encoder, fills the masked places with replacements. The fi
 with a gelu, is the pooler here.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import flax.linen as nn
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Float32, Int
 
 from bert_elmo_jax.families.electra.config import ElectraConfig
-from bert_elmo_jax.families.family import Output
 from bert_elmo_jax.families.piece_embeddings import Embeddings
+from bert_elmo_jax.families.piece_module import PieceModule
 from bert_elmo_jax.nn import Dense, activation, dropout
 from bert_elmo_jax.nn.any_array import AnyArray
-from bert_elmo_jax.nn.layers import layer_numbers
-from bert_elmo_jax.nn.transformer import Layer, MaskedLM, Pooler, at_positions, run_layers
+from bert_elmo_jax.nn.transformer import MaskedLM, at_positions
 
 
-class Electra(nn.Module):
-    """The encoder. With `deterministic=False` it needs `rngs={"dropout": key}`."""
+class Electra(PieceModule):
+    """The encoder; see `PieceModule`. Layer 0 is the projected embeddings."""
 
     config: ElectraConfig
-    add_pooler: bool = True
+    POOLER = "gelu"
 
-    @nn.compact
-    def __call__(
-        self,
-        tokens: Int[AnyArray, "B T"],
-        types: Int[AnyArray, "B T"] | None = None,
-        positions: Int[AnyArray, "B T"] | None = None,
-        segments: Int[AnyArray, "B T"] | None = None,
-        *,
-        lengths: Int[AnyArray, " B"] | None = None,
-        nsp_positions: Int[AnyArray, "B S"] | None = None,
-        deterministic: bool = True,
-        layers: str | Sequence[int] | None = None,
-        attentions: bool = False,
-    ) -> Output:
-        """Encode a batch; the arguments mean the same as in `Bert`. Layer 0 is the projected embeddings."""
+    def embed(self, tokens: Any, types: Any, positions: Any, key: Any) -> Any:
+        """Return the sums of three embeddings, normalised, and projected if their width is not the layers'."""
         c = self.config
-        wanted = layer_numbers(layers, c.num_layers)
-        keys = None if deterministic else jax.random.split(self.make_rng("dropout"), c.num_layers + 1)
         x = Embeddings(c, c.type_vocab_size, c.embedding_size, name="embeddings")(tokens, types, positions)
-        x = dropout(x, c.dropout, None if keys is None else keys[0])
-        if c.embedding_size != c.hidden_size:
-            x = Dense(c.hidden_size, c.initializer_range, c.dtype, name="project")(x)
-        x, hidden, maps = run_layers(
-            self, Layer(c, parent=None), x, segments, lengths, None if keys is None else keys[1:],
-            wanted=wanted, maps=attentions,
-        )  # fmt: skip
-        pooled = Pooler(c, "gelu", name="pooler")(x, nsp_positions) if self.add_pooler else None
-        return Output(x, hidden, maps, pooled)
+        x = dropout(x, c.dropout, key)
+        if c.embedding_size == c.hidden_size:
+            return x
+        return Dense(c.hidden_size, c.initializer_range, c.dtype, name="project")(x)
 
 
 class Replaced(nn.Module):

@@ -3,10 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
-from bert_elmo_jax.families.family import check_choices, choose_preset
-from bert_elmo_jax.families.huggingface_config import check_sizes
+from bert_elmo_jax.families.piece_config import PieceConfig, placed
 
 _GPT2 = {"vocab_size": 50257, "max_positions": 1024, "end_id": 50256, "pad_id": 50256}
 _MEDIUM = {"num_layers": 24, "hidden_size": 1024, "num_heads": 16, "feed_forward_size": 4096}
@@ -22,61 +21,36 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 
 @dataclass(frozen=True)
-class GptConfig:
+class GptConfig(PieceConfig):
     """The sizes of a GPT and how to compute it; from `preset`, `from_json`, or by hand.
 
     With `norm_first` it is a GPT-2: layer norms come before attention and feed-forward, and one more after the last
     layer. Without, it is a GPT-1, whose norms come after the residuals. `dropout` applies to the residual branches.
     `scale_attention` divides the scores by the root of the size of a head, and `scale_by_layer` divides the scores of
-    layer i by i, from 1. `end_id` is the piece that ends a text; generation stops there. The last four fields mean the
-    same as in `BertConfig`.
+    layer i by i, from 1. `end_id` is the piece that ends a text; generation stops there.
 
     >>> GptConfig.preset("gpt2-xl").num_layers, GptConfig.preset("gpt").norm_first
     (48, False)
     """
 
     vocab_size: int = 50257
-    hidden_size: int = 768
-    num_layers: int = 12
-    num_heads: int = 12
-    feed_forward_size: int = 3072
     max_positions: int = 1024
-    norm_first: bool = True
     activation: str = "gelu_new"
-    norm_eps: float = 1e-5
+    classifier_dropout: float = 0.1
+    end_id: int | None = None
+    norm_first: bool = placed(True, after="max_positions")
+    norm_eps: float = placed(1e-5, after="activation")
     scale_attention: bool = True
     scale_by_layer: bool = False
-    dropout: float = 0.1
-    embedding_dropout: float = 0.1
-    attention_dropout: float = 0.1
-    classifier_dropout: float = 0.1
-    initializer_range: float = 0.02
-    pad_id: int = 0
-    end_id: int | None = None
-    implementation: Literal["reference", "fused", "splash"] = "reference"
-    remat: bool = False
-    scan: bool = False
-    dtype: Literal["float32", "bfloat16"] = "float32"
+    embedding_dropout: float = placed(0.1, after="dropout")
 
+    PRESETS: ClassVar[Mapping[str, Mapping[str, Any]]] = PRESETS
     causal: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
-        check_sizes(self, "GPT")
-        check_choices(self)
-        if not 0 <= self.embedding_dropout < 1:
-            raise ValueError(f"embedding_dropout is {self.embedding_dropout}; a dropout rate is at least 0 and below 1")
+    def __post_init__(self, implementation: str | None) -> None:
+        super().__post_init__(implementation)
         if self.end_id is not None and not 0 <= self.end_id < self.vocab_size:
             raise ValueError(f"end_id is {self.end_id}; the vocabulary has the ids 0 to {self.vocab_size - 1}")
-
-    @property
-    def head_size(self) -> int:
-        """The width of one attention head."""
-        return self.hidden_size // self.num_heads
-
-    @property
-    def head_dropout(self) -> float:
-        """The dropout before a task's dense layer."""
-        return self.classifier_dropout
 
     def query_scale(self, layer: int) -> float:
         """Return the factor of a layer's queries, before scores are divided by the root of the size of a head.
@@ -91,11 +65,6 @@ class GptConfig:
     def plain_scale(self) -> bool:
         """True if all layers divide their scores by the root of the head's size and nothing else."""
         return self.scale_attention and not self.scale_by_layer
-
-    @classmethod
-    def preset(cls, name: str, **changes: Any) -> "GptConfig":
-        """Return the configuration of a released size, with the fields in `changes` replaced."""
-        return cls(**(choose_preset(name, PRESETS) | changes))
 
     @classmethod
     def from_json(cls, source: Mapping[str, Any] | str | Path) -> "GptConfig":

@@ -10,10 +10,11 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Float32, Int
 
 from bert_elmo_jax.families.gpt.config import GptConfig
-from bert_elmo_jax.families.gpt.model import FeedForward
+from bert_elmo_jax.families.gpt.model import layer_parts
 from bert_elmo_jax.generation.decoder import Decoder
 from bert_elmo_jax.nn import dense, embed, layer_norm
 from bert_elmo_jax.nn.any_array import AnyArray
+from bert_elmo_jax.nn.transformer import FeedForward
 
 HIDDEN = -1e30  # the score of a slot that is not seen; finite, so that a piece that sees nothing stays finite
 # On a CPU, bfloat16 products of fewer rows than this are many times slower than those in float32.
@@ -81,7 +82,7 @@ def decode(
     for i in range(c.num_layers):
         p = encoder[f"layer_{i}"]
         x, written[f"layer_{i}"] = _attend(c, p["attention"], memory[f"layer_{i}"], x, at, sees, c.query_scale(i))
-        x = FeedForward(c).apply({"params": p["feed_forward"]}, x)  # type: ignore[assignment]
+        x = FeedForward(c, layer_parts(c)).apply({"params": p["feed_forward"]}, x)  # type: ignore[assignment]
     if c.norm_first:
         x = layer_norm(x, **encoder["norm"], eps=c.norm_eps)
     kernel = params["softmax"]["kernel"] if "softmax" in params else table["word"].T

@@ -1,24 +1,21 @@
 """ModernBERT's entry in the registry."""
 
 from bert_elmo_jax.families.family import TRANSFORMER_SHARDING, Family, Head
-from bert_elmo_jax.families.modernbert.config import PRESETS, ModernBertConfig
+from bert_elmo_jax.families.modernbert.config import ModernBertConfig
 from bert_elmo_jax.families.modernbert.formats import FORMATS
 from bert_elmo_jax.families.modernbert.model import MaskedLM, ModernBert
-from bert_elmo_jax.families.pieces import Pieces
-from bert_elmo_jax.lazy_imports import lazy_function
+from bert_elmo_jax.families.pieces import Pieces, piece_objectives
 
-_objective = lazy_function("bert_elmo_jax.families.piece_objective", "piece_objective")
-
-FAMILY: Family = Family(
+FAMILY = Family(
     name="modernbert",
     called="a ModernBERT",
     config=ModernBertConfig,
     module=ModernBert,
     inputs=Pieces(vocab_size=50_368),
-    objectives={name: lambda config, model: _objective(FAMILY, config, model) for name in ("documents", "sentences")},
+    objectives=piece_objectives("modernbert", "documents", "sentences"),
     heads={"mlm": Head(MaskedLM)},
     task_heads={"tag": Head(pooled=True), "span": Head(pooled=True)},
     formats=FORMATS,
     sharding=TRANSFORMER_SHARDING,
-    presets=PRESETS,
+    presets=ModernBertConfig.PRESETS,
 )

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from bert_elmo_jax.families.family import check_choices, choose_preset
-from bert_elmo_jax.families.huggingface_config import check_sizes
+from bert_elmo_jax.families.piece_config import PieceConfig, placed
 
 PRESETS: dict[str, dict[str, Any]] = {
     "base": {"hidden_size": 512, "num_layers": 6, "num_heads": 8, "feed_forward_size": 2048, "dropout": 0.1},
@@ -16,7 +15,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 
 @dataclass(frozen=True)
-class TransformerConfig:
+class TransformerConfig(PieceConfig):
     """The sizes of a Transformer of Vaswani et al. 2017 and how to compute it; from `preset`, `from_json`, or by hand.
 
     `vocab_size` is the source's; the target has the same pieces unless `share_embeddings` is False and
@@ -29,65 +28,55 @@ class TransformerConfig:
     Glorot's variance and the embeddings the variance 1 / `hidden_size`.
 
     `start_id` is the decoder's first piece and `end_ids` are the pieces that end a text. `forbidden_ids` are never
-    written, and `forced_end_id` is written in the last place. The last four fields mean the same as in `BertConfig`;
-    the decoder's attention is always the reference implementation.
+    written, and `forced_end_id` is written in the last place. The decoder's attention is always "reference".
 
     >>> TransformerConfig.preset("big").hidden_size, TransformerConfig(num_layers=2).target.num_layers
     (1024, 2)
     """
 
-    norm_eps: ClassVar[float] = 1e-5
-    causal: ClassVar[bool] = False
-
     vocab_size: int = 37000
-    target_vocab_size: int | None = None
     hidden_size: int = 512
     num_layers: int = 6
-    decoder_layers: int | None = None
     num_heads: int = 8
-    decoder_heads: int | None = None
-    key_size: int | None = None
-    value_size: int | None = None
     feed_forward_size: int = 2048
-    decoder_feed_forward_size: int | None = None
-    max_positions: int = 512
-    positions: Literal["sinusoidal", "learned"] = "sinusoidal"
-    scale_embeddings: bool = True
-    share_embeddings: bool = True
-    tie_output: bool = True
-    output_bias: bool = False
     activation: str = "relu"
-    dropout: float = 0.1
     attention_dropout: float = 0.0
-    activation_dropout: float = 0.0
     classifier_dropout: float = 0.0
-    initializer_range: float | None = None
-    pad_id: int = 0
+    initializer_range: float | None = None  # type: ignore[assignment]
     start_id: int = 2
     end_ids: tuple[int, ...] = (3,)
     forbidden_ids: tuple[int, ...] = ()
     forced_end_id: int | None = None
-    implementation: Literal["reference", "fused", "splash"] = "reference"
-    remat: bool = False
-    scan: bool = False
-    dtype: Literal["float32", "bfloat16"] = "float32"
+    target_vocab_size: int | None = placed(None, after="vocab_size")
+    decoder_layers: int | None = placed(None, after="num_layers")
+    decoder_heads: int | None = placed(None, after="num_heads")
+    key_size: int | None = None
+    value_size: int | None = None
+    decoder_feed_forward_size: int | None = placed(None, after="feed_forward_size")
+    positions: Literal["sinusoidal", "learned"] = placed("sinusoidal", after="max_positions")
+    scale_embeddings: bool = True
+    share_embeddings: bool = True
+    tie_output: bool = True
+    output_bias: bool = False
+    activation_dropout: float = placed(0.0, after="attention_dropout")
 
-    def __post_init__(self) -> None:
-        check_choices(self)
-        for name in ("target_vocab_size", "decoder_layers", "decoder_heads", "decoder_feed_forward_size"):
-            _check_size(name, getattr(self, name))
-        for name in ("key_size", "value_size"):
-            _check_size(name, getattr(self, name))
-        check_sizes(self, "Transformer")
+    PRESETS: ClassVar[Mapping[str, Mapping[str, Any]]] = PRESETS
+    norm_eps: ClassVar[float] = 1e-5
+
+    def __post_init__(self, implementation: str | None) -> None:
+        super().__post_init__(implementation)
+        for name in (
+            "target_vocab_size", "decoder_layers", "decoder_heads", "decoder_feed_forward_size", "key_size",
+            "value_size",
+        ):  # fmt: skip
+            size = getattr(self, name)
+            if size is not None and size < 1:
+                raise ValueError(f"{name} is {size}; it must be at least 1, or None for the encoder's")
         self._check_target()
-        if not 0 <= self.activation_dropout < 1:
+        if self.attention != "reference" and self.key_size != self.value_size:
             raise ValueError(
-                f"activation_dropout is {self.activation_dropout}; a dropout rate is at least 0 and below 1"
-            )
-        if self.implementation != "reference" and self.key_size != self.value_size:
-            raise ValueError(
-                f"implementation={self.implementation!r} needs keys and values of one size, but key_size is "
-                f"{self.key_size} and value_size {self.value_size}: use implementation='reference'"
+                f"attention={self.attention!r} needs keys and values of one size, but key_size is {self.key_size} and "
+                f"value_size {self.value_size}: use attention='reference'"
             )
 
     def _check_target(self) -> None:
@@ -112,11 +101,6 @@ class TransformerConfig:
                     raise ValueError(f"{name} holds {number}; the target's vocabulary has the ids 0 to {size - 1}")
 
     @property
-    def head_dropout(self) -> float:
-        """The dropout before a task's dense layer."""
-        return self.classifier_dropout
-
-    @property
     def target(self) -> "TargetConfig":
         """The configuration of the decoder, a Transformer whose pieces see only the pieces before them."""
         own = {
@@ -126,16 +110,11 @@ class TransformerConfig:
             "feed_forward_size": (
                 self.feed_forward_size if self.decoder_feed_forward_size is None else self.decoder_feed_forward_size
             ),
-            "implementation": "reference",
+            "attention": "reference",
         }
         gone = ("target_vocab_size", "decoder_layers", "decoder_heads", "decoder_feed_forward_size")
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         return TargetConfig(**(fields | dict.fromkeys(gone) | own))
-
-    @classmethod
-    def preset(cls, name: str, **changes: Any) -> "TransformerConfig":
-        """Return the configuration of a size of the paper, with the fields in `changes` replaced."""
-        return cls(**(choose_preset(name, PRESETS) | changes))
 
     @classmethod
     def from_json(cls, source: Mapping[str, Any] | str | Path) -> "TransformerConfig":
@@ -156,8 +135,3 @@ class TargetConfig(TransformerConfig):
     """The decoder's side of a Transformer's configuration; from `TransformerConfig.target`."""
 
     causal: ClassVar[bool] = True
-
-
-def _check_size(name: str, size: int | None) -> None:
-    if size is not None and size < 1:
-        raise ValueError(f"{name} is {size}; it must be at least 1, or None for the encoder's")

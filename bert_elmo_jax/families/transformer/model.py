@@ -15,16 +15,17 @@ from flax import struct
 from jaxtyping import Array, Float, Float32, Int, PRNGKeyArray
 
 from bert_elmo_jax.encoders.encoded import show_shapes
-from bert_elmo_jax.families.family import Output
+from bert_elmo_jax.families.piece_module import PieceModule
 from bert_elmo_jax.families.transformer.config import TransformerConfig
 from bert_elmo_jax.families.transformer.embeddings import Embeddings
 from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.nn.decoder_layer import DecoderLayer
 from bert_elmo_jax.nn.dropout import dropout
+from bert_elmo_jax.nn.layer_loop import LayerCall, run_layers
 from bert_elmo_jax.nn.layers import layer_numbers, truncated_normal
 from bert_elmo_jax.nn.matrix_product import word_logits
 from bert_elmo_jax.nn.parameter import parameter
-from bert_elmo_jax.nn.transformer import Layer, Pooler, run_layers
+from bert_elmo_jax.nn.transformer import Layer, LayerParts
 
 
 @no_type_check  # tree operations put other values than arrays of these shapes into it
@@ -39,38 +40,21 @@ class DecoderOutput:
     cross_attentions: Float32[Array, "L B A U T"] | None = None
 
 
-class Transformer(nn.Module):
-    """The encoder. With `deterministic=False` it needs `rngs={"dropout": key}`."""
+class Transformer(PieceModule):
+    """The encoder; see `PieceModule`. It has no types."""
 
     config: TransformerConfig
     add_pooler: bool = False
 
-    @nn.compact
-    def __call__(
-        self,
-        tokens: Int[AnyArray, "B T"],
-        types: Int[AnyArray, "B T"] | None = None,
-        positions: Int[AnyArray, "B T"] | None = None,
-        segments: Int[AnyArray, "B T"] | None = None,
-        *,
-        lengths: Int[AnyArray, " B"] | None = None,
-        nsp_positions: Int[AnyArray, "B S"] | None = None,
-        deterministic: bool = True,
-        layers: str | Sequence[int] | None = None,
-        attentions: bool = False,
-    ) -> Output:
-        """Encode a batch; the arguments mean the same as in `Bert`, but `types` are ignored."""
-        c = self.config
-        wanted = layer_numbers(layers, c.num_layers)
-        keys = None if deterministic else jax.random.split(self.make_rng("dropout"), c.num_layers + 1)
-        x, _ = Embeddings(c, name="embeddings")(tokens, positions)
-        x = dropout(x, c.dropout, None if keys is None else keys[0])
-        x, hidden, maps = run_layers(
-            self, Layer(c, parent=None), x, segments, lengths, None if keys is None else keys[1:],
-            wanted=wanted, maps=attentions,
-        )  # fmt: skip
-        pooled = Pooler(c, name="pooler")(x, nsp_positions) if self.add_pooler else None
-        return Output(x, hidden, maps, pooled)
+    def embed(self, tokens: Any, types: Any, positions: Any, key: Any) -> Any:
+        """Return the embeddings, scaled and with positions."""
+        x, _ = Embeddings(self.config, name="embeddings")(tokens, positions)
+        return dropout(x, self.config.dropout, key)
+
+    def layer_calls(self, positions: Any) -> Sequence[LayerCall]:
+        """Return the layers."""
+        parts = LayerParts(hidden_rate=self.config.activation_dropout)
+        return [LayerCall(Layer(self.config, parts, parent=None))] * self.config.num_layers
 
 
 class TransformerDecoder(nn.Module):
@@ -100,7 +84,7 @@ class TransformerDecoder(nn.Module):
         c = self.config
         if target is None:
             target = jnp.full((len(source), 1), c.start_id, jnp.int32)
-        wanted = layer_numbers(layers, c.num_layers)
+        numbers = layer_numbers(layers, c.num_layers)
         keys = None if key is None else jax.random.split(key, c.num_layers + 1)
         x, table = Embeddings(c, name="embeddings")(target, positions, words if c.share_embeddings else None)
         if not c.tie_output:
@@ -108,12 +92,13 @@ class TransformerDecoder(nn.Module):
             table = parameter(self, "output", truncated_normal(stddev), (c.vocab_size, c.hidden_size))
         bias = parameter(self, "output_bias", nn.initializers.zeros, (c.vocab_size,)) if c.output_bias else None
         x = dropout(x, c.dropout, None if keys is None else keys[0])
+        call = LayerCall(DecoderLayer(c, parent=None), (source, source_segments))
         x, hidden, maps = run_layers(
-            self, DecoderLayer(c, parent=None), x, segments, None, None if keys is None else keys[1:],
-            wanted=wanted, maps=attentions, more=(source, source_segments),
+            self, [call] * c.num_layers, x, segments, None, None if keys is None else keys[1:], numbers=numbers,
+            maps=attentions,
         )  # fmt: skip
-        own, cross = (None, None) if maps is None else maps
-        return DecoderOutput(x, piece_logits(x, table, bias), hidden, own, cross)
+        to_target, to_source = (None, None) if maps is None else maps
+        return DecoderOutput(x, piece_logits(x, table, bias), hidden, to_target, to_source)
 
 
 def piece_logits(
@@ -169,7 +154,7 @@ def run_pair(
     encoded: Any = Transformer(config).apply(
         {"params": params["encoder"]}, source["tokens"], None, source.get("positions"), source.get("segments"),
         deterministic=key is None, rngs=rngs, layers=layers,
-        attentions=maps and config.implementation == "reference",
+        attentions=maps and config.attention == "reference",
     )  # fmt: skip
     if target is None:
         return PairOutput(encoded.layers, encoder_attentions=encoded.attentions)

@@ -63,7 +63,9 @@ def test_every_field_is_honoured():
         "initializer_range": 0.01, "pad_token_id": 1,
     }  # fmt: skip
     config = BertConfig.from_json(fields)
-    assert config == BertConfig(99, 24, 5, 3, 7, 11, 4, "gelu_new", 1e-5, 0.2, 0.0, 0.4, 0.01, 1)
+    assert config == BertConfig(
+        99, 24, 5, 3, 7, 11, "gelu_new", 0.2, 0.0, 0.4, 0.01, 1, type_vocab_size=4, norm_eps=1e-5
+    )
     assert config.head_dropout == 0.4 and BertConfig(dropout=0.3).head_dropout == 0.3
 
 
@@ -81,12 +83,12 @@ def test_fields_of_hugging_face_alone_survive_there():
 
 
 def test_a_causal_model_is_not_written():
-    with pytest.raises(ValueError, match="attention='causal'"):
-        BertConfig(attention="causal").to_huggingface()
+    with pytest.raises(ValueError, match="causal=True"):
+        BertConfig(causal=True).to_huggingface()
 
 
 def test_the_options_of_a_run_are_a_plain_dictionary():
-    config = BertConfig(scan=True, dtype="bfloat16", attention="causal")
+    config = BertConfig(scan=True, dtype="bfloat16", causal=True)
     assert BertConfig(**json.loads(json.dumps(dataclasses.asdict(config)))) == config
 
 
@@ -142,8 +144,8 @@ def test_files_that_are_no_configuration(tmp_path, text, message):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"attention": "sideways"}, "attention is 'sideways'; it is one of bidirectional, causal"),
-        ({"implementation": "flash"}, "implementation is 'flash'; it is one of reference, fused"),
+        ({"norm": "sideways"}, "norm is 'sideways'; it is one of post, pre"),
+        ({"attention": "flash"}, "attention is 'flash'; it is one of reference, fused"),
         ({"dtype": "float64"}, "dtype is 'float64'; it is one of float32, bfloat16"),
         ({"num_heads": 0}, "num_heads is 0; it must be at least 1"),
         ({"dropout": 1.0}, "dropout is 1.0; a dropout rate is at least 0 and below 1"),

@@ -359,9 +359,9 @@ def test_bfloat16_is_close(goldens, encoder, texts):
 
 
 def test_fused_attention_gives_the_same_vectors(goldens, encoder, texts):
-    fused = load(goldens / "bert_tiny", implementation="fused").encode(texts[:5])
+    fused = load(goldens / "bert_tiny", attention="fused").encode(texts[:5])
     assert relative(fused.last, encoder.encode(texts[:5]).last) < 1e-5
-    output = load(goldens / "bert_tiny", implementation="fused").forward(np.array([[2, 7, 3]]))
+    output = load(goldens / "bert_tiny", attention="fused").forward(np.array([[2, 7, 3]]))
     assert output.attentions is None
     assert relative(np.asarray(output.last), np.asarray(encoder.forward(np.array([[2, 7, 3]])).last)) < 1e-5
 

@@ -11,7 +11,8 @@ import pytest
 from safetensors.numpy import load_file
 
 from bert_elmo_jax.families.bert.config import BertConfig
-from bert_elmo_jax.families.bert.model import Bert, MaskedLM
+from bert_elmo_jax.families.bert.model import Bert
+from bert_elmo_jax.nn.transformer import MaskedLM
 
 from ..logits import pretraining_logits
 
@@ -66,8 +67,8 @@ def variant(request, golden):
     """The golden model with each option that must not change the numbers."""
     config, *rest = golden
     options = {name: True for name in ("scan", "remat") if name in request.param}
-    implementation = "fused" if request.param == "fused" else "reference"
-    return dataclasses.replace(config, implementation=implementation, **options), *rest
+    attention = "fused" if request.param == "fused" else "reference"
+    return dataclasses.replace(config, attention=attention, **options), *rest
 
 
 def assert_close(ours, theirs, real=None, tolerance=1e-5):

@@ -12,9 +12,10 @@ from jax.sharding import NamedSharding, PartitionSpec
 from bert_elmo_jax.encoders.arguments import check_batch
 from bert_elmo_jax.families.bert.config import BertConfig
 from bert_elmo_jax.families.bert.family import FAMILY
-from bert_elmo_jax.families.bert.model import Bert, at_positions
+from bert_elmo_jax.families.bert.model import Bert
 from bert_elmo_jax.families.init_params import init_params
 from bert_elmo_jax.nn.layers import layer_numbers
+from bert_elmo_jax.nn.transformer import at_positions
 
 from ..logits import pretraining_logits
 
@@ -83,11 +84,10 @@ def packed(unpacked, plan, size):
 
 
 @pytest.mark.parametrize(
-    ("implementation", "attention"),
-    [("reference", "bidirectional"), pytest.param("reference", "causal", marks=LONG), ("fused", "causal")],
+    ("attention", "causal"), [("reference", False), pytest.param("reference", True, marks=LONG), ("fused", True)]
 )
-def test_packed_rows_equal_unpacked_ones_values_and_gradients(implementation, attention):
-    config = replace(implementation=implementation, attention=attention)
+def test_packed_rows_equal_unpacked_ones_values_and_gradients(attention, causal):
+    config = replace(attention=attention, causal=causal)
     unpacked = rows(sequences([7, 4, 5, 3]), 8)
     fields, starts = packed(unpacked, [[0, 2], [1, 3]], 13)
     weights = np.random.default_rng(1).normal(size=(4, 8, 16)).astype(np.float32)
@@ -147,9 +147,9 @@ def test_scan_and_remat_have_the_same_parameters(options):
     jax.tree.map(np.testing.assert_array_equal, ours, plain)
 
 
-@pytest.mark.parametrize("implementation", ["reference", "fused"])
-def test_padding_never_changes_a_real_position(implementation):
-    config = replace(implementation=implementation)
+@pytest.mark.parametrize("attention", ["reference", "fused"])
+def test_padding_never_changes_a_real_position(attention):
+    config = replace(attention=attention)
     tokens, types, positions, segments = rows(sequences([5, 3]), 8)
     other = np.where(segments == 0, 44, tokens), np.where(segments == 0, 1, types), positions, segments
     plain = encode(config, tokens, types, positions, segments, layers="all")
@@ -171,22 +171,22 @@ def test_lengths_are_segments_and_no_mask_is_all_real():
     )
 
 
-@pytest.mark.parametrize("implementation", ["reference", "fused"])
-def test_causal_never_peeks(implementation):
-    config = replace(attention="causal", implementation=implementation)
+@pytest.mark.parametrize("attention", ["reference", "fused"])
+def test_causal_never_peeks(attention):
+    config = replace(causal=True, attention=attention)
     tokens = rows(sequences([8]), 8)[0]
     changed = tokens.copy()
     changed[:, 5:] += 1
     before, after = (encode(config, t, layers="all").layers for t in (tokens, changed))
     np.testing.assert_array_equal(before[:, :, :5], after[:, :, :5])
     assert np.abs(before[-1, :, 5:] - after[-1, :, 5:]).min() > 0
-    peeking = encode(replace(implementation=implementation), changed, layers="all").layers
+    peeking = encode(replace(attention=attention), changed, layers="all").layers
     assert np.abs(peeking[1:, :, :5] - encode(CONFIG, tokens, layers="all").layers[1:, :, :5]).max() > 0.01
 
 
-@pytest.mark.parametrize("implementation", [pytest.param("reference", marks=LONG), "fused"])
-def test_a_row_of_padding_is_finite_and_changes_no_gradient(implementation):
-    config = replace(implementation=implementation)
+@pytest.mark.parametrize("attention", [pytest.param("reference", marks=LONG), "fused"])
+def test_a_row_of_padding_is_finite_and_changes_no_gradient(attention):
+    config = replace(attention=attention)
     batch = rows([*sequences([8, 5]), []], 8)
 
     def total(tree, keep):

@@ -104,7 +104,7 @@ def test_a_batch_of_next_pieces_is_causal():
         "mlm_positions": np.broadcast_to(np.arange(8, dtype=np.int32), (2, 8)), "mlm_targets": TOKENS[:, 1:],
         "mlm_weights": np.ones((2, 8), np.float32),
     }  # fmt: skip
-    causal, params = replace(attention="causal"), fresh(CONFIG)
+    causal, params = replace(causal=True), fresh(CONFIG)
 
     def total(config, **more):
         return float(piece_loss(FAMILY, config)(params, {**batch, **more}, None, None)[0]["mlm"][0])
@@ -117,7 +117,7 @@ def test_a_batch_of_next_pieces_is_causal():
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"position": "rotary", "hidden_size": 12}, r"heads of size 3, but position='rotary' rotates them in pairs"),
+        ({"position": "rotary", "hidden_size": 12}, r"heads of size 3, but rotary positions turn them in pairs"),
         ({"rotary_theta": 0.0}, r"rotary_theta is 0.0; it must be above 0"),
     ],
 )

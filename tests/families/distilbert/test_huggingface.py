@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from bert_elmo_jax.families.distilbert.config import DistilBertConfig
-from bert_elmo_jax.families.distilbert.huggingface import read_weights, write
-from bert_elmo_jax.families.distilbert.model import sinusoids
+from bert_elmo_jax.families.distilbert.family import DistilBertConfig
+from bert_elmo_jax.families.distilbert.formats import WEIGHTS
+from bert_elmo_jax.families.piece_embeddings import interleaved_sinusoids as sinusoids
 
 from ..huggingface_models import DISTILBERT, random_params
+
+read_weights, write = WEIGHTS.read_weights, WEIGHTS.write
 
 
 def test_the_first_layer_of_a_classifier_is_the_pooler(tmp_path):
@@ -66,7 +68,7 @@ def test_a_released_file_is_read():
         ({"model_type": "bert"}, "model_type is 'bert'; only 'distilbert' is supported"),
         ({"tie_weights_": False}, "tie_weights_ is False; only True"),
         ({"sinusoidal_pos_embds": "no"}, "sinusoidal_pos_embds is 'no'; it must be true or false"),
-        ({"dim": 770}, r"hidden_size 770 cannot be split evenly among num_heads 12; a head of DistilBERT"),
+        ({"dim": 770}, r"hidden_size 770 cannot be split evenly among num_heads 12; a head has"),
         ({"hidden_dimm": 3}, "hidden_dimm is 3, a field of unknown meaning; did you mean hidden_dim"),
     ],
 )

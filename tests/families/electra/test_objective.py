@@ -21,7 +21,16 @@ from bert_elmo_jax.train.parallel import DEVICES
 
 VOCABULARY = 40
 CONFIG = ElectraConfig(
-    VOCABULARY, 16, 24, 1, 2, 32, dropout=0.0, attention_dropout=0.0, initializer_range=0.5, generator_size=0.5
+    VOCABULARY,
+    24,
+    1,
+    2,
+    32,
+    embedding_size=16,
+    dropout=0.0,
+    attention_dropout=0.0,
+    initializer_range=0.5,
+    generator_size=0.5,
 )
 loss, OPTIMIZER = jax.jit(replaced_loss(FAMILY, CONFIG)), optax.sgd(0.01)
 

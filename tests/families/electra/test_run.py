@@ -17,7 +17,7 @@ from bert_elmo_jax.runs.config_files import read_config
 from bert_elmo_jax.runs.pretraining import pretrain
 from bert_elmo_jax.train.checkpoint import load_params
 
-CONFIG = ElectraConfig(220, 8, 16, 1, 2, 16, 48, dropout=0.1, generator_size=0.5)
+CONFIG = ElectraConfig(220, 16, 1, 2, 16, 48, embedding_size=8, dropout=0.1, generator_size=0.5)
 
 
 @pytest.mark.long

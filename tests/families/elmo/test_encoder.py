@@ -316,7 +316,7 @@ def test_a_progress_bar_where_there_are_many(elmo, capsys):
 def test_load_refuses_what_an_elmo_has_not(goldens):
     assert isinstance(load(goldens / "elmo_tiny"), ElmoEncoder)
     assert isinstance(load(goldens / "bert_tiny"), PieceEncoder)
-    for wish in ({"implementation": "fused"}, {"implementation": "reference"}, {"lowercase": True}):
+    for wish in ({"attention": "fused"}, {"attention": "reference"}, {"lowercase": True}):
         with pytest.raises(ValueError, match="leave"):
             load(goldens / "elmo_tiny", **wish)
 

@@ -51,7 +51,7 @@ def test_every_way_to_run_the_layers_gives_the_same(model):
 
 def test_fused_attention_gives_the_same(model):
     config, params = model
-    fused = dataclasses.replace(config, implementation="fused")
+    fused = dataclasses.replace(config, attention="fused")
     ours, theirs = (np.asarray(encode(c, params).last)[SEGMENTS > 0] for c in (config, fused))
     np.testing.assert_allclose(ours, theirs, atol=2e-5)
 

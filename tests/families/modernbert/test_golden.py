@@ -24,8 +24,8 @@ def golden(request):
 def variant(request, tiny):
     """The golden model with each option that must not change the numbers."""
     options = {name: True for name in ("scan", "remat") if name in request.param}
-    implementation = "fused" if request.param == "fused" else "reference"
-    return tiny._replace(config=dataclasses.replace(tiny.config, implementation=implementation, **options))
+    attention = "fused" if request.param == "fused" else "reference"
+    return tiny._replace(config=dataclasses.replace(tiny.config, attention=attention, **options))
 
 
 def assert_close(ours, theirs, real=None, tolerance=1e-5):

@@ -13,13 +13,15 @@ from bert_elmo_jax import load
 from bert_elmo_jax.families.init_params import init_task_params
 from bert_elmo_jax.families.modernbert.config import ModernBertConfig
 from bert_elmo_jax.families.modernbert.family import FAMILY
-from bert_elmo_jax.families.modernbert.huggingface import read_weights, write
+from bert_elmo_jax.families.modernbert.formats import WEIGHTS
 from bert_elmo_jax.families.piece_encoder import PieceEncoder
 from bert_elmo_jax.families.pieces import Pieces
 from bert_elmo_jax.heads.task_head import TaskHead
 from bert_elmo_jax.inference.convert import convert
 from bert_elmo_jax.text import WordPiece
 from bert_elmo_jax.weights.parameter_tree import flatten
+
+read_weights, write = WEIGHTS.read_weights, WEIGHTS.write
 
 pytestmark = pytest.mark.usefixtures("strict_dtypes")
 HEADS = {"classify": TaskHead("classification", 3, pools_pieces=True), "choice": TaskHead("choice", pools_pieces=True)}

@@ -10,7 +10,8 @@ import pytest
 from bert_elmo_jax.families.init_params import init_params
 from bert_elmo_jax.families.modernbert.config import ModernBertConfig
 from bert_elmo_jax.families.modernbert.family import FAMILY
-from bert_elmo_jax.families.modernbert.model import ModernBert, find_period
+from bert_elmo_jax.families.modernbert.model import ModernBert
+from bert_elmo_jax.nn.layer_loop import find_period
 from bert_elmo_jax.weights.parameter_tree import flatten
 
 pytestmark = pytest.mark.usefixtures("strict_dtypes")
@@ -88,7 +89,7 @@ def test_a_local_layer_sees_its_window_and_no_more():
 
 def test_fused_attention_gives_the_same_numbers(params):
     real = SEGMENTS > 0
-    fused = encode(dataclasses.replace(CONFIG, implementation="fused"), params).last
+    fused = encode(dataclasses.replace(CONFIG, attention="fused"), params).last
     np.testing.assert_allclose(fused[real], encode(CONFIG, params).last[real], atol=2e-5)
 
 

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from bert_elmo_jax.families.roberta.config import PRESETS, RobertaConfig
-from bert_elmo_jax.families.roberta.huggingface import read_config, read_weights, write
+from bert_elmo_jax.families.roberta.family import RobertaConfig
+from bert_elmo_jax.families.roberta.formats import WEIGHTS
 
 from ..huggingface_models import ROBERTA, Model, random_params
+
+read_config, read_weights, write = WEIGHTS.read_config, WEIGHTS.read_weights, WEIGHTS.write
 
 RELEASED = {
     "architectures": ["RobertaForMaskedLM"], "attention_probs_dropout_prob": 0.1, "bos_token_id": 0,
@@ -75,7 +77,7 @@ def test_released_files_are_read():
     multilingual = RELEASED | {"model_type": "xlm-roberta", "output_past": True, "vocab_size": 250002}
     multilingual |= {"hidden_size": 1024, "intermediate_size": 4096, "num_attention_heads": 16, "num_hidden_layers": 24}
     assert RobertaConfig.from_json(multilingual) == RobertaConfig.preset("xlmr-large")
-    assert all(RobertaConfig.preset(name).max_positions == 512 for name in PRESETS)
+    assert all(RobertaConfig.preset(name).max_positions == 512 for name in RobertaConfig.PRESETS)
 
 
 def test_missing_fields_have_the_values_of_transformers():
@@ -88,7 +90,7 @@ def test_missing_fields_have_the_values_of_transformers():
     [
         ({"model_type": "bert"}, "model_type is 'bert'; it is one of roberta, xlm-roberta, camembert"),
         ({"position_embedding_type": "relative_key"}, "position_embedding_type is 'relative_key'; only 'absolute'"),
-        ({"hidden_size": 770}, "hidden_size 770 cannot be split evenly among num_heads 12; a head of RoBERTa"),
+        ({"hidden_size": 770}, "hidden_size 770 cannot be split evenly among num_heads 12; a head has"),
         ({"max_position_embeddings": 2}, r"max_positions is 0; .*max_positions is its max_position_embeddings"),
         ({"hidden_sise": 3}, "hidden_sise is 3, a field of unknown meaning; did you mean hidden_size"),
     ],

@@ -11,13 +11,14 @@ from bert_elmo_jax import load
 from bert_elmo_jax.data.tasks.rows import make_rows
 from bert_elmo_jax.data.tasks.task import task_named
 from bert_elmo_jax.families.init_params import init_params, init_task_params
-from bert_elmo_jax.families.roberta.config import RobertaConfig
-from bert_elmo_jax.families.roberta.family import FAMILY
-from bert_elmo_jax.families.roberta.huggingface import write
+from bert_elmo_jax.families.roberta.family import FAMILY, RobertaConfig
+from bert_elmo_jax.families.roberta.formats import WEIGHTS
 from bert_elmo_jax.inference import TaskModel
 from bert_elmo_jax.inference.convert import convert
 from bert_elmo_jax.inference.task_model import make_head, to_example
 from bert_elmo_jax.runs.task_report import attention_maps
+
+write = WEIGHTS.write
 
 CLS, PAD, SEP = 0, 1, 2
 PAIR = ("the ship sank", "at night the harbour was still, and nobody saw the ship")

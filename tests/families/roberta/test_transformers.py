@@ -7,14 +7,16 @@ import numpy as np
 import pytest
 
 from bert_elmo_jax import load
-from bert_elmo_jax.families.roberta.config import RobertaConfig
-from bert_elmo_jax.families.roberta.huggingface import write
+from bert_elmo_jax.families.roberta.family import RobertaConfig
+from bert_elmo_jax.families.roberta.formats import WEIGHTS
 from bert_elmo_jax.inference import write_run_directory
 from bert_elmo_jax.inference.convert import convert
 from bert_elmo_jax.text import load_tokenizer, train_wordpiece
 
 from ..huggingface_models import Model, random_params
 from ..peers import their_warnings
+
+write = WEIGHTS.write
 
 pytestmark = pytest.mark.peers
 

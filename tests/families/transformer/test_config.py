@@ -32,11 +32,22 @@ def test_the_sizes_of_the_paper():
 
 def test_the_decoder_takes_the_encoders_sizes_unless_it_has_its_own():
     config = TransformerConfig(
-        70, 50, 32, 3, 1, 4, 2, None, None, 20, 40, share_embeddings=False, end_ids=(49,), implementation="fused"
+        70,
+        32,
+        3,
+        4,
+        20,
+        target_vocab_size=50,
+        decoder_layers=1,
+        decoder_heads=2,
+        decoder_feed_forward_size=40,
+        share_embeddings=False,
+        end_ids=(49,),
+        attention="fused",
     )
     side = config.target
     assert (side.vocab_size, side.num_layers, side.num_heads, side.feed_forward_size) == (50, 1, 2, 40)
-    assert side.causal and not config.causal and side.implementation == "reference"
+    assert side.causal and not config.causal and side.attention == "reference"
     assert TransformerConfig(70, num_layers=2).target.num_layers == 2
 
 
@@ -111,7 +122,7 @@ def test_what_cannot_be_honoured(change, message):
         ({"end_ids": ()}, "end_ids is empty"),
         ({"forced_end_id": 37000}, "forced_end_id holds 37000"),
         ({"activation_dropout": 1.0}, r"activation_dropout is 1\.0; a dropout rate"),
-        ({"key_size": 16, "value_size": 8, "implementation": "fused"}, "needs keys and values of one size"),
+        ({"key_size": 16, "value_size": 8, "attention": "fused"}, "needs keys and values of one size"),
         ({"positions": "sinusoid"}, "positions is 'sinusoid'; it is one of sinusoidal, learned"),
         ({"hidden_size": 510}, "cannot be split evenly"),
     ],

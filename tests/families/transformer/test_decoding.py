@@ -14,10 +14,11 @@ from bert_elmo_jax.families.transformer.model import run_pair
 
 pytestmark = pytest.mark.usefixtures("strict_dtypes")
 CONFIGS = {
-    "marian": TransformerConfig(40, None, 16, 2, None, 4, None, None, None, 24, None, 12, output_bias=True),
+    "marian": TransformerConfig(40, 16, 2, 4, 24, 12, output_bias=True),
     "apart": TransformerConfig(
-        40, 30, 16, 1, 2, 4, 2, 3, 5, 24, 20, 12, positions="learned", share_embeddings=False, tie_output=False,
-        scale_embeddings=False, activation="silu",
+        40, 16, 1, 4, 24, 12, "silu", target_vocab_size=30, decoder_layers=2, decoder_heads=2, key_size=3, value_size=5,
+        decoder_feed_forward_size=20, positions="learned", share_embeddings=False, tie_output=False,
+        scale_embeddings=False,
     ),
 }  # fmt: skip
 

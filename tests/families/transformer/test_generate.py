@@ -72,9 +72,7 @@ def test_the_last_piece_may_be_forced(model, sources):
 
 
 def test_a_target_with_more_pieces_than_the_source():
-    config = TransformerConfig(
-        9, 60, 16, 1, None, 2, feed_forward_size=24, max_positions=12, share_embeddings=False, end_ids=(59,)
-    )
+    config = TransformerConfig(9, 16, 1, 2, 24, 12, target_vocab_size=60, share_embeddings=False, end_ids=(59,))
     params = init_params(get_family("transformer"), config, jax.random.key(0), ("decoder",), pooler=False)
     model = Translator(config, jax.tree.map(lambda x: 4 * x, params), None, "toy")
     found = model.generate(source=[[5, 6], [8]], max_new=4, beams=4, n_best=4)

@@ -18,7 +18,7 @@ from bert_elmo_jax.weights.parameter_tree import flatten
 
 pytestmark = pytest.mark.usefixtures("strict_dtypes")
 FAMILY = get_family("transformer")
-SMALL = TransformerConfig(40, None, 16, 1, None, 4, 2, None, None, 24, 20, 12)
+SMALL = TransformerConfig(40, 16, 1, 4, 24, 12, decoder_heads=2, decoder_feed_forward_size=20)
 APART = dataclasses.replace(
     SMALL, key_size=2, value_size=6, positions="learned", share_embeddings=False, target_vocab_size=30,
     tie_output=False, scale_embeddings=False, activation="silu",

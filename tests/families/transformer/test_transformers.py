@@ -17,7 +17,7 @@ from ..peers import their_warnings
 
 pytestmark = pytest.mark.peers
 SMALL = TransformerConfig(
-    50, None, 32, 2, None, 4, None, None, None, 48, None, 24, output_bias=True, initializer_range=0.02, pad_id=49,
+    50, 32, 2, 4, 48, 24, output_bias=True, initializer_range=0.02, pad_id=49,
     start_id=49, end_ids=(0,),
 )  # fmt: skip
 CONFIGS = {

@@ -79,7 +79,7 @@ def test_vectors_of_the_source(model):
 
 
 def test_fused_attention_has_no_maps_of_the_encoder(folder, model):
-    fused = load(folder, implementation="fused")
+    fused = load(folder, attention="fused")
     ids = {"source": [[5, 6, 7, 8]], "source_mask": [[1, 1, 1, 0]], "target": [[3, 8]]}
     one, other = model.forward(**ids), fused.forward(**ids)
     np.testing.assert_allclose(other.logits, one.logits, rtol=1e-4, atol=1e-4)
@@ -205,7 +205,7 @@ def test_missing_tensors(folder, tmp_path):
     ],
 )
 def test_what_marian_does_not_have(fields, message, tmp_path):
-    config = TransformerConfig(20, None, 16, 1, None, 2, feed_forward_size=24, max_positions=9, **fields)
+    config = TransformerConfig(20, 16, 1, 2, feed_forward_size=24, max_positions=9, **fields)
     params = init_params(get_family("transformer"), config, jax.random.key(0), ("decoder",), pooler=False)
     with pytest.raises(ValueError, match=message):
         write(tmp_path / "out", params, config)

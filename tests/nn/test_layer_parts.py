@@ -1,4 +1,4 @@
-"""Each choice of the layer against a few lines of numpy, and the defaults against the original layer."""
+"""Each part of a layer against a few lines of numpy."""
 
 from types import SimpleNamespace
 
@@ -7,27 +7,22 @@ import numpy as np
 import pytest
 
 from bert_elmo_jax.nn import rotary_angles
-from bert_elmo_jax.nn.modern_layer import ModernLayer
-from bert_elmo_jax.nn.transformer import Layer
+from bert_elmo_jax.nn.transformer import Layer, LayerParts
 
 pytestmark = pytest.mark.usefixtures("strict_dtypes")
-ORIGINAL = {"norm": "post", "feed_forward": "dense", "layer_bias": True}
+CONFIG = SimpleNamespace(
+    hidden_size=8, num_heads=2, feed_forward_size=12, activation="relu", norm_eps=1e-5, dropout=0.3,
+    attention_dropout=0.0, initializer_range=0.5, causal=False, dtype="float32", attention="reference",
+)  # fmt: skip
+NO_BIAS = {"attention_bias": False, "feed_forward_bias": False, "norm_bias": False}
 X = jax.random.normal(jax.random.key(0), (2, 5, 8))
 POSITIONS = np.array([[0, 1, 2, 3, 4], [0, 1, 2, 0, 1]])
 SEGMENTS = np.array([[1, 1, 1, 1, 0], [1, 1, 1, 2, 2]])
 
 
-def config(**changes):
-    return SimpleNamespace(
-        **ORIGINAL | {"hidden_size": 8, "num_heads": 2, "feed_forward_size": 12, "activation": "relu", "norm_eps": 1e-5}
-        | {"dropout": 0.3, "attention_dropout": 0.0, "initializer_range": 0.5, "causal": False, "dtype": "float32"}
-        | {"implementation": "reference"} | changes
-    )  # fmt: skip
-
-
-def random_params(c):
+def random_params(layer):
     """Return parameters without zeros and ones, so that a bias or a scale that is not read shows."""
-    shapes = jax.eval_shape(ModernLayer(c).init, jax.random.key(0), X)["params"]
+    shapes = jax.eval_shape(layer.init, jax.random.key(0), X)["params"]
     leaves, tree = jax.tree.flatten(shapes)
     keys = jax.random.split(jax.random.key(1), len(leaves))
     return tree.unflatten([0.5 * jax.random.normal(key, leaf.shape) for key, leaf in zip(keys, leaves, strict=True)])
@@ -81,29 +76,35 @@ def by_hand(x, params, pre, theta):
 
 
 @pytest.mark.parametrize(
-    ("changes", "theta"),
+    ("parts", "theta"),
     [
-        ({}, None), ({"norm": "pre"}, None), ({"feed_forward": "gated"}, None), ({"layer_bias": False}, None),
-        ({}, 100.0), ({"norm": "pre", "feed_forward": "gated", "layer_bias": False}, 10_000.0),
+        ({}, None), ({"norm_first": True}, None), ({"gated": True}, None), (NO_BIAS, None), ({}, 100.0),
+        ({"norm_first": True, "gated": True, **NO_BIAS}, 10_000.0),
     ],
 )  # fmt: skip
-def test_a_layer_by_hand(changes, theta):
-    c = config(**changes)
-    params = random_params(c)
+def test_a_layer_by_hand(parts, theta):
+    layer = Layer(CONFIG, LayerParts(**parts))
+    params = random_params(layer)
     angles = rotary_angles(POSITIONS, 4, theta) if theta else None
-    found, _ = ModernLayer(c).apply({"params": params}, X, SEGMENTS, angles=angles)
-    np.testing.assert_allclose(found, by_hand(np.asarray(X), params, c.norm == "pre", theta), atol=2e-5)
-    assert all(("bias" in leaf) == c.layer_bias for part in params.values() for leaf in part.values())
+    outputs, _ = layer.apply({"params": params}, X, SEGMENTS, angles=angles)
+    np.testing.assert_allclose(outputs, by_hand(np.asarray(X), params, "norm_first" in parts, theta), atol=2e-5)
+    biases = parts.get("norm_bias", True)
+    assert all(("bias" in leaf) == biases for part in params.values() for leaf in part.values())
 
 
-def test_by_default_it_is_the_original_layer():
-    c, key = config(attention_dropout=0.2), jax.random.key(3)
-    params = Layer(c).init(jax.random.key(2), X)
-    jax.tree.map(np.testing.assert_array_equal, params, ModernLayer(c).init(jax.random.key(2), X))
-    for dropout_key in (None, key):
-        ours, theirs = (kind(c).apply(params, X, SEGMENTS, None, dropout_key, True) for kind in (ModernLayer, Layer))
-        jax.tree.map(np.testing.assert_array_equal, ours, theirs)
-    gated = config(feed_forward="gated", norm="pre")
-    params = ModernLayer(gated).init(jax.random.key(2), X)
-    dropped, _ = ModernLayer(gated).apply(params, X, key=key)
-    assert not np.allclose(dropped, ModernLayer(gated).apply(params, X)[0])
+def test_dropout_rates_of_the_parts():
+    key, params = jax.random.key(3), Layer(CONFIG).init(jax.random.key(2), X)
+
+    def run(dropout_key=None, **parts):
+        return np.asarray(Layer(CONFIG, LayerParts(**parts)).apply(params, X, key=dropout_key)[0])
+
+    none = {"attention_rate": 0.0, "output_rate": 0.0}
+    np.testing.assert_array_equal(run(key, **none), run())
+    for rate in ({"attention_rate": 0.3}, {"output_rate": 0.3}, {"hidden_rate": 0.3}):
+        assert not np.allclose(run(key, **(none | rate)), run())
+    np.testing.assert_array_equal(run(key, attention_rate=0.3, output_rate=0.3), run(key))
+
+
+def test_a_first_layer_has_no_norm_before_attention():
+    params = Layer(CONFIG, LayerParts(norm_first=True, first_norm=False)).init(jax.random.key(2), X)["params"]
+    assert "norm" not in params["attention"] and "norm" in params["feed_forward"]
