@@ -54,7 +54,7 @@ def keep_figures(step: Callable[[Any, Any], tuple[Any, Any]]) -> Callable[[Any, 
 
     def stepped(state: Any, batch: Any) -> tuple[Any, Any]:
         state, metrics = step(state, batch)
-        own = with_figures(state.params[NAME], state.carry)
-        return dataclasses.replace(state, params={**state.params, NAME: own}), metrics
+        head_params = with_figures(state.params[NAME], state.carry)
+        return dataclasses.replace(state, params={**state.params, NAME: head_params}), metrics
 
     return stepped

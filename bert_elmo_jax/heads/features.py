@@ -37,8 +37,8 @@ class Features:
         if not self.layers:
             raise ValueError("features without layers; name some, such as -4,-3,-2,-1")
         if self.lstm_layers < 0 or self.lstm_size < 1 or not 0 <= self.dropout < 1:
-            given = f"lstm_layers={self.lstm_layers}, lstm_size={self.lstm_size}, dropout={self.dropout}"
-            raise ValueError(f"features: {given}: expected 0 or more, 1 or more, and a rate from 0 to below 1")
+            shown = f"lstm_layers={self.lstm_layers}, lstm_size={self.lstm_size}, dropout={self.dropout}"
+            raise ValueError(f"features: {shown}: expected 0 or more, 1 or more, and a rate from 0 to below 1")
 
     def width(self, hidden_size: int, num_layers: int) -> int:
         """Return the size of a piece's vector."""

@@ -55,9 +55,9 @@ def add_to_pool(pool: Pool, hidden: Float[AnyArray, "B T D"], lengths: Int[AnyAr
 
 def read_pool(pool: Pool) -> Float32[Array, "B _"]:
     """Return last, largest and mean vector side by side; zeros for a document without words."""
-    some = (pool.length > 0)[:, None]
+    has_words = (pool.length > 0)[:, None]
     mean = pool.total / jnp.maximum(pool.length, 1)[:, None].astype(jnp.float32)
-    return jnp.concatenate([pool.last, jnp.where(some, pool.largest, 0.0), mean], axis=-1)
+    return jnp.concatenate([pool.last, jnp.where(has_words, pool.largest, 0.0), mean], axis=-1)
 
 
 def init_pool_classifier(key: PRNGKeyArray, width: int, sizes: Sequence[int]) -> dict[str, Any]:

@@ -92,12 +92,12 @@ class SentenceHead:
         >>> SentenceHead(layers=(Dense(64, 8, bias=False),)).shapes()
         {'sentence/dense_0/kernel': (64, 8)}
         """
-        found: dict[str, tuple[int, ...]] = {}
+        table: dict[str, tuple[int, ...]] = {}
         for n, layer in enumerate(layer for layer in self.layers if isinstance(layer, Dense)):
-            found[f"{NAME}/dense_{n}/kernel"] = (layer.inputs, layer.outputs)
+            table[f"{NAME}/dense_{n}/kernel"] = (layer.inputs, layer.outputs)
             if layer.bias:
-                found[f"{NAME}/dense_{n}/bias"] = (layer.outputs,)
-        return found
+                table[f"{NAME}/dense_{n}/bias"] = (layer.outputs,)
+        return table
 
 
 def init_sentence_head(head: SentenceHead, key: PRNGKeyArray) -> dict[str, Any]:
@@ -105,9 +105,9 @@ def init_sentence_head(head: SentenceHead, key: PRNGKeyArray) -> dict[str, Any]:
     params: dict[str, Any] = {}
     for path, shape in head.shapes().items():
         _, layer, name = path.split("/")
-        own = jax.random.fold_in(key, int(layer.removeprefix("dense_")))
-        made = jax.nn.initializers.lecun_normal()(own, shape) if name == "kernel" else jnp.zeros(shape)
-        params.setdefault(layer, {})[name] = made
+        layer_key = jax.random.fold_in(key, int(layer.removeprefix("dense_")))
+        value = jax.nn.initializers.lecun_normal()(layer_key, shape) if name == "kernel" else jnp.zeros(shape)
+        params.setdefault(layer, {})[name] = value
     return params
 
 
@@ -139,10 +139,10 @@ def sentence_vectors(
 
             pooled = unit(pooled)
             continue
-        own = params[f"dense_{dense}"]
-        pooled = jnp.einsum("bsd,de->bse", pooled, own["kernel"], precision="highest")
+        dense_params = params[f"dense_{dense}"]
+        pooled = jnp.einsum("bsd,de->bse", pooled, dense_params["kernel"], precision="highest")
         if layer.bias:
-            pooled = pooled + own["bias"][None, None, :]
+            pooled = pooled + dense_params["bias"][None, None, :]
         pooled = ACTIVATIONS[layer.activation](pooled)
         dense += 1
     return pooled
@@ -165,18 +165,18 @@ def pool_texts(
     segments = jnp.where(positions >= skip, segments, 0)
     inside = pieces_of_segments(segments, number)
     share = partial(jnp.einsum, "bst,btd->bsd", precision="highest")  # also where products are rounded by default
-    found = []
+    pooled = []
     for mode in modes:
         if mode == "max":
-            found.append(_largest(x, segments, number))
+            pooled.append(_largest(x, segments, number))
             continue
         weights = _weights(mode, inside, positions)
         if mode in ("mean", "weightedmean"):
             weights = weights / jnp.maximum(weights.sum(axis=2, keepdims=True), 1.0)
         elif mode == "mean_sqrt_len_tokens":
             weights = weights / jnp.sqrt(jnp.maximum(weights.sum(axis=2, keepdims=True), 1.0))
-        found.append(share(weights, x))
-    return jnp.concatenate(found, axis=-1)
+        pooled.append(share(weights, x))
+    return jnp.concatenate(pooled, axis=-1)
 
 
 def _weights(mode: str, inside: Bool[Array, "B S T"], positions: Int[Array, "B T"]) -> Float32[Array, "B S T"]:

@@ -30,8 +30,8 @@ def sentence_loss(
 
     def loss(params: Any, batch: Mapping[str, Any], key: PRNGKeyArray | None, carry: Any) -> tuple[Sums, Sums, Any]:
         batch = jax.tree.map(jnp.asarray, dict(batch))
-        found = task_outputs(encoder, head, params, batch, key, frozen)
-        first, second, *third = jnp.moveaxis(found.reshape(-1, *found.shape[-2:]), 1, 0)
+        vectors = task_outputs(encoder, head, params, batch, key, frozen)
+        first, second, *third = jnp.moveaxis(vectors.reshape(-1, *vectors.shape[-2:]), 1, 0)
         weights = batch["weights"].reshape(-1)
         if kind == "scores":
             return {"sentences": score_loss(first, second, batch["scores"].reshape(-1), weights)}, {}, carry

@@ -129,15 +129,17 @@ def run_head(
     lengths = pieces_of_segments(segments, first.shape[1]).sum(axis=2)
     if head.at_end:
         first = jnp.maximum(first + lengths - 1, 0)
-    own = params["encoder"]
+    encoder_params = params["encoder"]
     if frozen:
-        own = {name: x if name == "pooler" else jax.lax.stop_gradient(x) for name, x in own.items()}
+        encoder_params = {
+            name: x if name == "pooler" else jax.lax.stop_gradient(x) for name, x in encoder_params.items()
+        }
     keys = (None, None, None) if key is None else tuple(jax.random.split(key, 3))
     of_pieces = head.kind in OF_PIECES
     pooled_at: Any = {"pool_pieces": True} if of_pieces else {"nsp_positions": first}
     pooled_at = pooled_at if head.pooled else {}
     output: Any = encoder.apply(
-        {"params": own}, tokens, types, positions, segments, layers=head.features and head.features.layers,
+        {"params": encoder_params}, tokens, types, positions, segments, layers=head.features and head.features.layers,
         **pooled_at, **_with_dropout(None if frozen else keys[0]),
     )  # fmt: skip
     read = Read(output.last, tokens, segments, first.shape[1])

@@ -20,8 +20,8 @@ from bert_elmo_jax.networks.word_network import (
     Loss,
     NetworkConfig,
     WordInput,
+    add_mixture,
     apply_network,
-    beside,
     coefficients,
     dropout_keys,
     encoder_layers,
@@ -115,12 +115,13 @@ class Bidaf(nn.Module):
         """Return the scores, and the penalty on the mixture weights."""
         c, width, key = self.config, context.words.shape[1], dropout_keys(self, deterministic)
         lengths = jnp.asarray(context.lengths)
-        there, asked = (_real(text) for text in (context, question))
+        context_mask, question_mask = (_real(text) for text in (context, question))
         layers = None
         if context.layers is not None:
             layers = jnp.concatenate([jnp.asarray(x.layers) for x in (context, question)], axis=2)
         # Both texts at once, because they share the mixtures.
-        both, penalty = mix_at_places(self, layers, jnp.concatenate([there, asked], axis=1), deterministic)
+        mask = jnp.concatenate([context_mask, question_mask], axis=1)
+        both, penalty = mix_at_places(self, layers, mask, deterministic)
         words = WordInput(c.num_specials, c.num_words, c.word_size, c.characters, c.character_reader, name="words")
 
         def drop(x: Array) -> Array:
@@ -134,17 +135,17 @@ class Bidaf(nn.Module):
 
         def embedded(text: Text, real: Array, mixed: dict[str, Array]) -> Array:
             x = jnp.where(real[..., None], words(text.words, text.characters, text.brought), 0.0)
-            return drop(beside(x, mixed, "input"))
+            return drop(add_mixture(x, mixed, "input"))
 
         mixed = [{place: x[:, part] for place, x in both.items()} for part in (slice(width), slice(width, None))]
-        x, y = embedded(context, there, mixed[0]), embedded(question, asked, mixed[1])
+        x, y = embedded(context, context_mask, mixed[0]), embedded(question, question_mask, mixed[1])
         first = self.param("first_layer", init_bilstm, x.shape[-1], c.lstm_size)
-        x = beside(bilstm(x, first, lengths), mixed[0], "output")
-        y = beside(bilstm(y, first, jnp.asarray(question.lengths)), mixed[1], "output")
+        x = add_mixture(bilstm(x, first, lengths), mixed[0], "output")
+        y = add_mixture(bilstm(y, first, jnp.asarray(question.lengths)), mixed[1], "output")
         flow = self.param("flow", init_similarity, x.shape[-1])
-        x = merge("merge", attention_flow(x, y, flow, there, asked))
+        x = merge("merge", attention_flow(x, y, flow, context_mask, question_mask))
         inner = self_attention_flow(
-            layer("self", x), self.param("self_flow", init_similarity, 2 * c.lstm_size, False), there
+            layer("self", x), self.param("self_flow", init_similarity, 2 * c.lstm_size, False), context_mask
         )
         x = x + merge("self_merge", inner)
         from_start = layer("start", x)
@@ -153,14 +154,16 @@ class Bidaf(nn.Module):
         def score(name: str, x: Array) -> Array:
             # A bias would not change the softmax.
             scores = drop(x) @ self.param(name, normal(x.shape[-1] ** -0.5), (x.shape[-1],))
-            return jnp.where(there, scores, NOWHERE)
+            return jnp.where(context_mask, scores, NOWHERE)
 
         start, end = score("start", from_start), score("end", from_end)
         if not c.unanswerable:
             return AnswerScores(start, end, jnp.full(len(start), -jnp.inf)), penalty
         sides = ((start, from_start), (end, from_end), (score("none_flow", x), x))
-        whole = [(masked_softmax(scores[:, None, :], there[:, None, :]) @ values)[:, 0] for scores, values in sides]
-        hidden = jnp.concatenate(whole, axis=-1)
+        summaries = [
+            (masked_softmax(scores[:, None, :], context_mask[:, None, :]) @ values)[:, 0] for scores, values in sides
+        ]
+        hidden = jnp.concatenate(summaries, axis=-1)
         hidden = nn.relu(Dense(NONE_SIZE, hidden.shape[-1] ** -0.5, name="none_hidden")(hidden))
         none = Dense(1, NONE_SIZE**-0.5, name="none")(hidden)[:, 0]
         return AnswerScores(start, end, none), penalty
@@ -180,13 +183,13 @@ def scores_of(
     A batch has the entries of `run_network` for the contexts, and the same for the questions with the prefix
     `question_`.
     """
-    own, *for_encoder = (None, None, None) if key is None else jax.random.split(key, 3)
-    asked = {name.removeprefix(QUESTION): x for name, x in batch.items() if name.startswith(QUESTION)}
+    reader_key, *for_encoder = (None, None, None) if key is None else jax.random.split(key, 3)
+    question = {name.removeprefix(QUESTION): x for name, x in batch.items() if name.startswith(QUESTION)}
     texts = []
-    for part, text_key in zip((batch, asked), for_encoder):
+    for part, text_key in zip((batch, question), for_encoder):
         layers = encoder_layers(config, params, part, encode, text_key)
         texts.append(Text(part["words"], part["lengths"], part.get("characters"), part.get("brought"), layers))
-    found: tuple[AnswerScores, Array] = apply_network(config, params, own, *texts)
+    found: tuple[AnswerScores, Array] = apply_network(config, params, reader_key, *texts)
     return found
 
 
@@ -207,12 +210,12 @@ def bidaf_loss(config: BidafConfig, encode: Encode | None = None) -> Loss:
     ['answer']
     """
 
-    def own(params: Any, batch: Batch, key: PRNGKeyArray | None) -> tuple[Any, Any]:
+    def run(params: Any, batch: Batch, key: PRNGKeyArray | None) -> tuple[Any, Any]:
         (start, end, none), penalty = scores_of(config, params, batch, key, encode)
         score = none if config.unanswerable else None
         return answer_loss(start, end, score, batch["answers"], batch["weights"]), penalty
 
-    return make_loss(config, own)
+    return make_loss(config, run)
 
 
 def _real(text: Text) -> Bool[Array, "B T"]:

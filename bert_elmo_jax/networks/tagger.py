@@ -24,7 +24,7 @@ from bert_elmo_jax.networks.word_network import (
     Loss,
     NetworkConfig,
     WordNetwork,
-    beside,
+    add_mixture,
     coefficients,
     init_network,
     make_loss,
@@ -105,7 +105,7 @@ class Tagger(WordNetwork):
         c = self.config
 
         def entering(x: Array, place: str) -> Array:
-            return variational_dropout(beside(x, mixed, place), c.dropout, key(c.dropout))
+            return variational_dropout(add_mixture(x, mixed, place), c.dropout, key(c.dropout))
 
         init, run = CELLS[c.cell]
         for n in range(c.lstm_layers):
@@ -154,7 +154,7 @@ def tagger_loss(config: TaggerConfig, encode: Encode | None = None) -> Loss:
     ['crf']
     """
 
-    def own(params: Any, batch: Batch, key: PRNGKeyArray | None) -> tuple[Any, Any]:
+    def run(params: Any, batch: Batch, key: PRNGKeyArray | None) -> tuple[Any, Any]:
         scores, transitions, penalty = scores_of(config, params, batch, key, encode)
         tags, lengths = batch["tags"], batch["lengths"]
         if config.output == "crf":
@@ -162,4 +162,4 @@ def tagger_loss(config: TaggerConfig, encode: Encode | None = None) -> Loss:
         real = jnp.arange(tags.shape[1])[None, :] < lengths[:, None]
         return cross_entropy(scores, tags, real.astype(jnp.float32)), penalty
 
-    return make_loss(config, own)
+    return make_loss(config, run)

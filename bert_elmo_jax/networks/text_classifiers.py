@@ -26,7 +26,7 @@ from bert_elmo_jax.networks.word_network import (
     Loss,
     NetworkConfig,
     WordNetwork,
-    beside,
+    add_mixture,
     coefficients,
     init_network,
     make_loss,
@@ -86,13 +86,13 @@ class Bcn(WordNetwork):
         def dropped(x: Array, rate: float) -> Array:
             return dropout(x, rate, key(rate))
 
-        x = beside(dropped(x, c.word_dropout), mixed, "input")
+        x = add_mixture(dropped(x, c.word_dropout), mixed, "input")
         x = dropped(jax.nn.relu(Dense(c.feed_size, (2 / x.shape[-1]) ** 0.5, name="feed")(x)), c.dropout)
         x = bilstm(x, self.param("encoder_lstm", init_bilstm, c.feed_size, c.lstm_size), lengths)
-        found = align(x, other_of_pair(x), other_of_pair(real)) if c.pairs else align(x, x, real)
-        x = jnp.concatenate([x, x - found, x * found], axis=-1)
+        aligned = align(x, other_of_pair(x), other_of_pair(real)) if c.pairs else align(x, x, real)
+        x = jnp.concatenate([x, x - aligned, x * aligned], axis=-1)
         x = bilstm(x, self.param("integrator", init_bilstm, x.shape[-1], c.lstm_size), lengths)
-        x = beside(x, mixed, "output")
+        x = add_mixture(x, mixed, "output")
         attend = self.param("attend", nn.initializers.normal(x.shape[-1] ** -0.5), (x.shape[-1],))
         pools = [max_pool(x, real), mean_pool(x, real), min_pool(x, real), attentive_pool(x, attend, real)]
         y = jnp.concatenate(pools, axis=-1)
@@ -168,9 +168,9 @@ class Esim(WordNetwork):
             x = variational_dropout(x, c.dropout, key(c.dropout))
             return bilstm(x, self.param(name, init_bilstm, x.shape[-1], c.lstm_size), lengths)
 
-        x = beside(read(beside(x, mixed, "input"), "encoder_lstm"), mixed, "output")
-        found = align(x, other_of_pair(x), other_of_pair(real))
-        x = jnp.concatenate([x, found, x - found, x * found], axis=-1)
+        x = add_mixture(read(add_mixture(x, mixed, "input"), "encoder_lstm"), mixed, "output")
+        aligned = align(x, other_of_pair(x), other_of_pair(real))
+        x = jnp.concatenate([x, aligned, x - aligned, x * aligned], axis=-1)
         x = dropped(x) if mixed else x
         x = jax.nn.relu(Dense(c.lstm_size, (2 / x.shape[-1]) ** 0.5, name="project")(x))
         x = read(x, "composition")
@@ -213,18 +213,18 @@ def label_scores(
     The batch has the entries of `run_network`; for pairs all its arrays are [B, 2, …].
     """
     batch = flatten_pairs(batch) if config.pairs else batch
-    found: tuple[Array, Array] = run_network(config, params, batch, key, encode)
-    return found
+    outputs: tuple[Array, Array] = run_network(config, params, batch, key, encode)
+    return outputs
 
 
 def label_loss(config: TextConfig, encode: Encode | None = None) -> Loss:
     """Return a loss for `train.make_step`: `cross_entropy` of `labels` [B] with `weights` [B]."""
 
-    def own(params: Any, batch: Batch, key: PRNGKeyArray | None) -> tuple[Any, Any]:
+    def run(params: Any, batch: Batch, key: PRNGKeyArray | None) -> tuple[Any, Any]:
         scores, penalty = label_scores(config, params, batch, key, encode)
         return cross_entropy(scores, batch["labels"], batch["weights"]), penalty
 
-    return make_loss(config, own)
+    return make_loss(config, run)
 
 
 init_bcn = init_esim = init_network

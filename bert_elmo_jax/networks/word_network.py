@@ -102,19 +102,19 @@ class NetworkConfig:
             raise ValueError(f"mix_l2={self.mix_l2}: it must be at least 0")
         if len(set(self.at)) < len(self.at) or not set(self.at) <= set(self.PLACES):
             hint = "".join(did_you_mean(place, self.PLACES) for place in self.at if place not in self.PLACES)
-            known = ", ".join(self.PLACES)
-            raise ValueError(f"places={self.places!r}: use {known}, or several of them with commas{hint}")
+            places = ", ".join(self.PLACES)
+            raise ValueError(f"places={self.places!r}: use {places}, or several of them with commas{hint}")
         if bool(self.encoder_layers) != bool(self.encoder_width):
-            given = f"encoder_layers={self.encoder_layers} and encoder_width={self.encoder_width}"
-            raise ValueError(f"{given}: set both or neither")
+            shown = f"encoder_layers={self.encoder_layers} and encoder_width={self.encoder_width}"
+            raise ValueError(f"{shown}: set both or neither")
         if self.character_encoder not in (encoders := ("cnn", "gru", "lstm")):
             hint = did_you_mean(self.character_encoder, encoders)
             raise ValueError(f"character_encoder={self.character_encoder!r}: use one of {', '.join(encoders)}{hint}")
         if self.character_encoder == "cnn" and self.character_layers > 1:
             raise ValueError(f"character_layers={self.character_layers}: the cnn has one layer; use gru or lstm")
         if self.encoder_columns and not self._has_columns:
-            given = f"encoder_columns={self.encoder_columns}"
-            raise ValueError(f"{given}: expected a first and an end of the {self.encoder_width} columns of a layer")
+            shown = f"encoder_columns={self.encoder_columns}"
+            raise ValueError(f"{shown}: expected a first and an end of the {self.encoder_width} columns of a layer")
         self.mixed_layers  # noqa: B018 -- raises if there is no such layer
 
     @property
@@ -155,13 +155,13 @@ class NetworkConfig:
         count = self.encoder_layers
         if not self.layers or not count:
             return tuple(range(count))
-        known = {str(n - count): n for n in range(count)} | {str(n): n for n in range(count)} | {"top": count - 1}
-        asked = [part.strip() for part in self.layers.split(",")]
-        found = tuple(known[part] for part in asked if part in known)
-        if len(found) < len(asked) or len(set(found)) < len(found):
+        number_of = {str(n - count): n for n in range(count)} | {str(n): n for n in range(count)} | {"top": count - 1}
+        names = [part.strip() for part in self.layers.split(",")]
+        numbers = tuple(number_of[part] for part in names if part in number_of)
+        if len(numbers) < len(names) or len(set(numbers)) < len(numbers):
             known_layers = f"the {count} layers of this encoder: 0 to {count - 1}, or from the end -1 (top) to -{count}"
             raise ValueError(f"layers={self.layers!r}: use different numbers with commas, of {known_layers}")
-        return found
+        return numbers
 
 
 class WordInput(nn.Module):
@@ -219,11 +219,11 @@ def mix_at_places(
     Call it inside a compact method: it creates the parameter `mix` of the module.
     """
     config: NetworkConfig = module.config
-    given = (0, 0) if layers is None else (layers.shape[0], layers.shape[3])
-    if given != (config.encoder_layers, config.encoder_width):
-        made = f"{config.CALLED} made for {config.encoder_layers} x {config.encoder_width}"
-        what = f"encoder layers of {given[0]} x {given[1]} numbers were given to {made}"
-        raise ValueError(f"{what}: use the encoder it was trained with")
+    sizes = (0, 0) if layers is None else (layers.shape[0], layers.shape[3])
+    if sizes != (config.encoder_layers, config.encoder_width):
+        expected = f"{config.CALLED} made for {config.encoder_layers} x {config.encoder_width}"
+        problem = f"encoder layers of {sizes[0]} x {sizes[1]} numbers were given to {expected}"
+        raise ValueError(f"{problem}: use the encoder it was trained with")
     penalty = jnp.zeros(())
     mixed: dict[str, Array] = {}
     if layers is None:
@@ -244,7 +244,9 @@ def mix_at_places(
     return mixed, penalty
 
 
-def beside(x: Float[Array, "B T D"], mixed: Mapping[str, Float[Array, "B T W"]], place: str) -> Float[Array, "B T E"]:
+def add_mixture(
+    x: Float[Array, "B T D"], mixed: Mapping[str, Float[Array, "B T W"]], place: str
+) -> Float[Array, "B T E"]:
     """Concatenate the mixture of an encoder's layers to the input of a place, if the place has one."""
     return jnp.concatenate([x, mixed[place]], axis=-1) if place in mixed else x
 
@@ -299,9 +301,9 @@ def encoder_layers(config: NetworkConfig, params: Any, batch: Batch, encode: Enc
 
 def apply_network(config: NetworkConfig, params: Any, key: PRNGKeyArray | None, *args: Any, **inputs: Any) -> Any:
     """Return the output of a network; without a key there is no dropout."""
-    own = {"params": {name: part for name, part in params.items() if name != "encoder"}}
+    variables = {"params": {name: part for name, part in params.items() if name != "encoder"}}
     rngs = {} if key is None else {"dropout": key}
-    return config.module().apply(own, *args, **inputs, deterministic=key is None, rngs=rngs)
+    return config.module().apply(variables, *args, **inputs, deterministic=key is None, rngs=rngs)
 
 
 def run_network(
@@ -312,10 +314,10 @@ def run_network(
     A batch has `words` [B, T] and `lengths` [B]. Depending on the configuration it also has `characters` [B, T, C],
     `brought` [B, T, D], and an encoder's `layers` [B, L, T, D] or the inputs of `encode`.
     """
-    own, for_encoder = (None, None) if key is None else jax.random.split(key)
+    network_key, for_encoder = (None, None) if key is None else jax.random.split(key)
     layers = encoder_layers(config, params, batch, encode, for_encoder)
-    given = {"characters": batch.get("characters"), "brought": batch.get("brought"), "layers": layers}
-    return apply_network(config, params, own, batch["words"], batch["lengths"], **given)
+    inputs = {"characters": batch.get("characters"), "brought": batch.get("brought"), "layers": layers}
+    return apply_network(config, params, network_key, batch["words"], batch["lengths"], **inputs)
 
 
 def init_network(
@@ -335,8 +337,8 @@ def init_network(
     ValueError: word vectors of shape (1, 100) and (2, 100) were given, expected (1, 100) and (9, 100)
     """
     expected = (config.num_specials, config.word_size), (config.num_words, config.word_size)
-    if (given := (specials.shape, words.shape)) != expected:
-        raise ValueError("word vectors of shape {} and {} were given, expected {} and {}".format(*given, *expected))
+    if (shapes := (specials.shape, words.shape)) != expected:
+        raise ValueError("word vectors of shape {} and {} were given, expected {} and {}".format(*shapes, *expected))
     vectors = {"specials": jnp.asarray(specials, jnp.float32)}
     if config.num_words:
         vectors["table"] = jnp.asarray(words, jnp.float32)
@@ -367,14 +369,14 @@ def _init(config: NetworkConfig, key: PRNGKeyArray) -> dict[str, Any]:
     return dict(config.module().init(key, **config.smallest_inputs())["params"])
 
 
-def make_loss(config: NetworkConfig, own: Callable[[Any, Batch, PRNGKeyArray | None], tuple[Any, Any]]) -> Loss:
+def make_loss(config: NetworkConfig, run: Callable[[Any, Batch, PRNGKeyArray | None], tuple[Any, Any]]) -> Loss:
     """Return a loss for `train.make_step`, given a function that returns the sums of `config.term` and the penalty.
 
     With an encoder it also has the term `mix_l2`, which is λ·‖w‖² of the mixture weights.
     """
 
     def loss(params: Any, batch: Batch, key: PRNGKeyArray | None, carry: Any) -> tuple[Sums, Sums, Any]:
-        sums, penalty = own(params, {name: jnp.asarray(values) for name, values in batch.items()}, key)
+        sums, penalty = run(params, {name: jnp.asarray(values) for name, values in batch.items()}, key)
         mixture = {"mix_l2": (penalty, jnp.ones(()))} if config.encoder_layers else {}
         return {config.term: sums} | mixture, {}, carry
 

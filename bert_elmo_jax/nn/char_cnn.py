@@ -36,7 +36,7 @@ def convolve(
     characters = jnp.asarray(characters)
     cut = characters.shape[-1]
     table = jnp.concatenate([jnp.zeros_like(embedding[:1]), jnp.asarray(embedding)]).astype(dtype)
-    found = []
+    outputs = []
     for convolution in convolutions:
         kernel, bias = (jnp.asarray(convolution[part]).astype(dtype) for part in ("kernel", "bias"))
         # All windows that hold only padding are equal, so one is enough.
@@ -45,8 +45,8 @@ def convolve(
         padded = jnp.concatenate([characters, jnp.repeat(pad, missing, axis=-1)], axis=-1)
         x = embed(table, padded.reshape(math.prod(padded.shape[:-1]), padded.shape[-1]))
         largest = largest_products(x, kernel, places_at_once(len(x)))
-        found.append((largest + bias[None, :]).reshape(*characters.shape[:-1], len(bias)))
-    return jnp.concatenate(found, axis=-1)
+        outputs.append((largest + bias[None, :]).reshape(*characters.shape[:-1], len(bias)))
+    return jnp.concatenate(outputs, axis=-1)
 
 
 def places_at_once(words: int) -> int | None:
@@ -121,8 +121,8 @@ def _forward(x: Array, kernel: Array, at_once: int | None) -> tuple[Array, tuple
     return largest, (x, kernel, place)
 
 
-def _backward(at_once: int | None, kept: tuple[Array, Array, Array], gradient: Array) -> tuple[Array, Array]:
-    x, kernel, place = kept
+def _backward(at_once: int | None, residuals: tuple[Array, Array, Array], gradient: Array) -> tuple[Array, Array]:
+    x, kernel, place = residuals
     if at_once is None:
         places = jnp.arange(x.shape[1] - len(kernel) + 1, dtype=jnp.int32)
         won = place[:, None, :] == places[None, :, None]

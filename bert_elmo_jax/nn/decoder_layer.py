@@ -77,8 +77,8 @@ class CrossAttention(nn.Module):
         """Return the outputs, and the attention maps before dropout."""
         c = self.config
         maps = cross_maps(self._split(self.query(x)), memory.keys, sees)
-        kept = dropout(maps.astype(memory.values.dtype), c.attention_dropout, maps_key)
-        y = jnp.einsum("baus,bsah->buah", kept, memory.values)
+        weights = dropout(maps.astype(memory.values.dtype), c.attention_dropout, maps_key)
+        y = jnp.einsum("baus,bsah->buah", weights, memory.values)
         y = self.output(y.reshape(*x.shape[:2], -1))
         return self.norm(x + dropout(y, c.dropout, output_key)), maps
 
@@ -115,10 +115,10 @@ class DecoderLayer(nn.Module):
         b, u, _ = x.shape
         sees = visible(u, segments, lengths, causal=True)
         assert sees is not None
-        own = jnp.broadcast_to(sees, (b, u, u))
-        x, to_target = self.attention(x, self.attention.remember(x), own, keys[0], keys[1])
-        seen = None if source_segments is None else source_of(segments, jnp.asarray(source_segments), u)
-        x, to_source = self.cross_attention(x, self.cross_attention.remember(source), seen, keys[2], keys[3])
+        sees = jnp.broadcast_to(sees, (b, u, u))
+        x, to_target = self.attention(x, self.attention.remember(x), sees, keys[0], keys[1])
+        sees_source = None if source_segments is None else source_of(segments, jnp.asarray(source_segments), u)
+        x, to_source = self.cross_attention(x, self.cross_attention.remember(source), sees_source, keys[2], keys[3])
         return self.feed_forward(x, keys[4]), (to_target, to_source) if maps else None
 
     def begin(self, source: Float[Array, "B T D"], slots: int) -> tuple[KeysValues, KeysValues]:
@@ -129,7 +129,7 @@ class DecoderLayer(nn.Module):
     def step(
         self,
         x: Float[Array, "B U D"],
-        own: KeysValues,
+        target: KeysValues,
         source: KeysValues,
         at: Int[Array, ""] | int,
         sees: Bool[Array, "B U S"],
@@ -140,10 +140,10 @@ class DecoderLayer(nn.Module):
         `sees` and `sees_source` mark the slots and the pieces of the source that each piece sees.
         """
         added = self.attention.remember(x)
-        own = jax.tree.map(lambda old, new: jax.lax.dynamic_update_slice_in_dim(old, new, at, 1), own, added)
-        x, _ = self.attention(x, own, sees)
+        target = jax.tree.map(lambda old, new: jax.lax.dynamic_update_slice_in_dim(old, new, at, 1), target, added)
+        x, _ = self.attention(x, target, sees)
         x, _ = self.cross_attention(x, source, sees_source)
-        return self.feed_forward(x, None), own
+        return self.feed_forward(x, None), target
 
 
 def source_of(

@@ -36,8 +36,8 @@ def variational_dropout(x: Float[Array, "B T D"], rate: float, key: PRNGKeyArray
     """
     if key is None or rate == 0:
         return x
-    kept = dropout(jnp.ones((x.shape[0], x.shape[2]), x.dtype), rate, key)
-    return x * kept[:, None, :]
+    mask = dropout(jnp.ones((x.shape[0], x.shape[2]), x.dtype), rate, key)
+    return x * mask[:, None, :]
 
 
 def keep(key: PRNGKeyArray, shape: tuple[int, ...], rate: float) -> Bool[Array, "*B D"]:

@@ -73,8 +73,8 @@ def bigru_with_states(
         zero = jnp.zeros((len(x), len(p["state_bias"])), jnp.float32)
         gates = product(reads, p["input_kernel"])
         directions.append(_direction(gates, p["state_kernel"], p["bias"], p["state_bias"], zero))
-    found = _recurrence((False, True), jnp.asarray(lengths), directions)
-    outputs, last = (jnp.concatenate(parts, axis=-1) for parts in zip(*found))
+    results = _recurrence((False, True), jnp.asarray(lengths), directions)
+    outputs, last = (jnp.concatenate(parts, axis=-1) for parts in zip(*results))
     return outputs.swapaxes(0, 1), last
 
 
@@ -102,11 +102,11 @@ def _step(
 ) -> tuple[Float32[Array, "B C"], Float32[Array, "B K"]]:
     """Return the new state of all rows, and r, z, n and the state's part of n before r scales it."""
     size = hidden.shape[-1]
-    given, held = gates.astype(jnp.float32) + bias[None, :], step_product(hidden, kernel)
-    r, z = jnp.split(jax.nn.sigmoid(given[:, : 2 * size] + held[:, : 2 * size]), 2, axis=-1)
-    held = held[:, 2 * size :] + state_bias[None, :]
-    n = jnp.tanh(given[:, 2 * size :] + r * held)
-    return (1 - z) * n + z * hidden, jnp.concatenate([r, z, n, held], axis=-1)
+    from_input, from_state = gates.astype(jnp.float32) + bias[None, :], step_product(hidden, kernel)
+    r, z = jnp.split(jax.nn.sigmoid(from_input[:, : 2 * size] + from_state[:, : 2 * size]), 2, axis=-1)
+    from_state = from_state[:, 2 * size :] + state_bias[None, :]
+    n = jnp.tanh(from_input[:, 2 * size :] + r * from_state)
+    return (1 - z) * n + z * hidden, jnp.concatenate([r, z, n, from_state], axis=-1)
 
 
 class Direction(NamedTuple):
@@ -132,14 +132,14 @@ def _loop(reverse: bool, keep: bool, lengths: Array, d: Direction) -> Loop:
         live = (t < lengths)[:, None]
         output = jnp.where(live, new, 0.0).astype(gates.dtype)
         hidden = jnp.where(live, new, hidden)
-        kept = (jnp.where(live, activated, 0.0).astype(gates.dtype), hidden) if keep else None
-        return hidden, (output, kept)
+        residuals = (jnp.where(live, activated, 0.0).astype(gates.dtype), hidden) if keep else None
+        return hidden, (output, residuals)
 
-    shape, kept = (len(d.gates), *d.hidden.shape), None
+    shape, residuals = (len(d.gates), *d.hidden.shape), None
     if keep:
         # Where the loop skips steps, the state before the first is the given one.
-        kept = (jnp.zeros((*shape[:2], 4 * shape[2]), d.gates.dtype), jnp.broadcast_to(d.hidden, shape))
-    return Loop(step, d.hidden, (jnp.zeros(shape, d.gates.dtype), kept), reverse)
+        residuals = (jnp.zeros((*shape[:2], 4 * shape[2]), d.gates.dtype), jnp.broadcast_to(d.hidden, shape))
+    return Loop(step, d.hidden, (jnp.zeros(shape, d.gates.dtype), residuals), reverse)
 
 
 Results = list[tuple[Array, Array]]  # of each direction: the outputs and the last state
@@ -157,21 +157,25 @@ def _recurrence(reverses: tuple[bool, ...], lengths: Array, directions: list[Dir
 
 def _forward(reverses: tuple[bool, ...], lengths: Array, directions: list[Direction]) -> tuple[Results, Any]:
     loops = [_loop(reverse, True, lengths, d) for reverse, d in zip(reverses, directions, strict=True)]
-    found = run_steps(loops, lengths, trained=True)
+    results = run_steps(loops, lengths, trained=True)
     weights = [(d.kernel, d.hidden) for d in directions]
-    return [(outputs, last) for last, (outputs, _) in found], (lengths, weights, [kept for _, (_, kept) in found])
+    return [(outputs, last) for last, (outputs, _) in results], (
+        lengths,
+        weights,
+        [residuals for _, (_, residuals) in results],
+    )
 
 
-def _loop_back(reverse: bool, lengths: Array, kernel: Array, kept: Any, gradients: Any) -> Loop:
-    (activated, before), (d_outputs, d_hidden) = kept, gradients
+def _loop_back(reverse: bool, lengths: Array, kernel: Array, residuals: Any, gradients: Any) -> Loop:
+    (activated, before), (d_outputs, d_hidden) = residuals, gradients
 
     def step(t: Array, d_hidden: Array) -> tuple[Array, Array]:
         d_output, acts, h = (lax.dynamic_index_in_dim(x, t, keepdims=False) for x in (d_outputs, activated, before))
         live = (t < lengths)[:, None]
-        r, z, n, held = jnp.split(acts.astype(jnp.float32), 4, axis=-1)
+        r, z, n, from_state = jnp.split(acts.astype(jnp.float32), 4, axis=-1)
         d_new = d_hidden + d_output.astype(jnp.float32)
         d_n = d_new * (1 - z) * (1 - n * n)
-        d_r, d_z = d_n * held * r * (1 - r), d_new * (h - n) * z * (1 - z)
+        d_r, d_z = d_n * from_state * r * (1 - r), d_new * (h - n) * z * (1 - z)
         d_state = jnp.where(live, jnp.concatenate([d_r, d_z, d_n * r], axis=-1), 0.0)
         d_before = d_new * z + step_product_transposed(d_state, kernel)
         d_gates = jnp.where(live, jnp.concatenate([d_r, d_z, d_n], axis=-1), 0.0)
@@ -181,8 +185,8 @@ def _loop_back(reverse: bool, lengths: Array, kernel: Array, kept: Any, gradient
     return Loop(step, d_hidden, jnp.zeros_like(activated[..., : 3 * size]), not reverse)
 
 
-def _backward(reverses: tuple[bool, ...], kept: Any, gradients: Results) -> tuple[None, list[Direction]]:
-    lengths, weights, arrays = kept
+def _backward(reverses: tuple[bool, ...], residuals: Any, gradients: Results) -> tuple[None, list[Direction]]:
+    lengths, weights, arrays = residuals
     states = [
         (activated, before_each_step(hidden, hiddens, reverse))
         for reverse, (_, hidden), (activated, hiddens) in zip(reverses, weights, arrays, strict=True)
@@ -191,8 +195,8 @@ def _backward(reverses: tuple[bool, ...], kept: Any, gradients: Results) -> tupl
         _loop_back(reverse, lengths, kernel, state, gradient)
         for reverse, (kernel, _), state, gradient in zip(reverses, weights, states, gradients, strict=True)
     ]
-    found = run_steps(loops, lengths, trained=True)
-    return None, [_gradients(kernel, *state, *ends) for (kernel, _), state, ends in zip(weights, states, found)]
+    results = run_steps(loops, lengths, trained=True)
+    return None, [_gradients(kernel, *state, *ends) for (kernel, _), state, ends in zip(weights, states, results)]
 
 
 def _gradients(kernel: Array, activated: Array, before: Array, d_hidden: Array, d_gates: Array) -> Direction:

@@ -61,14 +61,14 @@ def run_layers(
         return jax.checkpoint(step, prevent_cse=not config.scan) if config.remat else step
 
     # Layers are functions of their parameters, so loop, remat and scan run the same code with the same keys.
-    made = {id(call): make_step(call) for call in calls}
+    steps = {id(call): make_step(call) for call in calls}
     draws = {id(call): _make_draw(call, x) for call in calls}
     params = [_layer_params(parent, f"layer_{i}", draws[id(call)]) for i, call in enumerate(calls)]
     inputs = [
         (p, None if keys is None else keys[i], None if scales is None else scales[i]) for i, p in enumerate(params)
     ]
     run = _run_in_periods if config.scan else _run_one_by_one
-    last, (hidden, attentions) = run([made[id(call)] for call in calls], x, inputs)
+    last, (hidden, attentions) = run([steps[id(call)] for call in calls], x, inputs)
     if numbers:
         hidden = jnp.concatenate([x[None], hidden])[np.array(numbers)]
     return Encoded(last, hidden, attentions)

@@ -139,9 +139,9 @@ def _normalise_forward(x: Array, scale: Array, bias: Array | None, eps: float) -
     return y.astype(x.dtype), (x, scale, bias, mean, inverse)
 
 
-def _normalise_backward(eps: float, kept: Any, g: Array) -> tuple[Array, Array, Array | None]:
+def _normalise_backward(eps: float, residuals: Any, g: Array) -> tuple[Array, Array, Array | None]:
     """Return the gradients, from two numbers per row instead of an array of normal numbers in float32."""
-    x, scale, bias, mean, inverse = kept
+    x, scale, bias, mean, inverse = residuals
     normal, wide = (x.astype(jnp.float32) - mean) * inverse, g.astype(jnp.float32)
     rows = tuple(range(x.ndim - 1))
     scaled = wide * jnp.broadcast_to(scale, x.shape)
@@ -200,5 +200,5 @@ def look_up(table: Float[AnyArray, "N U D"], words: Int[AnyArray, "T B"]) -> Flo
     parts, (t, b) = len(table), words.shape
     if b % parts:
         raise ValueError(f"a batch of {b} rows cannot be split evenly among {parts} tables of distinct words")
-    found = jax.vmap(embed, in_axes=(0, 1), out_axes=1)(table, words.reshape(t, parts, b // parts))
-    return found.reshape(t, b, table.shape[-1])
+    rows = jax.vmap(embed, in_axes=(0, 1), out_axes=1)(table, words.reshape(t, parts, b // parts))
+    return rows.reshape(t, b, table.shape[-1])

@@ -81,8 +81,8 @@ def bilstm_with_states(
         zero = jnp.zeros((len(x), p["state_kernel"].shape[0]), jnp.float32)
         gates = product(reads, p["input_kernel"])
         directions.append(_direction(gates, None, p["state_kernel"], p["bias"], None, zero, zero))
-    found = _recurrence((None, None), (False, True), jnp.asarray(lengths), directions)
-    outputs, cells, hiddens = (jnp.concatenate(parts, axis=-1) for parts in zip(*found))
+    results = _recurrence((None, None), (False, True), jnp.asarray(lengths), directions)
+    outputs, cells, hiddens = (jnp.concatenate(parts, axis=-1) for parts in zip(*results))
     return outputs.swapaxes(0, 1), cells, hiddens
 
 
@@ -233,8 +233,8 @@ def _loop(clips: Clips, reverse: bool, keep: bool, lengths: Array, d: Direction)
     state = d.cell, d.hidden
     # A reverse loop starts at the longest row's end, so the states beyond it are the first ones.
     activated = jnp.zeros((len(d.hidden), d.gates.shape[-1]), d.gates.dtype)
-    kept = tuple(map(repeat, (activated, *state))) if keep else None
-    return Loop(step, state, (repeat(jnp.zeros_like(d.hidden, d.gates.dtype)), kept), reverse)
+    residuals = tuple(map(repeat, (activated, *state))) if keep else None
+    return Loop(step, state, (repeat(jnp.zeros_like(d.hidden, d.gates.dtype)), residuals), reverse)
 
 
 Results = list[tuple[Array, Array, Array]]  # of each direction: the outputs, the last cell and the last hidden state
@@ -250,10 +250,14 @@ def _forward(
     clips: Clips, reverses: tuple[bool, ...], lengths: Array, directions: list[Direction]
 ) -> tuple[Results, Any]:
     loops = [_loop(clips, reverse, True, lengths, d) for reverse, d in zip(reverses, directions, strict=True)]
-    found = run_steps(loops, lengths, trained=True)
+    results = run_steps(loops, lengths, trained=True)
     # The gradient needs no more of the gates than their shape.
     few = [d._replace(gates=jnp.zeros((0, *d.gates.shape), d.gates.dtype)) for d in directions]
-    return [(outputs, *state) for state, (outputs, _) in found], (lengths, few, [kept for _, (_, kept) in found])
+    return [(outputs, *state) for state, (outputs, _) in results], (
+        lengths,
+        few,
+        [residuals for _, (_, residuals) in results],
+    )
 
 
 def before_each_step(
@@ -265,8 +269,8 @@ def before_each_step(
     return jnp.concatenate([first[None], states])[:-1]
 
 
-def _loop_back(clips: Clips, reverse: bool, lengths: Array, d: Direction, kept: Any, gradients: Any) -> Loop:
-    (activated, cells, hiddens), (d_outputs, d_cell, d_hidden) = kept, gradients
+def _loop_back(clips: Clips, reverse: bool, lengths: Array, d: Direction, residuals: Any, gradients: Any) -> Loop:
+    (activated, cells, hiddens), (d_outputs, d_cell, d_hidden) = residuals, gradients
     arrays = d_outputs, activated, before_each_step(d.cell, cells, reverse), cells, hiddens
 
     def step(t: Array, carried: Steps) -> tuple[Steps, Any]:
@@ -301,17 +305,20 @@ def _loop_back(clips: Clips, reverse: bool, lengths: Array, d: Direction, kept: 
     return Loop(step, (d_cell, d_hidden), (jnp.zeros_like(activated), to_projected), not reverse)
 
 
-def _backward(clips: Clips, reverses: tuple[bool, ...], kept: Any, gradients: Results) -> tuple[None, list[Direction]]:
-    lengths, directions, arrays = kept
+def _backward(
+    clips: Clips, reverses: tuple[bool, ...], residuals: Any, gradients: Results
+) -> tuple[None, list[Direction]]:
+    lengths, directions, arrays = residuals
     each = list(zip(reverses, directions, arrays, gradients, strict=True))
-    loops = [_loop_back(clips, reverse, lengths, *rest) for reverse, *rest in each]
-    found = run_steps(loops, lengths, trained=True)
-    return None, [_gradients(reverse, d, kept, *ends) for (reverse, d, kept, _), ends in zip(each, found, strict=True)]
+    loops = [_loop_back(clips, reverse, lengths, d, part, gradient) for reverse, d, part, gradient in each]
+    results = run_steps(loops, lengths, trained=True)
+    pairs = zip(each, results, strict=True)
+    return None, [_gradients(reverse, d, part, *ends) for (reverse, d, part, _), ends in pairs]
 
 
-def _gradients(reverse: bool, d: Direction, kept: Any, ends: Steps, found: Any) -> Direction:
-    """Return the gradients of a direction's arrays; `ends` and `found` come from the loop."""
-    (activated, cells, hiddens), (d_gates, d_projected) = kept, found
+def _gradients(reverse: bool, d: Direction, residuals: Any, ends: Steps, d_arrays: Any) -> Direction:
+    """Return the gradients of a direction's arrays; `ends` and `d_arrays` come from the loop."""
+    (activated, cells, hiddens), (d_gates, d_projected) = residuals, d_arrays
     d_kernel = sum_products(before_each_step(d.hidden, hiddens, reverse), d_gates, d.kernel)
     d_projection = None
     if d.projection is not None:

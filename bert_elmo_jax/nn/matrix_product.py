@@ -92,8 +92,8 @@ def _forward(x: Array, kernel: Array) -> tuple[Array, Any]:
     return x @ narrow, (x, narrow, jnp.zeros(0, kernel.dtype))
 
 
-def _backward(kept: Any, g: Array) -> tuple[Array, Array]:
-    x, kernel, of_type = kept
+def _backward(residuals: Any, g: Array) -> tuple[Array, Array]:
+    x, kernel, of_type = residuals
 
     def in_tiles(x: Array, kernel: Array, g: Array) -> tuple[Array, Array]:
         to_x = lax.dot_general(g, kernel, (((1,), (1,)), ((), ())), preferred_element_type=jnp.float32)
@@ -130,8 +130,8 @@ def _logits_forward(x: Array, words: Array) -> tuple[Array, Any]:
     return _word_logits(x, narrow), (x, narrow, jnp.zeros(0, words.dtype))
 
 
-def _logits_backward(kept: Any, g: Array) -> tuple[Array, Array]:
-    x, words, of_type = kept
+def _logits_backward(residuals: Any, g: Array) -> tuple[Array, Array]:
+    x, words, of_type = residuals
     # The gradient of float32 logits is float32. JAX would multiply it by 16-bit matrices in float32, which takes a GPU
     # five times as long; rounded like them, it is as exact as the gradients of all other layers.
     if jax.default_backend() != "cpu" or fast_bfloat16():

@@ -23,8 +23,8 @@ def parameter(module: nn.Module, name: str, init: Callable[..., Array], shape: t
     """
     if not module.has_variable("params", name):
         return module.param(name, init, shape)
-    found: AnyArray = module.get_variable("params", name)
-    if found.shape != shape:
+    value: AnyArray = module.get_variable("params", name)
+    if value.shape != shape:
         place = "/".join([*module.path, name])
-        raise ValueError(f"the parameter {place} has shape {found.shape}; this model expects {shape}")
-    return found
+        raise ValueError(f"the parameter {place} has shape {value.shape}; this model expects {shape}")
+    return value

@@ -83,15 +83,15 @@ def attention_flow(
     (2, 4, 20)
     """
     scores = similarity(x, y, params["both"], params["of_x"], params["of_y"])
-    there = jnp.broadcast_to(y_there[:, None, :], scores.shape)
-    found = masked_softmax(scores, there) @ y
-    highest = jnp.where(there, scores, LOW).max(axis=2)
+    y_mask = jnp.broadcast_to(y_there[:, None, :], scores.shape)
+    attended = masked_softmax(scores, y_mask) @ y
+    highest = jnp.where(y_mask, scores, LOW).max(axis=2)
     back = masked_softmax(highest[:, None, :], x_there[:, None, :]) @ x
-    return jnp.concatenate([x, found, x * found, back * found], axis=-1)
+    return jnp.concatenate([x, attended, x * attended, back * attended], axis=-1)
 
 
 def self_attention_flow(
-    x: Float[Array, "B T D"], params: Mapping[str, AnyArray], there: Bool[Array, "B T"]
+    x: Float[Array, "B T D"], params: Mapping[str, AnyArray], mask: Bool[Array, "B T"]
 ) -> Float[Array, "B T 3*D"]:
     """Return [x, c, x ∘ c] for each word of a text, where c attends to the other words: arXiv:1710.10723.
 
@@ -101,9 +101,9 @@ def self_attention_flow(
     """
     # The term of x alone shifts all scores of a word equally, so the softmax would cancel it.
     scores = similarity(x, x, params["both"], None, params["of_y"])
-    others = there[:, None, :] & ~jnp.eye(x.shape[1], dtype=bool)[None]
-    found = masked_softmax(scores, others) @ x
-    return jnp.concatenate([x, found, x * found], axis=-1)
+    other_words = mask[:, None, :] & ~jnp.eye(x.shape[1], dtype=bool)[None]
+    attended = masked_softmax(scores, other_words) @ x
+    return jnp.concatenate([x, attended, x * attended], axis=-1)
 
 
 def init_similarity(key: PRNGKeyArray, size: int, of_x: bool = True) -> dict[str, Array]:

@@ -62,4 +62,4 @@ def run_steps(loops: Sequence[Loop], lengths: Int[Array, " B"], *, trained: bool
 
 
 def _write(arrays: Any, new: Any, t: Array) -> Any:
-    return jax.tree.map(lambda whole, part: lax.dynamic_update_index_in_dim(whole, part, t, 0), arrays, new)
+    return jax.tree.map(lambda array, part: lax.dynamic_update_index_in_dim(array, part, t, 0), arrays, new)

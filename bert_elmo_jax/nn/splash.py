@@ -77,10 +77,10 @@ def splash(
 
     mesh = _find_mesh(query)
     if mesh is not None:
-        whole = _split(mesh, *query.shape[::2])
-        specs = (whole, whole, whole, P(whole[0]))[: len(inputs)]
+        spec = _split(mesh, *query.shape[::2])
+        specs = (spec, spec, spec, P(spec[0]))[: len(inputs)]
         # Kernels do not declare along which axes their outputs vary.
-        attend = jax.shard_map(attend, mesh=mesh, in_specs=specs, out_specs=whole, check_vma=False)
+        attend = jax.shard_map(attend, mesh=mesh, in_specs=specs, out_specs=spec, check_vma=False)
     with jax.numpy_dtype_promotion("standard"):  # JAX's own code mixes types
         return attend(*inputs).swapaxes(1, 2)[:, :tokens]
 

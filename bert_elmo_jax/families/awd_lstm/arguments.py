@@ -37,12 +37,12 @@ def check_state(state: Any, like: State) -> State:
     rows = like.cell[0].shape[0]
     if not isinstance(state, State):
         raise TypeError(f"state is {shorten(state)}; expected the result of zero_state({rows}) or of an earlier call")
-    found, wanted = ([np.shape(part) for part in (*one.cell, *one.hidden)] for one in (state, like))
-    if [shape[1:] for shape in found] != [shape[1:] for shape in wanted]:
-        raise ValueError(f"state belongs to another model: its shapes are {found}, expected {wanted}")
-    if found != wanted:
+    shapes, expected = ([np.shape(part) for part in (*one.cell, *one.hidden)] for one in (state, like))
+    if [shape[1:] for shape in shapes] != [shape[1:] for shape in expected]:
+        raise ValueError(f"state belongs to another model: its shapes are {shapes}, expected {expected}")
+    if shapes != expected:
         raise ValueError(
-            f"state has {found[0][0]} rows, and there are {rows}: use zero_state({rows}), or a state of as many rows"
+            f"state has {shapes[0][0]} rows, and there are {rows}: use zero_state({rows}), or a state of as many rows"
         )
     arrays = jax.tree.map(lambda part: np.asarray(part, np.float32), state)
     if not all(np.isfinite(part).all() for part in (*arrays.cell, *arrays.hidden)):

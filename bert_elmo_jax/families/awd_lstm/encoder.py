@@ -123,8 +123,8 @@ class AwdLstmEncoder(WordEncoder):
         """Return the arrays that `word_function` reads, for a network that fine-tunes this encoder."""
         read = [self._read(words) for words in sentences]
         longest = max(len(ids) for ids, _ in read)
-        whole = width + self._marks  # enough, unless words have several pieces
-        rows, lengths = pad([ids for ids, _ in read], height, whole if longest <= whole else width_for(longest))
+        usual = width + self._marks  # enough, unless words have several pieces
+        rows, lengths = pad([ids for ids, _ in read], height, usual if longest <= usual else width_for(longest))
         places = np.full((height, width), rows.shape[1], np.int32)  # behind the end of a row: no place in it
         for n, (_, at) in enumerate(read):
             places[n, : len(at)] = at

@@ -66,18 +66,18 @@ def read_weights(path: str | Path, *, config: AwdLstmConfig | None = None) -> tu
         if not theirs or lacking:
             report.missing[path_of] = ", ".join(lacking) or path_of
             continue
-        wanted = shape[::-1] if path_of.endswith("kernel") else shape
-        wrong = {name: stored[name] for name in theirs if not _fits(stored[name], wanted)}
+        expected = shape[::-1] if path_of.endswith("kernel") else shape
+        wrong = {name: stored[name] for name in theirs if not _has_shape(stored[name], expected)}
         for name, tensor in wrong.items():
-            what = f"{list(tensor.shape)} of {tensor.dtype}, expected {list(wanted)} of {', '.join(sorted(FLOATS))}"
-            report.misshaped[name] = what
+            types = ", ".join(sorted(FLOATS))
+            report.misshaped[name] = f"{list(tensor.shape)} of {tensor.dtype}, expected {list(expected)} of {types}"
         if not wrong:
             flat[path_of] = _ours(path_of, [_read(stored[name]) for name in theirs])
             report.mapped[path_of] = " + ".join(theirs)
     used = {name for theirs in names.table.values() for name in theirs} | set(names.ignored)
     report.unexpected += sorted(set(stored) - used)
-    known = {*report.mapped, *report.missing, *(path_of for path_of in names.table if report.misshaped)}
-    report.contradictions += [f"{name} is not in the configuration" for name in names.table if name not in known]
+    listed = {*report.mapped, *report.missing, *(path_of for path_of in names.table if report.misshaped)}
+    report.contradictions += [f"{name} is not in the configuration" for name in names.table if name not in listed]
     report.contradictions += _copies_differ(stored, names)
     report.raise_if_unusable()
     broken = [report.mapped[path_of] for path_of, array in flat.items() if not np.isfinite(array).all()]
@@ -88,10 +88,10 @@ def read_weights(path: str | Path, *, config: AwdLstmConfig | None = None) -> tu
 
 def find_names(stored: Tensors, source: str) -> Names:
     """Return which tensors make which parameter, and the sizes that they show; raise on another kind of model."""
-    first = next((found for name in stored if (found := FIRST.fullmatch(name))), None)
+    first = next((match for name in stored if (match := FIRST.fullmatch(name))), None)
     if first is None:
-        some = ", ".join(sorted(stored)[:5])
-        raise ValueError(f"{source} holds no AWD-LSTM: it has no rnns.0.module.weight_ih_l0 but {some}")
+        examples = ", ".join(sorted(stored)[:5])
+        raise ValueError(f"{source} holds no AWD-LSTM: it has no rnns.0.module.weight_ih_l0 but {examples}")
     prefix = first[1] or ""
     if first[2].startswith("layers"):
         raise ValueError(
@@ -100,7 +100,7 @@ def find_names(stored: Tensors, source: str) -> Names:
     if first[0] + "_reverse" in stored:
         raise ValueError(f"{source} holds an LSTM of both directions ({first[0]}_reverse); an AWD-LSTM has one")
     layers = (
-        max(int(found[1]) for name in stored if (found := re.match(re.escape(prefix) + r"rnns\.(\d+)\.", name))) + 1
+        max(int(match[1]) for name in stored if (match := re.match(re.escape(prefix) + r"rnns\.(\d+)\.", name))) + 1
     )
     check_depth(layers, stored, source)
     words = prefix + "encoder.weight"
@@ -150,20 +150,20 @@ def _classifier(
     stored: Tensors, prefix: str, source: str
 ) -> tuple[dict[str, tuple[str, ...]], tuple[int, ...], dict[str, str]]:
     """Return the names of a classifier's tensors, its widths, and the counters that are not used."""
-    own = [name.removeprefix(prefix) for name in stored if name.startswith(prefix)]
-    counters = {prefix + name: "a counter" for name in own if name.endswith("num_batches_tracked")}
+    names = [name.removeprefix(prefix) for name in stored if name.startswith(prefix)]
+    counters = {prefix + name: "a counter" for name in names if name.endswith("num_batches_tracked")}
     table: dict[str, tuple[str, ...]] = {}
     widths = []
-    for block in range(len({name.split(".")[0] for name in own})):
+    for block in range(len({name.split(".")[0] for name in names})):
         kernels = [
-            name for name in own if re.fullmatch(rf"{block}\.\d+\.weight", name) and _rank(stored, prefix + name) == 2
+            name for name in names if re.fullmatch(rf"{block}\.\d+\.weight", name) and _rank(stored, prefix + name) == 2
         ]
-        if len(kernels) != 1 or f"{block}.0.running_mean" not in own:
+        if len(kernels) != 1 or f"{block}.0.running_mean" not in names:
             raise ValueError(
                 f"{source}: {prefix}{block} is not batch norm and a linear layer, as in fastai 2: this classifier is "
                 "not supported (an encoder saved by save_encoder is)"
             )
-        if kernels[0].replace("weight", "bias") in own:
+        if kernels[0].replace("weight", "bias") in names:
             raise ValueError(f"{source}: {prefix}{kernels[0]} has a bias, which fastai's linear layers have not")
         table |= {
             f"classifier/layer_{block}/norm/{ours}": (f"{prefix}{block}.0.{name}",) for ours, name in NORM.items()
@@ -173,13 +173,13 @@ def _classifier(
     return table, tuple(widths), counters
 
 
-def write(folder: str | Path, params: Mapping[str, Any], config: AwdLstmConfig, **told: Any) -> None:
+def write(folder: str | Path, params: Mapping[str, Any], config: AwdLstmConfig, **unused: Any) -> None:
     """Write the model with fastai's names as `lm.safetensors`, a backward one as `lm_bwd.safetensors`.
 
     `safetensors.torch.load_file` reads it for torch.
-    A classifier of the model is written, too. `told` are facts of other classifiers, which an AWD-LSTM has not.
+    A classifier of the model is written, too. `unused` are facts of other classifiers, which an AWD-LSTM has not.
     """
-    del told
+    del unused
     encoder, tensors = params["encoder"], dict[str, np.ndarray]()
     prefix = "0.module." if "classifier" in params else "0."
     words = np.asarray(encoder["embeddings"]["word"], np.float32)
@@ -231,7 +231,7 @@ def _read(tensor: StoredTensor) -> Float32[np.ndarray, "..."]:
         return np.array(tensor.read(), np.float32)
 
 
-def _fits(tensor: StoredTensor, shape: tuple[int, ...]) -> bool:
+def _has_shape(tensor: StoredTensor, shape: tuple[int, ...]) -> bool:
     return tensor.shape == shape and tensor.dtype in FLOATS
 
 

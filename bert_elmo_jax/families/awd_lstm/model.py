@@ -58,10 +58,10 @@ def check_shape(state: State, config: AwdLstmConfig, batch_size: int) -> State:
     """Return the state; raise unless it fits this model and number of rows."""
     needed = [(batch_size, size) for size in config.layer_sizes]
     for name in ("cell", "hidden"):
-        given = [np.shape(part) for part in getattr(state, name)]
-        if given != needed:
+        shapes = [np.shape(part) for part in getattr(state, name)]
+        if shapes != needed:
             raise ValueError(
-                f"the state's {name} has the shapes {given}, but a batch of {batch_size} rows in this model needs "
+                f"the state's {name} has the shapes {shapes}, but a batch of {batch_size} rows in this model needs "
                 f"{needed}"
             )
     return state
@@ -192,8 +192,8 @@ def init_awd_lstm_params(
     params: dict[str, Any] = {"encoder": dict(init(for_encoder, jnp.zeros((1, 1), jnp.int32))["params"])}
     if lm and config.has_lm_params:
         bias = {"bias": jnp.zeros(config.vocab_size)} if config.output_bias else {}
-        own = {} if config.tie_softmax else {"embedding": init_embeddings(for_lm, config)["word"]}
-        params["lm"] = bias | own
+        embedding = {} if config.tie_softmax else {"embedding": init_embeddings(for_lm, config)["word"]}
+        params["lm"] = bias | embedding
     if classifier:
         from bert_elmo_jax.heads.pool_classifier import init_pool_classifier
 

@@ -23,13 +23,13 @@ def add_words(vocabulary: Any, params: Mapping[str, Any], words: Sequence[str]) 
         return np.concatenate([rows, np.repeat(rows.mean(axis=0, keepdims=True), len(words), axis=0)])
 
     all_words = [*vocabulary.words, *words]
-    made: Any
+    longer_vocabulary: Any
     if isinstance(vocabulary, FastaiVocabulary):
-        made = FastaiVocabulary(all_words)
+        longer_vocabulary = FastaiVocabulary(all_words)
     else:
-        made = WordVocabulary(all_words, rule=vocabulary.rule)
+        longer_vocabulary = WordVocabulary(all_words, rule=vocabulary.rule)
     embeddings = {**params["encoder"]["embeddings"], "word": longer(params["encoder"]["embeddings"]["word"])}
     new = {**params, "encoder": {**params["encoder"], "embeddings": embeddings}}
     if "lm" in params:
         new["lm"] = {name: longer(rows) for name, rows in params["lm"].items()}
-    return made, new
+    return longer_vocabulary, new

@@ -54,8 +54,8 @@ def name_figures(means: Mapping[str, float]) -> dict[str, float]:
     >>> name_figures({"lm": 0.0})
     {'held_out/perplexity': 1.0, 'held_out/score': -1.0}
     """
-    found = perplexity(means["lm"], 1)
-    return {"held_out/perplexity": found, "held_out/score": -found}
+    per_word = perplexity(means["lm"], 1)
+    return {"held_out/perplexity": per_word, "held_out/score": -per_word}
 
 
 def awd_lstm_loss(config: AwdLstmConfig, *, penalties: bool = True, chunk: int = 8192) -> Loss:

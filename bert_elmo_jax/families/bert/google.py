@@ -79,8 +79,8 @@ def read_weights(
     scope = encoder_prefix(weights, WORD_EMBEDDINGS, "/", report.source)
     check_depth(config.num_layers, stored, report.source)
     table = names(config.num_layers, classifier)
-    found, expected = locate(table, {name: name for name in weights}, scope, "/")
+    located, expected = locate(table, {name: name for name in weights}, scope, "/")
     transposed = {ours for ours, name in table.items() if name.endswith("output_weights")}
-    rows = [weights[name].shape[:1] for ours, name in found.items() if ours.split("/")[0] == classifier]
+    rows = [weights[name].shape[:1] for ours, name in located.items() if ours.split("/")[0] == classifier]
     outputs = {str(classifier): (*rows[0], 0)[0]} if rows and classifier != "choice" else {}
-    return collect(stored, found, expected, transposed, huggingface.bert_shapes(config, outputs), report), report
+    return collect(stored, located, expected, transposed, huggingface.bert_shapes(config, outputs), report), report

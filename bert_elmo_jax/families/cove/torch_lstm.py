@@ -150,11 +150,11 @@ def _lstm_tensors(file: Path) -> dict[str, StoredTensor]:
     stored = read_tensors(file)
     prefix = find_prefix(stored)
     if prefix is None:
-        some = ", ".join(sorted(stored)[:5])
-        raise ValueError(f"{file} holds no CoVe: it has no {FIRST} (nor rnn.{FIRST}) but {some}")
-    found = {name.removeprefix(prefix): tensor for name, tensor in stored.items() if name.startswith(prefix)}
-    _check_kind(found, str(file))
-    return found
+        examples = ", ".join(sorted(stored)[:5])
+        raise ValueError(f"{file} holds no CoVe: it has no {FIRST} (nor rnn.{FIRST}) but {examples}")
+    tensors = {name.removeprefix(prefix): tensor for name, tensor in stored.items() if name.startswith(prefix)}
+    _check_kind(tensors, str(file))
+    return tensors
 
 
 def _check_kind(tensors: Tensors, source: str) -> None:

@@ -91,6 +91,6 @@ def take_generator(config: ElectraConfig, params: Mapping[str, Any]) -> tuple[El
         raise ValueError(
             f"the weights have no generator, only {', '.join(params)}: give a run of the objective replaced"
         )
-    own = params["generator"]
-    encoder = {"embeddings": params["encoder"]["embeddings"], **own["encoder"]}
-    return config.generator, {"encoder": encoder, "mlm": own["mlm"]}
+    parts = params["generator"]
+    encoder = {"embeddings": params["encoder"]["embeddings"], **parts["encoder"]}
+    return config.generator, {"encoder": encoder, "mlm": parts["mlm"]}

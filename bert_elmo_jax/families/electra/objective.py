@@ -79,12 +79,12 @@ def replaced_loss(family: Family, config: Any, predict: str = "replaced", packed
             terms["original"] = cross_entropy(logits, targets, weights)
             metrics["original_accuracy"] = accuracy(logits, targets, weights)
             return terms, metrics, carry
-        changed, found = tokens != original, head("replaced")
+        changed, scores = tokens != original, head("replaced")
         if predict == "all":
-            terms["original"] = copied_cross_entropy(head("mlm"), found, original, changed, real)
+            terms["original"] = copied_cross_entropy(head("mlm"), scores, original, changed, real)
         else:
-            terms["replaced"] = binary_cross_entropy(found, changed, real if predict == "replaced" else picked)
-        right = ((found > 0) == changed).astype(jnp.float32)
+            terms["replaced"] = binary_cross_entropy(scores, changed, real if predict == "replaced" else picked)
+        right = ((scores > 0) == changed).astype(jnp.float32)
         for name, counted in (("replaced_accuracy", real), ("replaced_accuracy_masked", picked)):
             counts = counted.astype(jnp.float32)
             metrics[name] = ((right * counts).sum(), counts.sum())
@@ -171,10 +171,10 @@ def replaced_objective(family: Family, config: ConfigDict, model: Any) -> Object
         words = model.vocab_size * model.embedding_size
         generator = params["generator"]
         narrow = cost_of_layers(generator["encoder"], model.generator, length)
-        seen = share if config.predict == "masked" else 1.0
-        own = sum(count_weights(params[head]) + (words if head == "mlm" else 0) for head in heads)
-        found = cost_of_layers(params["encoder"], model, length) + seen * own
-        return 6.0 * (narrow + share * (count_weights(generator["mlm"]) + words) + found)
+        head_share = share if config.predict == "masked" else 1.0
+        head_weights = sum(count_weights(params[head]) + (words if head == "mlm" else 0) for head in heads)
+        second = cost_of_layers(params["encoder"], model, length) + head_share * head_weights
+        return 6.0 * (narrow + share * (count_weights(generator["mlm"]) + words) + second)
 
     second = "replaced" if heads == ("replaced",) else "original"
     return Objective(

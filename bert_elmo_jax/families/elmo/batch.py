@@ -90,8 +90,8 @@ def word_ids(words: Any, lengths: Any, vocab_size: int) -> tuple[Int[np.ndarray,
                 f"lengths holds {sizes.min()} to {sizes.max()}; each is 0 to {ids.shape[1]}, the words of a row"
             )
     real = np.arange(ids.shape[1]) < sizes[:, None]
-    what = f"the model has embeddings for {vocab_size} words"
-    check_range("word id", np.where(real, ids, 0), 0, vocab_size - 1, what)
+    limit = f"the model has embeddings for {vocab_size} words"
+    check_range("word id", np.where(real, ids, 0), 0, vocab_size - 1, limit)
     return ids, sizes
 
 
@@ -110,8 +110,8 @@ def distinct_words(
             f"characters has {ids.shape[2]} per word, this model reads {max_characters}: pad words with 261, or cut "
             f"them to {max_characters - 2} bytes between their marks"
         )
-    what = "1 to 256 are bytes + 1, 257 to 261 marks and padding, 0 is for padding words"
-    check_range("character id", ids, 0, NUM_CHARACTERS - 1, what)
+    meaning = "1 to 256 are bytes + 1, 257 to 261 marks and padding, 0 is for padding words"
+    check_range("character id", ids, 0, NUM_CHARACTERS - 1, meaning)
     real = (ids > 0).any(axis=2)
     lengths = real.sum(axis=1)
     holes = ~real & (np.arange(ids.shape[1]) < lengths[:, None])
@@ -150,11 +150,11 @@ def check_state(state: Any, like: State) -> State:
     rows = like.cell.shape[2]
     if not isinstance(state, State):
         raise TypeError(f"state is {shorten(state)}; expected the result of zero_state({rows}) or of an earlier call")
-    found, wanted = (tuple(map(np.shape, (one.cell, one.hidden))) for one in (state, like))
-    if [shape[:2] + shape[3:] for shape in found] != [shape[:2] + shape[3:] for shape in wanted]:
-        raise ValueError(f"state belongs to another model: its shapes are {found}, expected {wanted}")
-    if found != wanted:
-        counts = " and ".join(str(count) for count in dict.fromkeys(shape[2] for shape in found))
+    shapes, expected = (tuple(map(np.shape, (one.cell, one.hidden))) for one in (state, like))
+    if [shape[:2] + shape[3:] for shape in shapes] != [shape[:2] + shape[3:] for shape in expected]:
+        raise ValueError(f"state belongs to another model: its shapes are {shapes}, expected {expected}")
+    if shapes != expected:
+        counts = " and ".join(str(count) for count in dict.fromkeys(shape[2] for shape in shapes))
         raise ValueError(
             f"state has {counts} rows, and there are {rows} sentences: use zero_state({rows}), or a state of as many "
             "rows"

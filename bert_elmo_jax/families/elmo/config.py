@@ -92,10 +92,10 @@ class ElmoConfig:
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
-            value, (types, wanted) = getattr(self, field.name), KINDS.get(field.type, (object, ""))
+            value, (types, expected) = getattr(self, field.name), KINDS.get(field.type, (object, ""))
             none = value is None and type(None) in get_args(field.type)
-            if not none and wanted and (not isinstance(value, types) or isinstance(value, bool) != (types is bool)):
-                raise ValueError(f"{field.name} is {value!r}; it must be {wanted}")
+            if not none and expected and (not isinstance(value, types) or isinstance(value, bool) != (types is bool)):
+                raise ValueError(f"{field.name} is {value!r}; it must be {expected}")
         if isinstance(self.filters, str) or not all(_is_pair(pair) for pair in self.filters):
             raise ValueError(f"filters is {self.filters!r}; it holds pairs (width, number of filters), such as (3, 64)")
         # JSON has lists, which would make the configuration unhashable.
@@ -173,12 +173,12 @@ class ElmoConfig:
         """
         values: dict[str, Any] = {"input": "characters" if "char_cnn" in options else "words"}
         problems = _unknown(options)
-        found = [("", options, TOP), ("lstm.", options.get("lstm"), LSTM)]
+        parts_of_file = [("", options, TOP), ("lstm.", options.get("lstm"), LSTM)]
         if "char_cnn" in options:
-            found.append(("char_cnn.", options["char_cnn"], CHAR_CNN))
+            parts_of_file.append(("char_cnn.", options["char_cnn"], CHAR_CNN))
             if isinstance(options["char_cnn"], Mapping):
                 problems += _number_of_characters(options["char_cnn"])
-        for prefix, part, names in found:
+        for prefix, part, names in parts_of_file:
             if not isinstance(part, Mapping):
                 problems.append(f"{prefix[:-1]} is {part!r}; it must be an object with {', '.join(names)}")
                 continue
@@ -197,7 +197,7 @@ class ElmoConfig:
         except ValueError as error:
             named = ", ".join(
                 f"{ours} is their {prefix}{theirs}"
-                for prefix, _, parts in found
+                for prefix, _, parts in parts_of_file
                 for theirs, ours in parts.items()
                 if ours in str(error)
             )
@@ -239,23 +239,23 @@ def _value(part: Mapping[str, Any], theirs: str, ours: str, prefix: str) -> Any:
     value = part.get(name)
     if value is None and name in ABSENT:
         return ABSENT[name]
-    given = f"{prefix}{theirs} is {'missing' if value is None else repr(value)}"
+    shown = f"{prefix}{theirs} is {'missing' if value is None else repr(value)}"
     if ours == "filters":
         if isinstance(value, list | tuple) and all(_is_pair(pair) for pair in value):
             return tuple((width, number) for width, number in value)
-        raise ValueError(f"{given}; it must be a list of pairs [width, number of filters]")
+        raise ValueError(f"{shown}; it must be a list of pairs [width, number of filters]")
     kind = next(field.type for field in dataclasses.fields(ElmoConfig) if field.name == ours)
-    types, wanted = KINDS.get(kind, (str, "a name"))
+    types, expected = KINDS.get(kind, (str, "a name"))
     if not isinstance(value, types) or (isinstance(value, bool) and kind is not bool):
-        raise ValueError(f"{given}; it must be {wanted}")
-    if wanted == "a number" and abs(value) > 1e30:
-        raise ValueError(f"{given:.60}; it must be a number that can be computed with")
-    return float(value) if wanted == "a number" else value
+        raise ValueError(f"{shown}; it must be {expected}")
+    if expected == "a number" and abs(value) > 1e30:
+        raise ValueError(f"{shown:.60}; it must be a number that can be computed with")
+    return float(value) if expected == "a number" else value
 
 
 def _is_pair(pair: Any) -> bool:
-    whole = isinstance(pair, list | tuple) and all(isinstance(n, int) and not isinstance(n, bool) for n in pair)
-    return whole and len(pair) == 2
+    is_whole = isinstance(pair, list | tuple) and all(isinstance(n, int) and not isinstance(n, bool) for n in pair)
+    return is_whole and len(pair) == 2
 
 
 def _number_of_characters(char_cnn: Mapping[str, Any]) -> list[str]:

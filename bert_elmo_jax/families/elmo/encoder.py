@@ -220,8 +220,8 @@ class ElmoEncoder(WordEncoder):
         """
         self.check_process()
         reads, other = ("words", "characters") if self.config.input == "words" else ("characters", "words")
-        given = {"characters": characters, "words": words}
-        if given[reads] is None or given[other] is not None:
+        arguments = {"characters": characters, "words": words}
+        if arguments[reads] is None or arguments[other] is not None:
             raise ValueError(f"{self.source} reads {reads}: give forward({reads}=…) and no {other}")
         marks = self._marks()
         boundaries = batching.check_boundaries(boundaries, marks, self.source)
@@ -240,12 +240,12 @@ class ElmoEncoder(WordEncoder):
         state = like if state is None else batching.check_state(state, like)
         layers, after = compute(self.config, self.params, rows, table, state, len(rows))
         first, width = int(boundaries == "strip"), ids.shape[1] + 2 * (boundaries == "keep")
-        kept = np.array([max(0, len(row) - 2 * first) for row in rows])
-        mask = np.arange(width) < kept[:, None]
-        whole = np.zeros((len(layers), *mask.shape, layers.shape[-1]), np.float32)
-        for n, size in enumerate(kept):
-            whole[:, n, :size] = layers[:, n, first : first + size]
-        return ElmoEncoded(whole, mask.astype(np.int32), None, after)
+        counts = np.array([max(0, len(row) - 2 * first) for row in rows])
+        mask = np.arange(width) < counts[:, None]
+        padded = np.zeros((len(layers), *mask.shape, layers.shape[-1]), np.float32)
+        for n, size in enumerate(counts):
+            padded[:, n, :size] = layers[:, n, first : first + size]
+        return ElmoEncoded(padded, mask.astype(np.int32), None, after)
 
     def _fill(
         self,
@@ -265,8 +265,8 @@ class ElmoEncoder(WordEncoder):
                 before = self.zero_state(len(batch))
                 if state is not None:
                     before = jax.tree.map(lambda part, batch=batch: part[:, :, batch], state)
-                some = [rows[n] for n in batch]
-                layers, remembered = compute(self.config, self.params, some, table, before, batch_size, warmup)
+                batch_rows = [rows[n] for n in batch]
+                layers, remembered = compute(self.config, self.params, batch_rows, table, before, batch_size, warmup)
                 write_layers(layers, batch, places, targets)
                 if after is not None:
                     after.cell[:, :, batch], after.hidden[:, :, batch] = remembered.cell, remembered.hidden

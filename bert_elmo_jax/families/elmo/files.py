@@ -12,7 +12,7 @@ from bert_elmo_jax.weights.stored import what_is
 Shapes = Mapping[str, tuple[int, ...]]  # keyed by the names of released files
 CELL = r"RNN_[01]/RNN/MultiRNNCell/Cell(\d+)/LSTMCell/"
 ENDINGS = (".hdf5", ".h5")
-OTHERS = ("tf_model.h5",)  # files of other models with such a name
+OTHER_MODELS = ("tf_model.h5",)  # files of other models with such a name
 PREFIXES = ("", "lm/", "bilm/")  # the scopes of a training run and of its inference graph; released files have none
 LSTMS = tuple(f"{prefix}RNN_{direction}" for prefix in PREFIXES for direction in (0, 1))
 EMBEDDINGS = tuple(f"{prefix}embedding" for prefix in PREFIXES)
@@ -35,7 +35,7 @@ def named_weights(folder: Path) -> list[Path]:
     ['weights.hdf5']
     """
     files = (file for file in folder.iterdir() if file.name.lower().endswith(ENDINGS) and file.is_file())
-    return sorted(file for file in files if file.name not in OTHERS)
+    return sorted(file for file in files if file.name not in OTHER_MODELS)
 
 
 def named_options(folder: Path) -> list[Path]:
@@ -62,14 +62,15 @@ def find_weights(path: str | Path) -> tuple[Path, list[Path]]:
         return path, [file for file in files if file != path and _holds(file, EMBEDDINGS) is True]
     if len(files) == 1:
         return files[0], []
-    found = {file: _holds(file, LSTMS) for file in files}
-    weights = [file for file, answer in found.items() if answer is True]
+    answers = {file: _holds(file, LSTMS) for file in files}
+    weights = [file for file, answer in answers.items() if answer is True]
     if len(weights) > 1:
         listed = ", ".join(file.name for file in weights)
         raise ValueError(f"{folder} has {len(weights)} ELMos, give the path of one: {listed} (such as {weights[0]})")
     if not weights:
         listed = "; ".join(
-            answer if isinstance(answer, str) else f"{file.name} has no LSTM (RNN_0)" for file, answer in found.items()
+            answer if isinstance(answer, str) else f"{file.name} has no LSTM (RNN_0)"
+            for file, answer in answers.items()
         )
         raise ValueError(f"{folder} has no readable ELMo: {listed}")
     return weights[0], [file for file in files if file != weights[0] and _holds(file, EMBEDDINGS) is True]
@@ -117,8 +118,8 @@ def read_options(path: Path) -> Mapping[str, Any]:
     try:
         options = json.loads(path.read_text(encoding="utf-8-sig"))
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as problem:
-        what = what_is(path)
-        instead = "" if what == "a JSON text" else f" but {what}"
+        content = what_is(path)
+        instead = "" if content == "a JSON text" else f" but {content}"
         raise ValueError(f"{path} is not a JSON file{instead}: {problem}") from None
     if not isinstance(options, dict):
         raise ValueError(f"{path} holds a JSON {type(options).__name__}, expected an object")
@@ -131,11 +132,11 @@ def from_options(options: Mapping[str, Any], shapes: Shapes, where: str) -> Elmo
     >>> from_options({"lstm": {"dim": 8, "projection_dim": 4}}, {"embedding": (100, 4)}, "The options").vocab_size
     100
     """
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     if _indices(shapes, CELL + "W_P_0"):
-        found["projection"] = True
+        fields["projection"] = True
     if "char_cnn" in options and any(name.startswith("CNN_proj/") for name in shapes):
-        found["token_projection"] = True
+        fields["token_projection"] = True
     if options.get("n_tokens_vocab") is None:
         is_words = "char_cnn" not in options
         words = (is_words and _sizes(shapes, "embedding", 2, 0)) or _words(shapes, False)
@@ -144,7 +145,7 @@ def from_options(options: Mapping[str, Any], shapes: Shapes, where: str) -> Elmo
         elif is_words:
             have = "" if "char_embed" not in shapes else " but char_embed: add char_cnn to the options"
             raise ValueError(f"{where} have no char_cnn (word input), but the weights have no `embedding`{have}")
-    return ElmoConfig.from_options(options, where=where, **found)
+    return ElmoConfig.from_options(options, where=where, **fields)
 
 
 def contradictions(config: ElmoConfig, shapes: Shapes) -> list[str]:
@@ -200,8 +201,8 @@ def _sizes(shapes: Shapes, pattern: str, rank: int, axis: int) -> set[int]:
 
 
 def _words(shapes: Shapes, words: bool) -> set[int]:
-    found = _sizes(shapes, "softmax/W", 2, 0) | _sizes(shapes, "softmax/b", 1, 0)
-    return found | (_sizes(shapes, "embedding", 2, 0) if words else set())
+    sizes = _sizes(shapes, "softmax/W", 2, 0) | _sizes(shapes, "softmax/b", 1, 0)
+    return sizes | (_sizes(shapes, "embedding", 2, 0) if words else set())
 
 
 def _filters(shapes: Shapes) -> set[tuple[tuple[int, int], ...]]:
@@ -209,7 +210,7 @@ def _filters(shapes: Shapes) -> set[tuple[tuple[int, int], ...]]:
     numbers = _indices(shapes, r"CNN/[Wb]_cnn_(\d+)")
     kernels = [shapes.get(f"CNN/W_cnn_{number}", ()) for number in numbers]
     biases = [shapes.get(f"CNN/b_cnn_{number}", ()) for number in numbers]
-    whole = numbers == list(range(len(numbers))) and all(len(kernel) == 4 for kernel in kernels)
-    if not numbers or not whole or any(bias != kernel[3:] for kernel, bias in zip(kernels, biases)):
+    complete = numbers == list(range(len(numbers))) and all(len(kernel) == 4 for kernel in kernels)
+    if not numbers or not complete or any(bias != kernel[3:] for kernel, bias in zip(kernels, biases)):
         return set()
     return {tuple((kernel[1], kernel[3]) for kernel in kernels)}

@@ -10,9 +10,9 @@ HDF5 = "bert_elmo_jax.families.elmo.hdf5_weights"
 
 
 def _advice(folder: Path) -> str:
-    found = [file.name for file in named_options(folder) + named_weights(folder)]
-    files = ", ".join(found)
-    return f"An ELMo needs both weights and options, found only {files}: add the other file." if found else ""
+    names = [file.name for file in named_options(folder) + named_weights(folder)]
+    files = ", ".join(names)
+    return f"An ELMo needs both weights and options, found only {files}: add the other file." if names else ""
 
 
 FORMATS = {

@@ -38,12 +38,12 @@ class TokenTable:
     def of_words(self, words: Sequence[str], progress: bool | None = None) -> Float32[np.ndarray, "rows P"]:
         """Return the table of distinct words; words outside the cache are computed."""
         places = np.fromiter((self._known.get(word, -1) for word in words), np.int64, len(words))
-        known, new = places >= 0, np.flatnonzero(places < 0)
+        cached, new = places >= 0, np.flatnonzero(places < 0)
         table = np.empty((len(words) + 2, self.config.width), np.float32)
         table[:2] = self._marks
-        table[2:][known] = self._vectors[places[known]]
+        table[2:][cached] = self._vectors[places[cached]]
         vectors = np.empty((len(new), self.config.width), np.float32)
-        self._compute_words(list(itertools.compress(words, ~known)), vectors, progress)
+        self._compute_words(list(itertools.compress(words, ~cached)), vectors, progress)
         table[2 + new] = vectors
         return table
 
@@ -103,7 +103,7 @@ def check_cache(vocabulary: Any) -> list[str]:
     words = list(vocabulary)
     if not words:
         raise ValueError("cache was given no words: the list is empty")
-    check_words(words, lambda what: ValueError(f"the list of words to cache {what}"))
+    check_words(words, lambda problem: ValueError(f"the list of words to cache {problem}"))
     return list(dict.fromkeys(words))
 
 

@@ -38,7 +38,7 @@ RELEASED = {"kernel": "W_0", "weights": "W_0", "bias": "B", "biases": "B"} | {
 
 
 @dataclass(frozen=True)
-class Found:
+class ElmoFile:
     """The datasets of a file of weights, keyed by their names in released files.
 
     `called` and `groups` map those names to the actual names of datasets and groups, `prefix` is the scope of all
@@ -63,31 +63,31 @@ def read_config(path: str | Path) -> ElmoConfig:
     return _config(_find(path))
 
 
-def _config(found: Found) -> ElmoConfig:
-    options = files.find_options(found.weights)
-    return files.from_options(files.read_options(options), found.shapes, f"The options in {options}")
+def _config(elmo_file: ElmoFile) -> ElmoConfig:
+    options = files.find_options(elmo_file.weights)
+    return files.from_options(files.read_options(options), elmo_file.shapes, f"The options in {options}")
 
 
 def read_weights(path: str | Path, *, config: ElmoConfig | None = None) -> tuple[dict[str, Any], Report]:
     """Return the parameter tree of a folder or file of weights, and a report; `config` replaces the `options.json`."""
-    found = _find(path)
-    config = config or _config(found)
-    report = Report(str(found.weights), skipped=dict(found.skipped))
-    check_depth(config.num_layers, found.tensors, report.source)
-    report.contradictions += files.contradictions(config, found.shapes)
+    elmo_file = _find(path)
+    config = config or _config(elmo_file)
+    report = Report(str(elmo_file.weights), skipped=dict(elmo_file.skipped))
+    check_depth(config.num_layers, elmo_file.tensors, report.source)
+    report.contradictions += files.contradictions(config, elmo_file.shapes)
     # Without a vocabulary size the shapes of the head are unknown; `contradictions` reports that.
     shapes = their_shapes(config, lm=config.vocab_size is not None)
     table = {ours: theirs for ours, theirs in names(config).items() if ours in shapes}
-    places = {ours: found.called[theirs] for ours, theirs in table.items() if theirs in found.called}
+    places = {ours: elmo_file.called[theirs] for ours, theirs in table.items() if theirs in elmo_file.called}
     for ours, theirs in table.items():
-        if theirs in found.groups:
-            report.misshaped[found.groups[theirs]] = f"a group, expected a dataset {list(shapes[ours])}"
+        if theirs in elmo_file.groups:
+            report.misshaped[elmo_file.groups[theirs]] = f"a group, expected a dataset {list(shapes[ours])}"
     other = "characters" if config.input == "words" else "words"
-    for name, called in found.called.items():
+    for name, called in elmo_file.called.items():
         if called not in places.values() and _input_of(name) == other:
             report.skipped[called] = f"for input of {other}, the options say {config.input}"
-    expected = {ours: found.groups.get(theirs, found.prefix + theirs) for ours, theirs in table.items()}
-    stored = {called: found.tensors[name] for name, called in found.called.items()}
+    expected = {ours: elmo_file.groups.get(theirs, elmo_file.prefix + theirs) for ours, theirs in table.items()}
+    stored = {called: elmo_file.tensors[name] for name, called in elmo_file.called.items()}
     theirs_tree = collect(stored, places, expected, set(), shapes, report)
     report.mapped = {path: called for ours, called in report.mapped.items() for path in our_paths(ours)}
     return nest(to_ours(flatten(theirs_tree))), report
@@ -100,60 +100,61 @@ def _input_of(name: str) -> str | None:
     return "characters" if name == "char_embed" or name.startswith("CNN") else None
 
 
-def _find(path: str | Path) -> Found:
-    weights, others = files.find_weights(path)
+def _find(path: str | Path) -> ElmoFile:
+    weights, other_files = files.find_weights(path)
     tensors, groups = read_hdf5(weights)
     prefixes = [prefix for prefix in files.PREFIXES if any(name.startswith(f"{prefix}RNN_") for name in tensors)]
     if len(prefixes) != 1:
-        some = ", ".join(sorted(tensors)[:5]) or "nothing"
-        what = f"{len(prefixes)} ELMos, under {' and '.join(map(repr, prefixes))}" if prefixes else "no ELMo"
+        names = ", ".join(sorted(tensors)[:5]) or "nothing"
+        content = f"{len(prefixes)} ELMos, under {' and '.join(map(repr, prefixes))}" if prefixes else "no ELMo"
         raise ValueError(
-            f"{weights} has {what}: expected LSTMs named RNN_0 and RNN_1 once. It has {len(tensors)} datasets: {some}"
+            f"{weights} has {content}: expected LSTMs named RNN_0 and RNN_1 once. It has {len(tensors)} datasets: "
+            f"{names}"
         )
     [prefix] = prefixes
 
     def released(name: str) -> str:
         return released_name(name.removeprefix(prefix))
 
-    found = Found(weights, prefix, {}, {}, {released(name): name for name in groups}, {})
+    elmo_file = ElmoFile(weights, prefix, {}, {}, {released(name): name for name in groups}, {})
     for name, tensor in tensors.items():
         key = released(name)
-        if key in found.called:
-            raise ValueError(f"{weights} has the same dataset under two names: {found.called[key]}, {name}")
-        found.called[key], found.tensors[key] = name, tensor
-    _add_embedding(found, others)
-    _drop_extra_character(found)
-    return found
+        if key in elmo_file.called:
+            raise ValueError(f"{weights} has the same dataset under two names: {elmo_file.called[key]}, {name}")
+        elmo_file.called[key], elmo_file.tensors[key] = name, tensor
+    _add_embedding(elmo_file, other_files)
+    _drop_extra_character(elmo_file)
+    return elmo_file
 
 
-def _add_embedding(found: Found, others: list[Path]) -> None:
+def _add_embedding(elmo_file: ElmoFile, other_files: list[Path]) -> None:
     """Add the word vectors that bilm-tf reads from a separate file."""
-    own = "embedding" in found.called
-    for file in others:
+    has_embedding = "embedding" in elmo_file.called
+    for file in other_files:
         for name, tensor in read_hdf5(file)[0].items():
             called = f"{name} in {file.name}"
-            if name in files.EMBEDDINGS and own:
-                found.skipped[called] = f"{found.weights.name} has its own embedding"
-            elif name in files.EMBEDDINGS and "embedding" in found.called:
+            if name in files.EMBEDDINGS and has_embedding:
+                elmo_file.skipped[called] = f"{elmo_file.weights.name} has its own embedding"
+            elif name in files.EMBEDDINGS and "embedding" in elmo_file.called:
                 raise ValueError(
-                    f"{found.weights.parent} has two tables of word vectors: {found.called['embedding']}, {called}. "
-                    "Move one away."
+                    f"{elmo_file.weights.parent} has two tables of word vectors: {elmo_file.called['embedding']}, "
+                    f"{called}. Move one away."
                 )
             elif name in files.EMBEDDINGS:
-                found.called["embedding"], found.tensors["embedding"] = called, tensor
+                elmo_file.called["embedding"], elmo_file.tensors["embedding"] = called, tensor
 
 
-def _drop_extra_character(found: Found) -> None:
+def _drop_extra_character(elmo_file: ElmoFile) -> None:
     """Reduce 262 characters to 261: drop the mask's row of zeros in front, else the unused character at the end."""
-    table = found.tensors.get("char_embed")
+    table = elmo_file.tensors.get("char_embed")
     if table is None or len(table.shape) != 2 or table.shape[0] != NUM_IDS + 1:
         return
     values = table.read()
     masked = not np.any(values[0])
     rows = values[1:] if masked else values[:-1]
-    found.tensors["char_embed"] = StoredTensor(rows.shape, table.dtype, lambda: rows)
+    elmo_file.tensors["char_embed"] = StoredTensor(rows.shape, table.dtype, lambda: rows)
     row, why = (0, "zeros of the padding mask") if masked else (NUM_IDS, "an unused character")
-    found.skipped[f"{found.called['char_embed']}, row {row}"] = why
+    elmo_file.skipped[f"{elmo_file.called['char_embed']}, row {row}"] = why
 
 
 def write(folder: str | Path, params: Mapping[str, Any], config: ElmoConfig, **unused: Any) -> None:

@@ -58,10 +58,10 @@ def zero_state(config: ElmoConfig, batch_size: int) -> State:
 def check_shape(state: State, config: ElmoConfig, batch_size: int) -> State:
     """Return the state; raise unless it fits this model and number of rows."""
     for part, width in (("cell", config.cell_size), ("hidden", config.projection_size)):
-        given, needed = np.shape(getattr(state, part)), (2, config.num_layers, batch_size, width)
-        if given != needed:
+        shape, needed = np.shape(getattr(state, part)), (2, config.num_layers, batch_size, width)
+        if shape != needed:
             raise ValueError(
-                f"the state's {part} has the shape {given}, but a batch of {batch_size} rows in this model needs "
+                f"the state's {part} has the shape {shape}, but a batch of {batch_size} rows in this model needs "
                 f"{needed}"
             )
     return state

@@ -95,11 +95,11 @@ def elmo_loss(config: ElmoConfig, *, sampled: bool = False, chunk: int = 8192) -
 
 def run(config: ElmoConfig, params: Any, batch: Batch, key: PRNGKeyArray | None, state: Any) -> ElmoOutput:
     """Return the encoder's output for a batch; a word table may hold only the rows that the batch uses."""
-    given: dict[str, Any] = {"characters": batch.get("characters")}
+    inputs: dict[str, Any] = {"characters": batch.get("characters")}
     forward, backward = batch["words_forward"], batch["words_backward"]
     if config.input == "words":
         table = params["encoder"]["token"]["embedding"]
-        given = {"tokens": values(table)[None]}
+        inputs = {"tokens": values(table)[None]}
         forward, backward = places(table, forward), places(table, backward)
     return Elmo(config).apply(  # type: ignore[return-value]
         {"params": params["encoder"]},
@@ -110,7 +110,7 @@ def run(config: ElmoConfig, params: Any, batch: Batch, key: PRNGKeyArray | None,
         fresh=None if state is None else batch["fresh"],
         deterministic=key is None,
         rngs={} if key is None else {"dropout": key},
-        **given,
+        **inputs,
     )
 
 

@@ -68,10 +68,10 @@ def read_weights(
     folder = Path(folder)
     config = config or read_config(folder)
     params, report = _of_config(config).read_weights(folder, config=config, classifier=classifier)
-    own = [name for name, why in report.skipped.items() if "differs from its tied tensor" in why]
-    if own:
+    untied = [name for name, why in report.skipped.items() if "differs from its tied tensor" in why]
+    if untied:
         raise ValueError(
-            f"{report.source}: {own[0]} differs from the word embeddings, but a GPT scores pieces by its word "
+            f"{report.source}: {untied[0]} differs from the word embeddings, but a GPT scores pieces by its word "
             "embeddings alone (tie_word_embeddings); models with a decoder of their own are not supported"
         )
     return params, report

@@ -42,41 +42,41 @@ def _read_common(fields: Fields, num_layers: int) -> tuple[dict[str, Any], list[
         problems.append(f"n_ctx is {fields['n_ctx']!r} but n_positions is {positions!r}; they are the same number")
     if any("DoubleHeads" in name for name in fields.get("architectures") or ()):
         problems += [
-            f"{name} is {fields[name]!r}; only {wanted!r} is supported"
-            for name, wanted in SUMMARY.items()
-            if name in fields and fields[name] != wanted
+            f"{name} is {fields[name]!r}; only {supported!r} is supported"
+            for name, supported in SUMMARY.items()
+            if name in fields and fields[name] != supported
         ]
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     if "n_positions" not in fields and positions is not None:
-        found["max_positions"] = positions
+        values["max_positions"] = positions
     if (rate := fields.get("classifier_dropout", fields.get("hidden_dropout"))) is not None:
-        found["classifier_dropout"] = rate
+        values["classifier_dropout"] = rate
     end = fields.get("eos_token_id")
     if isinstance(end, list) and len(end) == 1:
         [end] = end
     if end is not None and (not isinstance(end, int) or isinstance(end, bool)):
         problems.append(f"eos_token_id is {end!r}; only one piece, by its id, can end a text")
     elif end is not None:
-        found["end_id"] = end
+        values["end_id"] = end
         if fields.get("pad_token_id") is None:
-            found["pad_id"] = end
-    return found, problems
+            values["pad_id"] = end
+    return values, problems
 
 
 def _read_gpt2(fields: Fields, num_layers: int) -> tuple[dict[str, Any], list[str]]:
-    found, problems = _read_common(fields, num_layers)
-    return {"norm_first": True} | found, problems
+    values, problems = _read_common(fields, num_layers)
+    return {"norm_first": True} | values, problems
 
 
 def _read_gpt1(fields: Fields, num_layers: int) -> tuple[dict[str, Any], list[str]]:
-    found, problems = _read_common(fields, num_layers)
+    values, problems = _read_common(fields, num_layers)
     name = fields.get("afn", "gelu")
     if name not in GPT1_ACTIVATIONS:
         problems.append(f"afn is {name!r}; a GPT-1 has one of {', '.join(GPT1_ACTIVATIONS)}")
     width = fields.get("n_embd", 768)
     if fields.get("n_inner") not in (None, 4 * width):
         problems.append(f"n_inner is {fields['n_inner']!r}; the feed-forward layers of a GPT-1 have 4 · n_embd")
-    return {"norm_first": False, "activation": GPT1_ACTIVATIONS.get(name, "")} | found, problems
+    return {"norm_first": False, "activation": GPT1_ACTIVATIONS.get(name, "")} | values, problems
 
 
 def _to_ours(values: dict[str, Any]) -> dict[str, Any]:

@@ -19,8 +19,8 @@ def make_objective(config: ConfigDict, model: Any) -> Objective:
             f"config.masking.kind={kind!r} masks pieces, but a GPT predicts each piece from those before it: use "
             "masking.kind=next"
         )
-    made = piece_objective(get_family("gpt"), config, model)
-    return made._replace(figures=name_figures, score="held_out/score")
+    objective = piece_objective(get_family("gpt"), config, model)
+    return objective._replace(figures=name_figures, score="held_out/score")
 
 
 def name_figures(means: Mapping[str, float]) -> dict[str, float]:

@@ -105,8 +105,8 @@ def read_weights(path: str | Path, *, config: GptConfig | None = None) -> tuple[
     check_depth(config.num_layers, stored, report.source)
     weights = dict(_split({name: tensor for name, tensor in stored.items() if name not in report.skipped}))
     scope = encoder_prefix(weights, "wte", "/", report.source)
-    found, expected = locate(names(config.num_layers, config.norm_first), {n: n for n in weights}, scope, "/")
-    return collect(weights, found, expected, set(), param_shapes(get_family("gpt"), config), report), report
+    located, expected = locate(names(config.num_layers, config.norm_first), {n: n for n in weights}, scope, "/")
+    return collect(weights, located, expected, set(), param_shapes(get_family("gpt"), config), report), report
 
 
 def _read_sizes(fields: Mapping[str, Any], file: Path) -> dict[str, int]:
@@ -130,26 +130,26 @@ def _checked(file: Path, **values: Any) -> GptConfig:
 
 def _config_of_shapes(folder: Path) -> GptConfig:
     file, shapes = folder / SHAPES, _read_shapes(folder)
-    layers, rest = divmod(len(shapes) - 2, 12)
-    if rest or layers < 1 or any(len(shape) != 2 or shape[1] != shapes[0][-1] for shape in shapes[:2]):
+    layers, remainder = divmod(len(shapes) - 2, 12)
+    if remainder or layers < 1 or any(len(shape) != 2 or shape[1] != shapes[0][-1] for shape in shapes[:2]):
         raise ValueError(
             f"{file} lists {len(shapes)} shapes that begin with {shapes[:2]}; a GPT-1 has its positions, its words, "
             "and 12 more for each layer"
         )
     (positions, width), (words, _) = shapes[:2]
-    said = _read_sizes(read_json(folder / SIZES, default={}), folder / SIZES)
-    known = {"vocab_size": words, "max_positions": positions, "hidden_size": width, "num_layers": layers}
-    for ours, size in known.items():
-        if said.get(ours, size) != size:
-            raise ValueError(f"{folder / SIZES}: {FIELDS[ours]} is {said[ours]}, but {file} has {size}")
-    if "num_heads" not in said and width != WIDTH:
+    sizes = _read_sizes(read_json(folder / SIZES, default={}), folder / SIZES)
+    shown = {"vocab_size": words, "max_positions": positions, "hidden_size": width, "num_layers": layers}
+    for ours, size in shown.items():
+        if sizes.get(ours, size) != size:
+            raise ValueError(f"{folder / SIZES}: {FIELDS[ours]} is {sizes[ours]}, but {file} has {size}")
+    if "num_heads" not in sizes and width != WIDTH:
         raise ValueError(
             f"{file} does not say how many heads a GPT-1 of width {width} has (the released one of width {WIDTH} has "
             f'{HEADS}): write {{"n_head": …}} into {folder / SIZES}'
         )
     ends = [shape[-1] for shape in shapes[8:9]]  # the kernel of the first feed-forward layer
-    more = {"num_heads": said.get("num_heads", HEADS), "feed_forward_size": ends[0], "norm_first": False}
-    return _checked(file, **known, **more)
+    more = {"num_heads": sizes.get("num_heads", HEADS), "feed_forward_size": ends[0], "norm_first": False}
+    return _checked(file, **shown, **more)
 
 
 def _read_shapes(folder: Path) -> list[list[int]]:
@@ -179,15 +179,15 @@ def _read_flat(folder: Path) -> dict[str, StoredTensor]:
     arrays = [_open(file) for file in files]
     have = sum(array.size for array in arrays)
     if numbers != list(range(len(files))) or have != starts[-1]:
-        there = ", ".join(file.name for file in files) or "no file"
+        names = ", ".join(file.name for file in files) or "no file"
         raise ValueError(
-            f"{folder / SHAPES} lists {starts[-1]:,} numbers, but {there} "
+            f"{folder / SHAPES} lists {starts[-1]:,} numbers, but {names} "
             f"beside it hold {have:,}: a file params_N.npy is missing or damaged, copy the folder again"
         )
-    whole = np.concatenate(arrays)
+    joined = np.concatenate(arrays)
 
     def tensor(start: int, end: int, shape: list[int]) -> StoredTensor:
-        return StoredTensor(tuple(shape), str(whole.dtype), lambda: whole[start:end].reshape(shape))
+        return StoredTensor(tuple(shape), str(joined.dtype), lambda: joined[start:end].reshape(shape))
 
     ranges = zip(starts, starts[1:], shapes, strict=False)
     return {name: tensor(int(a), int(b), shape) for name, (a, b, shape) in zip(listed, ranges, strict=False)}

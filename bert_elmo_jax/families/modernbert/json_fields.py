@@ -53,8 +53,8 @@ def read_layers(fields: Mapping[str, Any], num_layers: int) -> tuple[dict[str, A
     """Return our fields about the kinds of layers and their angles, from either spelling, and a list of problems."""
     problems: list[str] = []
     pattern = _read_pattern(fields, num_layers, problems)
-    found: dict[str, Any] = {"attention_pattern": pattern} if pattern else {}
-    return found | _read_thetas(fields, problems), problems
+    values: dict[str, Any] = {"attention_pattern": pattern} if pattern else {}
+    return values | _read_thetas(fields, problems), problems
 
 
 def _read_pattern(fields: Mapping[str, Any], num_layers: int, problems: list[str]) -> str:
@@ -97,7 +97,7 @@ def _read_thetas(fields: Mapping[str, Any], problems: list[str]) -> dict[str, fl
     if not isinstance(groups, Mapping) or set(groups) - set(LETTERS):
         problems.append(f"rope_parameters is {groups!r}; it is an object with {' and '.join(LETTERS)}")
         return {}
-    found: dict[str, float] = {}
+    thetas: dict[str, float] = {}
     for ours, (kind, old) in THETAS.items():
         group = groups.get(kind) or {}
         allowed: dict[str, Any] = {"rope_type": "default", "type": "default", "partial_rotary_factor": 1.0}
@@ -107,19 +107,19 @@ def _read_thetas(fields: Mapping[str, Any], problems: list[str]) -> dict[str, fl
             for name, value in group.items()
             if name != "rope_theta" and value is not None and value != allowed.get(name)
         ]
-        given = {name: value for name, value in ((f"rope_parameters.{kind}.rope_theta", group.get("rope_theta")),
+        spelled = {name: value for name, value in ((f"rope_parameters.{kind}.rope_theta", group.get("rope_theta")),
                  (old, fields.get(old))) if value is not None}  # fmt: skip
-        wrong = [name for name, value in given.items() if type(value) not in (int, float)]
-        problems += [f"{name} is {given[name]!r}; it must be a number" for name in wrong]
-        if len(set(given.values())) > 1:
+        wrong = [name for name, value in spelled.items() if type(value) not in (int, float)]
+        problems += [f"{name} is {spelled[name]!r}; it must be a number" for name in wrong]
+        if len(set(spelled.values())) > 1:
             problems.append(
-                " but ".join(f"{name} is {value!r}" for name, value in given.items()) + ": delete one of them"
+                " but ".join(f"{name} is {value!r}" for name, value in spelled.items()) + ": delete one of them"
             )
-        elif given and not wrong:
-            found[ours] = float(next(iter(given.values())))
-    if "global_theta" in found and "local_rope_theta" in fields and fields["local_rope_theta"] is None:
-        found.setdefault("local_theta", found["global_theta"])  # as transformers 4 reads null
-    return found
+        elif spelled and not wrong:
+            thetas[ours] = float(next(iter(spelled.values())))
+    if "global_theta" in thetas and "local_rope_theta" in fields and fields["local_rope_theta"] is None:
+        thetas.setdefault("local_theta", thetas["global_theta"])  # as transformers 4 reads null
+    return thetas
 
 
 def write_layers(config: Any) -> dict[str, Any]:

@@ -103,7 +103,7 @@ class TransformerConfig(PieceConfig):
     @property
     def target(self) -> "TargetConfig":
         """The configuration of the decoder, a Transformer whose pieces see only the pieces before them."""
-        own = {
+        sizes = {
             "vocab_size": self.vocab_size if self.target_vocab_size is None else self.target_vocab_size,
             "num_layers": self.num_layers if self.decoder_layers is None else self.decoder_layers,
             "num_heads": self.num_heads if self.decoder_heads is None else self.decoder_heads,
@@ -114,7 +114,7 @@ class TransformerConfig(PieceConfig):
         }
         gone = ("target_vocab_size", "decoder_layers", "decoder_heads", "decoder_feed_forward_size")
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        return TargetConfig(**(fields | dict.fromkeys(gone) | own))
+        return TargetConfig(**(fields | dict.fromkeys(gone) | sizes))
 
     @classmethod
     def from_json(cls, source: Mapping[str, Any] | str | Path) -> "TransformerConfig":

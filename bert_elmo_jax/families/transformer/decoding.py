@@ -48,8 +48,8 @@ def transformer_decoder(config: TransformerConfig) -> Decoder:
             layer.apply({"params": params["decoder"][f"layer_{i}"]}, output.last, slots, method="begin")
             for i in numbers
         ]
-        own, source = ({f"layer_{i}": both[part] for i, both in zip(numbers, begun)} for part in (0, 1))
-        return {"own": own, "source": {"mask": segments > 0, **source}}
+        target, source = ({f"layer_{i}": both[part] for i, both in zip(numbers, begun)} for part in (0, 1))
+        return {"own": target, "source": {"mask": segments > 0, **source}}
 
     def step(
         params: Params,
@@ -66,13 +66,13 @@ def transformer_decoder(config: TransformerConfig) -> Decoder:
         before = jnp.arange(slots)[None, :] <= at + jnp.arange(new)[:, None]
         sees = jnp.asarray(seen).astype(bool)[:, None, :] & before[None]
         sees_source = jnp.broadcast_to(mask[:, None, :], (len(tokens), new, mask.shape[1]))
-        own = {}
+        written = {}
         for name, slots_of_layer in memory["own"].items():
-            x, own[name] = layer.apply(
+            x, written[name] = layer.apply(
                 {"params": p[name]}, x, slots_of_layer, memory["source"][name], at, sees, sees_source, method="step"
             )
         table = params["softmax"]["table"] if "softmax" in params else output_table(config, params)
-        return piece_logits(x, table, p.get("output_bias")), {"own": own, "source": memory["source"]}
+        return piece_logits(x, table, p.get("output_bias")), {"own": written, "source": memory["source"]}
 
     return Decoder(
         start=start,

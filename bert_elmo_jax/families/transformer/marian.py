@@ -74,9 +74,9 @@ def read_weights(
     check_depth(max(config.num_layers, config.target.num_layers), stored, source)
     prefix = encoder_prefix(stored, "encoder.layers.0.fc1.weight", ".", source)
     layers = {path: prefix + name for path, name in layer_names(config).items()}
-    found = {path: name for path, name in layers.items() if name in stored}
+    located = {path: name for path, name in layers.items() if name in stored}
     expected = dict(layers)
-    expected |= _find_tables(config, stored, prefix, found, report)
+    expected |= _find_tables(config, stored, prefix, located, report)
     for side, name in (("encoder", "source"), ("decoder", "target")):
         positions = f"{prefix}{side}.embed_positions.weight"
         if positions in stored:
@@ -89,18 +89,18 @@ def read_weights(
         if bias is None:  # transformers takes zeros, too
             report.initialised.append("decoder/output_bias")
         stored[BIAS] = _zeros(config.target.vocab_size) if bias is None else _flat(bias)
-        found["decoder/output_bias"] = expected["decoder/output_bias"] = BIAS
+        located["decoder/output_bias"] = expected["decoder/output_bias"] = BIAS
     shapes = _shapes(config)
     transposed = {path for path in expected if path.endswith("/kernel")}
-    if not any(path.startswith("decoder/layer") for path in found):
+    if not any(path.startswith("decoder/layer") for path in located):
         report.missing |= {path: name for path, name in expected.items() if path.startswith("decoder/layer")}
-    return collect(stored, found, expected, transposed, shapes, report), report
+    return collect(stored, located, expected, transposed, shapes, report), report
 
 
 def _find_tables(
-    config: TransformerConfig, stored: Mapping[str, StoredTensor], prefix: str, found: dict[str, str], report: Report
+    config: TransformerConfig, stored: Mapping[str, StoredTensor], prefix: str, located: dict[str, str], report: Report
 ) -> dict[str, str]:
-    """Add the tables of embeddings and of the softmax to `found`, and return all their expected names."""
+    """Add the tables of embeddings and of the softmax to `located`, and return all their expected names."""
     source, target, softmax = prefix + SOURCE, prefix + TARGET, SOFTMAX
     shared = prefix + SHARED
     if config.share_embeddings:
@@ -116,14 +116,14 @@ def _find_tables(
         if shared in stored:
             report.skipped[shared] = "each side has its own embeddings"
     for path, names in groups.items():
-        here = [name for name in names if name in stored]
-        if here:
-            found[path] = here[0]
-        for copy in here[1:]:
-            if _equal(stored[copy], stored[here[0]]):
+        stored_names = [name for name in names if name in stored]
+        if stored_names:
+            located[path] = stored_names[0]
+        for copy in stored_names[1:]:
+            if _equal(stored[copy], stored[stored_names[0]]):
                 report.skipped[copy] = "a copy of its tied tensor"
             else:
-                report.contradictions.append(f"{copy} differs from {here[0]}, but the configuration ties them")
+                report.contradictions.append(f"{copy} differs from {stored_names[0]}, but the configuration ties them")
     return {path: names[0] for path, names in groups.items()}
 
 

@@ -51,9 +51,9 @@ def read_fields(folder: str | Path) -> dict[str, Any]:
     path = folder / "generation_config.json"
     if not path.is_file():
         return fields
-    asked = read_json(path)
-    fields |= {name: asked[name] for name in GENERATION if asked.get(name) is not None}
-    return fields | {name: None for name in ONLY_THERE if asked.get(name) is None}
+    generation = read_json(path)
+    fields |= {name: generation[name] for name in GENERATION if generation.get(name) is not None}
+    return fields | {name: None for name in ONLY_THERE if generation.get(name) is None}
 
 
 def _read(fields: Mapping[str, Any], num_layers: int) -> tuple[dict[str, Any], list[str]]:
@@ -79,13 +79,13 @@ def _read(fields: Mapping[str, Any], num_layers: int) -> tuple[dict[str, Any], l
     forced = fields.get("forced_eos_token_id")
     values["forced_end_id"] = forced[0] if isinstance(forced, list) and len(forced) == 1 else forced
     banned = fields.get("bad_words_ids") or []
-    if not isinstance(banned, list) or not all(isinstance(some, list) and len(some) == 1 for some in banned):
+    if not isinstance(banned, list) or not all(isinstance(piece, list) and len(piece) == 1 for piece in banned):
         problems.append(f"bad_words_ids is {banned!r}; only lists of one piece each are supported")
     else:
-        values["forbidden_ids"] = tuple(some[0] for some in banned)
+        values["forbidden_ids"] = tuple(piece[0] for piece in banned)
     for name, ids in (("eos_token_id", values["end_ids"]), ("forced_eos_token_id", (values["forced_end_id"],)),
                       ("bad_words_ids", values.get("forbidden_ids", ()))):  # fmt: skip
-        if not all(type(some) is int or (some is None and name == "forced_eos_token_id") for some in ids):
+        if not all(type(piece) is int or (piece is None and name == "forced_eos_token_id") for piece in ids):
             problems.append(f"{name} is {fields.get(name)!r}; it must be the number of a piece")
     return values, problems
 

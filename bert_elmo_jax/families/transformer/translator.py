@@ -82,7 +82,7 @@ class Translator(PieceEncoder):
         Traceback (most recent call last):
         ValueError: tests/goldens/transformer_tiny has no tokenizer (...): copy one there to encode texts; ...
         """
-        return [found.text for found in self.best_translations(texts, **options)]
+        return [best.text for best in self.best_translations(texts, **options)]
 
     def best_translations(
         self, texts: Sequence[str], *, beams: int | None = None, length_penalty: float = 0.6,
