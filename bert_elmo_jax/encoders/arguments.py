@@ -98,6 +98,22 @@ def to_ids(
     return array.astype(np.int64)
 
 
+def check_lengths(lengths: Any, rows: int, width: int) -> Int[np.ndarray, " B"]:
+    """Return the number of words of each row, by default all; raise unless each is a whole number up to `width`.
+
+    >>> check_lengths(None, 2, 3).tolist(), check_lengths([3, 0], 2, 3).tolist()
+    ([3, 3], [3, 0])
+    """
+    if lengths is None:
+        return np.full(rows, width, np.int32)
+    sizes = np.asarray(lengths)
+    if sizes.shape != (rows,) or not np.issubdtype(sizes.dtype, np.integer):
+        raise ValueError(f"lengths is {shorten(lengths)}; expected {rows} whole numbers, one per row")
+    if ((sizes < 0) | (sizes > width)).any():
+        raise ValueError(f"lengths holds {sizes.min()} to {sizes.max()}; each is 0 to {width}, the words of a row")
+    return sizes.astype(np.int32)
+
+
 def check_range(name: str, ids: Int[np.ndarray, "..."], low: int, high: int, reason: str) -> None:
     """Raise on an id outside low to high, and name the first."""
     outside = (ids < low) | (ids > high)

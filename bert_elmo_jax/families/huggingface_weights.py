@@ -203,6 +203,7 @@ class WeightFile:
         unknown or mis-shaped.
         """
         folder = Path(folder)
+        config.to_huggingface()  # raises first on fields that the file cannot have
         heads, tensors, classes = self._to_theirs(params, config)
         content = self._config_json(heads, config, classes, labels, problem_type)
         texts = {"config.json": json.dumps(content, indent=2, ensure_ascii=False) + "\n"}

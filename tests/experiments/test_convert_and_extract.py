@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bert_elmo_jax import load
-from bert_elmo_jax.families.bert import huggingface as huggingface_bert
+from bert_elmo_jax.families.bert.formats import WEIGHTS
 from bert_elmo_jax.families.elmo.encoder import ElmoEncoder
 from bert_elmo_jax.families.piece_encoder import PieceEncoder
 
@@ -238,7 +238,7 @@ def test_what_a_classifier_is_for_survives_the_way_round(tmp_path, goldens):
     head = {"kernel": np.ones((width, 2), np.float32), "bias": np.zeros(2, np.float32)}
     params = {"encoder": original.params["encoder"], "classify": head}
     task = {"labels": ["긍정", "부정"], "problem_type": "multi_label_classification"}
-    huggingface_bert.write(tmp_path / "hf", params, original.config, **task)
+    WEIGHTS.write(tmp_path / "hf", params, original.config, **task)
     cases = [
         [f"--from={tmp_path}/hf", f"--to={tmp_path}/run", "--to_format=run"],
         [f"--from={tmp_path}/run", f"--to={tmp_path}/again"],

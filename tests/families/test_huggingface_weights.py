@@ -7,7 +7,7 @@ import pytest
 from safetensors.numpy import load_file
 
 from bert_elmo_jax.families.bert.config import BertConfig
-from bert_elmo_jax.families.bert.huggingface import WEIGHTS
+from bert_elmo_jax.families.bert.formats import WEIGHTS
 from bert_elmo_jax.weights.parameter_tree import flatten, nest, part
 
 # A classifier of two layers, and a pooler in the encoder, which multiple choice uses.

@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 from bert_elmo_jax.families.bert.config import BertConfig
-from bert_elmo_jax.families.bert.huggingface import bert_shapes
+from bert_elmo_jax.families.bert.formats import WEIGHTS
 from bert_elmo_jax.weights.parameter_tree import Report, collect, flatten, nest
 from bert_elmo_jax.weights.stored import StoredTensor
+
+bert_shapes = WEIGHTS.shapes
 
 
 def test_the_text_groups_what_was_skipped_and_lists_the_rest():

@@ -6,7 +6,7 @@ import jax
 import numpy as np
 from jaxtyping import Int
 
-from bert_elmo_jax.encoders.arguments import check_range, to_ids
+from bert_elmo_jax.encoders.arguments import check_lengths, check_range, to_ids
 from bert_elmo_jax.encoders.rows import shorten
 from bert_elmo_jax.families.awd_lstm.model import State
 
@@ -18,18 +18,10 @@ def check_words(words: Any, lengths: Any, vocab_size: int) -> tuple[Int[np.ndarr
     [[5, 6, 0]]
     """
     ids = to_ids("words", words, axes=("batch", "words"))
-    sizes = np.full(len(ids), ids.shape[1], np.int32)
-    if lengths is not None:
-        sizes = np.asarray(lengths)
-        if sizes.shape != (len(ids),) or not np.issubdtype(sizes.dtype, np.integer):
-            raise ValueError(f"lengths is {shorten(lengths)}; expected {len(ids)} whole numbers, one per row")
-        if ((sizes < 0) | (sizes > ids.shape[1])).any():
-            raise ValueError(
-                f"lengths holds {sizes.min()} to {sizes.max()}; each is 0 to {ids.shape[1]}, the words of a row"
-            )
+    sizes = check_lengths(lengths, *ids.shape)
     ids = np.where(np.arange(ids.shape[1]) < sizes[:, None], ids, 0)
     check_range("word id", ids, 0, vocab_size - 1, f"the model has embeddings for {vocab_size} words")
-    return ids.astype(np.int32), sizes.astype(np.int32)
+    return ids.astype(np.int32), sizes
 
 
 def check_state(state: Any, like: State) -> State:

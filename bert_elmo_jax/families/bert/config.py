@@ -1,4 +1,4 @@
-"""BERT's configuration, and its conversion from and to Google's and Hugging Face's JSON files."""
+"""BERT's configuration."""
 
 import math
 from collections.abc import Mapping
@@ -6,7 +6,8 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal
 
 from bert_elmo_jax.earlier_names import DIRECTIONS
-from bert_elmo_jax.families.huggingface_config import USUAL_FIELDS, ConfigFile, class_names
+from bert_elmo_jax.families.bert.formats import FILE
+from bert_elmo_jax.families.huggingface_config import ConfigFile
 from bert_elmo_jax.families.piece_config import PieceConfig, placed
 
 PRESETS: dict[str, dict[str, int]] = {
@@ -18,18 +19,6 @@ PRESETS: dict[str, dict[str, int]] = {
     "large": {"num_layers": 24, "hidden_size": 1024, "num_heads": 16, "feed_forward_size": 4096},
 }
 PRESETS["multilingual"] = PRESETS["base"] | {"vocab_size": 119547}
-
-FILE = ConfigFile(
-    called="a BERT",
-    model_type="bert",
-    names=USUAL_FIELDS,  # also in Google's file
-    architectures=class_names("Bert", nsp="ForNextSentencePrediction") | {("mlm", "nsp"): "BertForPreTraining"},
-    only={"directionality": "bidi", "pooler_type": "first_token_transform"},
-    harmless=frozenset({
-        "pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers", "pooler_size_per_head",
-    }),
-    written={"position_embedding_type": "absolute"},
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -84,11 +73,6 @@ class BertConfig(PieceConfig):
         defaults = {field.name: field.default for field in fields(self) if field.name in self.ADDED}
         del defaults["rotary_theta"]  # it says nothing without rotary positions, which are named themselves
         return {name: getattr(self, name) for name in defaults if getattr(self, name) != defaults[name]}
-
-    @property
-    def is_original(self) -> bool:
-        """True if the layers are the original BERT's."""
-        return not self.changed
 
     def to_huggingface(self, heads: tuple[str, ...] = ()) -> dict[str, Any]:
         """Return the content of a `config.json` for a model with these heads (the keys of the parameter tree)."""

@@ -5,10 +5,10 @@ output weights of the small heads are [out, in].
 """
 
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, Literal
 
-from bert_elmo_jax.families.bert import huggingface
 from bert_elmo_jax.families.bert.config import BertConfig
+from bert_elmo_jax.families.bert.formats import WEIGHTS
 from bert_elmo_jax.weights.parameter_tree import Report, check_depth, collect, encoder_prefix, locate
 from bert_elmo_jax.weights.tensor_bundle import checkpoint_prefix, read_tensor_bundle
 
@@ -29,7 +29,7 @@ RENAMED = {
 def names(num_layers: int, classifier: str = "classify") -> dict[str, str]:
     """Return their name for each path of the tree, without prefix; `classifier` is the head stored at the top level."""
     table = {}
-    for ours, theirs in huggingface.names(num_layers, classifier).items():
+    for ours, theirs in WEIGHTS.names(num_layers, classifier).items():
         head, *_, kind = ours.split("/")
         if head in (*SCOPES, classifier):
             table[ours] = SCOPES.get(head, "") + ("output_weights" if kind == "kernel" else "output_bias")
@@ -53,7 +53,7 @@ def read_config(path: str | Path) -> BertConfig:
 
 
 def read_weights(
-    path: str | Path, *, config: BertConfig | None = None, classifier: huggingface.Classifier = "classify"
+    path: str | Path, *, config: BertConfig | None = None, classifier: Literal["classify", "choice", "tag"] = "classify"
 ) -> tuple[dict[str, Any], Report]:
     """Return the parameter tree of a checkpoint (its folder or its prefix) and a report on every tensor.
 
@@ -83,4 +83,4 @@ def read_weights(
     transposed = {ours for ours, name in table.items() if name.endswith("output_weights")}
     rows = [weights[name].shape[:1] for ours, name in located.items() if ours.split("/")[0] == classifier]
     outputs = {str(classifier): (*rows[0], 0)[0]} if rows and classifier != "choice" else {}
-    return collect(stored, located, expected, transposed, huggingface.bert_shapes(config, outputs), report), report
+    return collect(stored, located, expected, transposed, WEIGHTS.shapes(config, outputs), report), report

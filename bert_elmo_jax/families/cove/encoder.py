@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Float32, Int, PRNGKeyArray
 
-from bert_elmo_jax.encoders.arguments import check_list
-from bert_elmo_jax.encoders.rows import Words, shorten
+from bert_elmo_jax.encoders.arguments import check_lengths, check_list
+from bert_elmo_jax.encoders.rows import Words
 from bert_elmo_jax.encoders.sentences import to_words
 from bert_elmo_jax.encoders.word_encoder import WordEncoder
 from bert_elmo_jax.families import find_decoder
@@ -182,18 +182,10 @@ def check_rows(vectors: Any, lengths: Any, width: int) -> tuple[Float32[np.ndarr
         )
     if rows.shape[2] != width:
         raise ValueError(f"vectors has {rows.shape[2]} numbers per word; this model reads vectors of {width}")
-    sizes = np.full(len(rows), rows.shape[1], np.int32)
-    if lengths is not None:
-        sizes = np.asarray(lengths)
-        if sizes.shape != (len(rows),) or not np.issubdtype(sizes.dtype, np.integer):
-            raise ValueError(f"lengths is {shorten(lengths)}; expected {len(rows)} whole numbers, one per row")
-        if ((sizes < 0) | (sizes > rows.shape[1])).any():
-            raise ValueError(
-                f"lengths holds {sizes.min()} to {sizes.max()}; each is 0 to {rows.shape[1]}, the words of a row"
-            )
+    sizes = check_lengths(lengths, len(rows), rows.shape[1])
     real = (np.arange(rows.shape[1]) < sizes[:, None])[:, :, None]
     rows = np.where(real, rows, np.float32(0))
     if not np.isfinite(rows).all():
         row, word, _ = np.argwhere(~np.isfinite(rows))[0]
         raise ValueError(f"vectors holds NaN or infinity at row {row}, word {word}")
-    return rows, sizes.astype(np.int32)
+    return rows, sizes

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Int, Int32
 
 from bert_elmo_jax.data.rows.widths import height_for
-from bert_elmo_jax.encoders.arguments import check_range, to_ids
+from bert_elmo_jax.encoders.arguments import check_lengths, check_range, to_ids
 from bert_elmo_jax.encoders.rows import Words, shorten
 from bert_elmo_jax.encoders.sentences import max_rows, width_for
 from bert_elmo_jax.families.elmo.model import State
@@ -80,15 +80,7 @@ def word_ids(words: Any, lengths: Any, vocab_size: int) -> tuple[Int[np.ndarray,
     ValueError: word id 9 at row 0, column 1 is outside 0 to 8; the model has embeddings for 9 words
     """
     ids = to_ids("words", words, axes=("batch", "words"))
-    sizes = np.full(len(ids), ids.shape[1])
-    if lengths is not None:
-        sizes = np.asarray(lengths)
-        if sizes.shape != (len(ids),) or not np.issubdtype(sizes.dtype, np.integer):
-            raise ValueError(f"lengths is {shorten(lengths)}; expected {len(ids)} whole numbers, one per row")
-        if ((sizes < 0) | (sizes > ids.shape[1])).any():
-            raise ValueError(
-                f"lengths holds {sizes.min()} to {sizes.max()}; each is 0 to {ids.shape[1]}, the words of a row"
-            )
+    sizes = check_lengths(lengths, *ids.shape)
     real = np.arange(ids.shape[1]) < sizes[:, None]
     limit = f"the model has embeddings for {vocab_size} words"
     check_range("word id", np.where(real, ids, 0), 0, vocab_size - 1, limit)

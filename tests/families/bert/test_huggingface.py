@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from bert_elmo_jax.families.bert.huggingface import read_config, read_weights, write
+from bert_elmo_jax.families.bert.formats import WEIGHTS
 from bert_elmo_jax.weights.parameter_tree import flatten
 
 from ..huggingface_models import Model, assert_same, random_params
+
+read_config, read_weights, write = WEIGHTS.read_config, WEIGHTS.read_weights, WEIGHTS.write
 
 HEADS = {  # a task's tree entry -> their names, classes
     "classify": ("classifier", "BertForSequenceClassification", 3),

@@ -9,12 +9,14 @@ import pytest
 
 from bert_elmo_jax.families.bert.config import BertConfig
 from bert_elmo_jax.families.bert.family import FAMILY
-from bert_elmo_jax.families.bert.huggingface import write
+from bert_elmo_jax.families.bert.formats import WEIGHTS
 from bert_elmo_jax.families.bert.model import Bert
 from bert_elmo_jax.families.init_params import init_params, param_shapes
 from bert_elmo_jax.families.piece_objective import piece_loss
 from bert_elmo_jax.inference.model_kinds import read_config
 from bert_elmo_jax.train.parallel import kept_whole, make_mesh, shardings
+
+write = WEIGHTS.write
 
 pytestmark = pytest.mark.usefixtures("strict_dtypes")
 

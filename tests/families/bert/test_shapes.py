@@ -2,7 +2,9 @@
 
 from bert_elmo_jax.families.bert import google, huggingface
 from bert_elmo_jax.families.bert.config import BertConfig
-from bert_elmo_jax.families.bert.huggingface import bert_shapes
+from bert_elmo_jax.families.bert.formats import WEIGHTS
+
+bert_shapes = WEIGHTS.shapes
 
 
 def test_example_of_bert_shapes():

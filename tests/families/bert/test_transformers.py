@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 from bert_elmo_jax.families.bert.config import BertConfig
-from bert_elmo_jax.families.bert.huggingface import read_weights, write
+from bert_elmo_jax.families.bert.formats import WEIGHTS
 
 from ..huggingface_models import BERT, CLASSES, assert_same, random_params
 from ..peers import their_warnings
+
+read_weights, write = WEIGHTS.read_weights, WEIGHTS.write
 
 pytestmark = pytest.mark.peers
 
