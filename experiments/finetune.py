@@ -43,14 +43,21 @@ def define() -> None:
     flags.DEFINE_string("label", None, "In your own files: the column of the label, number or tag.")
     flags.DEFINE_string("grid", None, "Fields and their values: 'batch_size=16,32 optimizer.learning_rate=5e-5,3e-5'.")
     flags.DEFINE_list("seeds", None, "Numbers: every setting runs with each of these seeds.")
+    flags.DEFINE_enum("parallel", "jit", ["jit", "pmap"], "How several devices share the work.")
 
 
 def main(config: ConfigDict) -> int:
     """Run or continue the fine-tuning."""
     config.update({name: value for name, value in read_values(NAMED).items() if value is not None})
-    return finetune(config, Path(FLAGS.workdir), **read_values(("init", "tokenizer", "grid", "seeds")))
+    options = read_values(("init", "tokenizer", "grid", "seeds", "parallel"))
+    return finetune(config, Path(FLAGS.workdir), **options)
 
 
 if __name__ == "__main__":
-    headings = {"config": "The run", "task": "The task and its files", "grid": "Many runs"}
+    headings = {
+        "config": "The run",
+        "task": "The task and its files",
+        "grid": "Many runs",
+        "parallel": "Several devices",
+    }
     start("finetune", define, main, headings, config=str(CONFIGS / "finetune.py"))

@@ -19,13 +19,17 @@ Loss = Callable[[Any, Batch, PRNGKeyArray | None, Any], tuple[Sums, Sums, Any]]
 
 
 def document_loss(
-    pool: Callable[..., Any], rates: Sequence[float], class_weights: Sequence[float] | None = None
+    pool: Callable[..., Any],
+    rates: Sequence[float],
+    class_weights: Sequence[float] | None = None,
+    axis: str | None = None,
 ) -> Loss:
     """Return `loss(params, batch, key, carry)`, whose carry are the running figures of batch norm.
 
     `pool(encoder, words, lengths, key)` returns the pooled vectors of a batch, `rates` are the dropout rates of the
     classifier's layers. The loss is cross entropy, with each example weighted by its label's `class_weights`. Without a
-    key there is no dropout, and batch norm uses the running figures of the parameters.
+    key there is no dropout, and batch norm uses the running figures of the parameters. With the `axis` of `pmap`, batch
+    norm uses the batch of all devices.
     """
     scale = None if class_weights is None else np.asarray(class_weights, np.float32)
 
@@ -37,7 +41,7 @@ def document_loss(
         if key is None:
             logits = classify_pooled(params[NAME], pooled)
         else:
-            logits, carry = train_pooled(params[NAME], pooled, keys[1], rates, weights)
+            logits, carry = train_pooled(params[NAME], pooled, keys[1], rates, weights, axis)
         scaled = weights if scale is None else weights * jnp.asarray(scale)[labels]
         terms = {"cross_entropy": cross_entropy(logits, labels, scaled)}
         return terms, {"accuracy": accuracy(logits, labels, weights)}, carry

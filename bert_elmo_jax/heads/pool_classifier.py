@@ -95,12 +95,13 @@ def train_pooled(
     key: PRNGKeyArray | None,
     rates: Sequence[float],
     weights: Float[AnyArray, " B"] | None = None,
+    axis: str | None = None,
 ) -> tuple[Float32[Array, "B C"], dict[str, dict[str, Array]]]:
     """Return the logits by the mean and variance of this batch, and the new running ones of each layer.
 
     `rates` are the dropout rates of the layers. The running figures have no gradient: replace them after the step.
     Rows whose weight is 0 are not counted. If a single row is left, it has no variance, and the running figures take
-    the place of the batch's.
+    the place of the batch's. With the `axis` of `pmap`, the rows of all devices are one batch.
 
     >>> params = init_pool_classifier(jax.random.key(0), 4, (50, 2))
     >>> logits, running = train_pooled(params, jnp.eye(12)[:3], jax.random.key(1), (0.4, 0.1))
@@ -109,7 +110,7 @@ def train_pooled(
     """
     if len(rates) != len(params):
         raise ValueError(f"{len(rates)} dropout rates were given for {len(params)} layers; expected one for each")
-    if len(pooled) < 2:
+    if len(pooled) < 2 and axis is None:
         raise ValueError("batch norm needs at least two documents in a training batch; one was given")
     x = jnp.asarray(pooled).astype(jnp.float32)
     counted = jnp.ones(len(x), bool) if weights is None else jnp.asarray(weights) > 0
@@ -117,7 +118,7 @@ def train_pooled(
     running = {}
     for n, (sub, rate) in enumerate(zip(keys, rates)):
         p = params[f"layer_{n}"]
-        mean, variance, running[f"layer_{n}"] = _batch_figures(p["norm"], x, counted)
+        mean, variance, running[f"layer_{n}"] = _batch_figures(p["norm"], x, counted, axis)
         x = _linear(p, dropout(_normalise(p["norm"], x, mean, variance), rate, sub), n, len(params))
     return x, running
 
@@ -138,13 +139,17 @@ def with_figures(params: Mapping[str, Any], running: Mapping[str, Mapping[str, A
 
 
 def _batch_figures(
-    norm: Mapping[str, Any], x: Float32[Array, "B I"], counted: Bool[Array, " B"]
+    norm: Mapping[str, Any], x: Float32[Array, "B I"], counted: Bool[Array, " B"], axis: str | None
 ) -> tuple[Array, Array, dict[str, Array]]:
     """Return mean and variance of the rows that count, and the new running ones; a single row takes those in `norm`."""
-    count = counted.sum().astype(jnp.float32)
+
+    def over_devices(total: Array) -> Array:
+        return total if axis is None else jax.lax.psum(total, axis)
+
+    count = over_devices(counted.sum().astype(jnp.float32))
     share = (counted / jnp.maximum(count, 1.0))[:, None]
-    mean = (x * share).sum(axis=0)
-    variance = (jnp.square(x - mean[None]) * share).sum(axis=0)
+    mean = over_devices((x * share).sum(axis=0))
+    variance = over_devices((jnp.square(x - mean[None]) * share).sum(axis=0))
     several = count > 1
     unbiased = variance * (count / jnp.maximum(count - 1, 1.0))
     old = {name: jnp.asarray(norm[name]) for name in ("mean", "variance")}

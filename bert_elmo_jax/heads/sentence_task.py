@@ -22,11 +22,16 @@ def sentence_loss(
     scale: float = 20.0,
     margin: float = 1.0,
     frozen: bool = False,
+    axis: str | None = None,
 ) -> Loss:
     """Return `loss(params, batch, key, carry)`; the negatives of an anchor are all other examples of the batch.
 
-    The batch is the whole batch of a step, on however many devices it lies.
+    The batch is the whole batch of a step, on however many devices it lies; `axis` is the axis of those of `pmap`.
     """
+
+    def gather(tree: Any) -> Any:
+        """Return the rows of all devices; each computes the whole loss, and the step averages these."""
+        return tree if axis is None else jax.lax.all_gather(tree, axis, tiled=True)
 
     def loss(params: Any, batch: Mapping[str, Any], key: PRNGKeyArray | None, carry: Any) -> tuple[Sums, Sums, Any]:
         batch = jax.tree.map(jnp.asarray, dict(batch))
@@ -37,7 +42,9 @@ def sentence_loss(
             return {"sentences": score_loss(first, second, batch["scores"].reshape(-1), weights)}, {}, carry
         if kind == "triplets":
             return {"sentences": triplet_loss(first, second, third[0], weights, margin=margin)}, {}, carry
+        first, second, third, weights = gather((first, second, third, weights))
         ids = [batch[name].reshape(-1) for name in ("anchors", "positives", "negatives")[: 2 + len(third)]]
+        ids = gather(ids)
         terms = in_batch_loss(
             first, second, weights, third[0] if third else None, scale=scale, excluded=same_texts(*ids)
         )

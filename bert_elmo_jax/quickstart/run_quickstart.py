@@ -27,6 +27,7 @@ from bert_elmo_jax.runs.finetuning import RESULT
 from bert_elmo_jax.runs.ideal.best_masked import masked_scores
 from bert_elmo_jax.runs.ideal.best_stream import stream_scores
 from bert_elmo_jax.runs.pretraining import pretrain
+from bert_elmo_jax.runs.run_report import draw_metric
 from bert_elmo_jax.runs.start_run import Call, cache_compiled, may_have_accelerator, say, sum_costs
 from bert_elmo_jax.runs.task_data import read_data
 from bert_elmo_jax.runs.task_report import draw_attention
@@ -35,7 +36,7 @@ from bert_elmo_jax.sweeps.points import File, Point
 from bert_elmo_jax.sweeps.runners import Processes
 from bert_elmo_jax.sweeps.schedule import Progress
 from bert_elmo_jax.toyworld import ToyWorld, question_examples, sense_examples, topic_examples
-from bert_elmo_jax.train.metrics import draw_metric, read_metrics
+from bert_elmo_jax.train.metrics import read_metrics
 
 COLUMNS = ("BERT from scratch", "BERT", "network without ELMo", "network with ELMo")
 # Each task's flags for `finetune`, the ending of its files, and the config of its network.

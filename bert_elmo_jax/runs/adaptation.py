@@ -23,6 +23,7 @@ from bert_elmo_jax.inference.word_encoder import word_encoder
 from bert_elmo_jax.runs.pretraining import pretrain
 from bert_elmo_jax.runs.start_run import say
 from bert_elmo_jax.runs.task_data import Data
+from bert_elmo_jax.runs.train_run import SharedBy
 from bert_elmo_jax.runs.with_network import NetworkStart
 from bert_elmo_jax.text import WordVocabulary
 
@@ -30,25 +31,28 @@ HELD_OUT = 0.05  # the share of the texts on which the perplexity is measured
 FULL_SOFTMAX = 20_000  # words; the softmax over a larger vocabulary is sampled
 
 
-def wants_adaptation(config: ConfigDict, settings: Sequence[Mapping[str, Any]]) -> bool:
-    """Return True if the config adapts its encoder; raise ValueError on contradictory fields or settings of a grid."""
+def check_adaptation(config: ConfigDict, settings: Sequence[Mapping[str, Any]]) -> None:
+    """Raise ValueError on contradictory fields of an adaptation, or on settings of a grid that would need several."""
     for name in (name for setting in settings for name in setting):
         if name.startswith("adapt.") or (name == "encoder" and "adapt" in config and config.adapt.epochs):
             raise ValueError(
                 f"--grid names {name}, but all runs of a grid share one adapted encoder: start a run for each value"
             )
     if "adapt" not in config or config.adapt.epochs == 0:
-        return False
+        return
     if not config.encoder:
         raise ValueError(f"config.adapt.epochs={config.adapt.epochs} needs an encoder: give --config.encoder=…")
     if config.adapt.epochs < 0 or config.adapt.batch_size < 1:
         given = f"epochs={config.adapt.epochs}, batch_size={config.adapt.batch_size}"
         raise ValueError(f"config.adapt has {given}: expected 0 epochs or more, of batches of 1 text or more")
-    return True
 
 
-def adapt_encoder(config: ConfigDict, workdir: Path, data: Data, start: NetworkStart) -> tuple[NetworkStart, int]:
-    """Adapt the encoder in `workdir/adapted`; return it, and the exit status: 0, or 75 if it was stopped."""
+def adapt_encoder(
+    config: ConfigDict, workdir: Path, data: Data, start: NetworkStart, parallel: SharedBy = "jit"
+) -> tuple[NetworkStart, int]:
+    """Adapt the encoder in `workdir/adapted` if the config says so; return it, and 0, or 75 if it was stopped."""
+    if "adapt" not in config or config.adapt.epochs == 0:
+        return start, 0
     folder = workdir / "adapted"
     stored = read_model(config.encoder)
     family = None if stored.network else get_family(stored.kind)
@@ -71,7 +75,7 @@ def adapt_encoder(config: ConfigDict, workdir: Path, data: Data, start: NetworkS
         how = "set config.adapt.epochs=0, or adapt with `experiments.pretrain` on more text"
         raise ValueError(f"{config.train} has {texts:,} texts, too few to hold some out: {how}")
     recipe = build_recipe(config, stored, manifest, folder / "corpus")
-    status = pretrain(recipe, folder, init=config.encoder, program="adapt")
+    status = pretrain(recipe, folder, init=config.encoder, parallel=parallel, program="adapt")
     return (start if status else NetworkStart(word_encoder(str(folder)), start.source)), status
 
 

@@ -21,9 +21,10 @@ from bert_elmo_jax.inference.run_directory import is_run_directory, write_run_di
 from bert_elmo_jax.report.page import draw_table
 from bert_elmo_jax.report.svg import format_number
 from bert_elmo_jax.runs.adaptation import HELD_OUT, quiet, write_texts
-from bert_elmo_jax.runs.pretraining import BEFORE, pretrain
+from bert_elmo_jax.runs.pretraining import pretrain
 from bert_elmo_jax.runs.start_run import say
 from bert_elmo_jax.runs.task_data import Data
+from bert_elmo_jax.runs.train_run import BEFORE, SharedBy
 from bert_elmo_jax.runs.with_documents import (
     BACKWARD,
     RULE,
@@ -64,7 +65,7 @@ def check_stages(config: ConfigDict, settings: Sequence[Mapping[str, Any]]) -> N
 
 
 def tune_language_models(
-    config: ConfigDict, workdir: Path, data: Data, start: DocumentStart
+    config: ConfigDict, workdir: Path, data: Data, start: DocumentStart, parallel: SharedBy = "jit"
 ) -> tuple[DocumentStart, int]:
     """Tune each model below `workdir`; return them, and the exit status: 0, or 75 if it was stopped."""
     check_documents(config, data.task)
@@ -77,10 +78,10 @@ def tune_language_models(
     if not config.lm.epochs:
         say("stage 2 of 3, the language model on the task's texts, is left out: config.lm.epochs=0")
         return start, 0
-    tuned, status = tune(config, workdir / TUNED, texts, start._replace(other=None))
+    tuned, status = tune(config, workdir / TUNED, texts, start._replace(other=None), parallel)
     if status or start.other is None:
         return tuned, status
-    other, status = tune(config, workdir / f"{TUNED}_{BACKWARD}", texts, start.other)
+    other, status = tune(config, workdir / f"{TUNED}_{BACKWARD}", texts, start.other, parallel)
     return tuned._replace(other=other), status
 
 
@@ -113,14 +114,18 @@ def is_new(word: str, known: Any, cased: bool) -> bool:
     return word not in known and word not in WORD_SPECIALS and (cased or word.lower() not in known)
 
 
-def tune(config: ConfigDict, folder: Path, texts: Sequence[str], start: DocumentStart) -> tuple[DocumentStart, int]:
+def tune(
+    config: ConfigDict, folder: Path, texts: Sequence[str], start: DocumentStart, parallel: SharedBy = "jit"
+) -> tuple[DocumentStart, int]:
     """Train a language model on texts in a folder, unless it is done; return it, and the exit status."""
     if not (folder / "report.html").is_file():  # written last
         folder.mkdir(parents=True, exist_ok=True)
         manifest = prepare_texts(folder, texts, start, config.train)
         say(f"stage 2 of 3: the language model reads the task's texts {direction_of(start)}: {folder}")
         recipe = build_recipe(config, start, manifest, folder / "corpus")
-        if status := pretrain(recipe, folder, init=find_init(folder, start), program="tune", origin=start.source):
+        init = find_init(folder, start)
+        status = pretrain(recipe, folder, init=init, parallel=parallel, program="tune", origin=start.source)
+        if status:
             return start, status
     stored = read_model(str(folder))
     assert start.family.inputs.documents is not None and stored.tokenizer is not None

@@ -1,9 +1,6 @@
 """One pretraining run, from its config to its report."""
 
-import contextlib
-import dataclasses
 import functools
-import html
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,7 +10,6 @@ import optax
 from ml_collections import ConfigDict
 
 from bert_elmo_jax import optim, train
-from bert_elmo_jax.compilation_cache import share_compiled
 from bert_elmo_jax.data.corpora.store import open_store
 from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus, toy_pairs
 from bert_elmo_jax.data.pipeline.batches import eval_batches, train_batches
@@ -23,27 +19,25 @@ from bert_elmo_jax.files import write_json
 from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.inference.run_directory import describe_run, is_run_directory
 from bert_elmo_jax.optim import Schedule
-from bert_elmo_jax.runs.data_facts import DATA, describe_corpora, draw_data
-from bert_elmo_jax.runs.field_ranges import check_fields
+from bert_elmo_jax.runs.data_facts import DATA, describe_corpora
 from bert_elmo_jax.runs.initial_state import (
     ROW_SPARSE,
     adopt_config,
-    apply_compute,
     build_optimizer,
     build_schedule,
     fill_missing,
     remark_warmup,
 )
-from bert_elmo_jax.runs.start_run import cost_kept, keep_freed_memory, say
+from bert_elmo_jax.runs.pretraining_end import finish_pretraining
 from bert_elmo_jax.runs.teacher import add_teacher, has_teacher, read_teacher, record_teacher, start_teacher
-from bert_elmo_jax.train.devices import describe_devices
-from bert_elmo_jax.train.parallel import DEVICES
+from bert_elmo_jax.runs.train_run import Run, SharedBy, lock_run, place_run, start_config, train_run
+from bert_elmo_jax.runs.trainable import Feed, Trainable
 from bert_elmo_jax.train.step import Step
 
 # Fields that may change when a run is resumed: they affect speed and comfort, not the numbers (beyond rounding). Data
 # and teacher may have moved; others than before are refused.
 FREE = ("data", "teacher", "workers", "mesh", "log_every", "checkpoint_every", "keep")
-BEFORE = "before.json"  # the held-out figures of given weights, before the first step
+CARRY_ROWS = 2  # the axis of the rows in the state that passes from batch to batch
 
 
 def pretrain(
@@ -51,118 +45,94 @@ def pretrain(
     workdir: Path,
     *,
     init: str | None = None,
-    parallel: str = "jit",
+    parallel: SharedBy = "jit",
     program: str = "pretrain",
     origin: str | None = None,
 ) -> int:
     """Start or resume the pretraining run of a directory, and return its exit status: 0, or 75 if it was stopped.
 
-    The parameters come from the first of these that applies: the newest whole checkpoint, the checkpoint before a
-    damaged one, the weights of `init`, the seed. `origin` is the model that `init` is a copy of, if it is one.
+    `origin` is the model that `init` is a copy of, if it is one. See `train_run` for the order of events.
     """
-    check_fields(config)
-    keep_freed_memory()
-    config = apply_compute(config)
+    config = start_config(config)
     train.check_average(config.get("average"), config.keep)
-    family, workdir = get_family(config.family), Path(workdir)
+    family = get_family(config.family)
     if init is None:  # otherwise the sizes come from the given weights
         build_objective(config, family.inputs.vocab_size)  # raises before the data are read, or generated
-    first = jax.process_index() == 0
-    if first and program == "pretrain":  # the folder of an adaptation has its texts
+    if jax.process_index() == 0 and program == "pretrain":  # the folder of an adaptation has its texts
         train.refuse_other_files(workdir)
-    with train.only_process(workdir) if first else contextlib.nullcontext(), cost_kept(workdir, first):
-        asked = {"program": program, "init": origin or init, **config.to_dict()}
-        added = added_fields(family)
-        if (workdir / "run.json").is_file():
-            train.same_run(workdir, asked, FREE, added)
-        train.meet("run directory")
-        share_compiled()
-        mesh = None if parallel == "pmap" else train.make_mesh(**config.mesh)
+    identity = {"program": program, "init": origin or init, **config.to_dict()}
+    run = Run(Path(workdir), identity, FREE, added_fields(family))
+    with lock_run(run):
+        placement = place_run(config, parallel)
+        stopped = train_run(run, placement, build_pretraining(config, run.workdir, init, placement))
+    return train.STOPPED if stopped else 0
 
-        # Data, model and objective.
-        corpora = load_corpora(config, workdir, family.inputs)
-        described = describe_corpora(corpora)
-        tokenizer = load_corpus_tokenizer(corpora, family.inputs)
-        model, stored = start_model(family, config, init, tokenizer)
-        objective = family.objective(config, model)
-        teacher = start_teacher(config, workdir, init, tokenizer)
+
+def build_pretraining(config: ConfigDict, workdir: Path, init: str | None, placement: train.Placement) -> Trainable:
+    """Read the data of a config, and return the training of its objective from the weights of `init`, or the seed."""
+    family, rows = get_family(config.family), config.batch_size
+    corpora = load_corpora(config, workdir, family.inputs)
+    corpora_facts = describe_corpora(corpora)
+    tokenizer = load_corpus_tokenizer(corpora, family.inputs)
+    model, stored = start_model(family, config, init, tokenizer)
+    objective = family.objective(config, model)
+    teacher = start_teacher(config, workdir, init, tokenizer)
+    if teacher is not None:
+        objective = add_teacher(objective, config, family, model, teacher)
+    params = objective.init(jax.random.key(config.seed))
+    if stored is not None:
+        params = fill_missing(params, stored, report=not is_run_directory(workdir))
+    reader = {"process": jax.process_index(), "processes": jax.process_count()} | family.inputs.split(placement.parts)
+    batches_of: Any = functools.partial(train_batches, corpora, seed=config.seed, workers=config.workers, **reader)
+    phases = [(phase.steps, batches_of(phase.examples, phase.rows)) for phase in objective.phases]
+    batches = family.inputs.join_phases(phases)
+    held_out = functools.partial(
+        eval_batches, corpora, objective.held_out_examples, rows, limit=config.eval_batches, **reader
+    )
+    rate, method = choose_optimizer(config, objective)
+
+    def describe(workdir: Path) -> None:
+        describe_run(workdir, model, params, tokenizer)
+        write_json(workdir / DATA, corpora_facts)
         if teacher is not None:
-            objective = add_teacher(objective, config, family, model, teacher)
-        params = objective.init(jax.random.key(config.seed))
-        if stored is not None:
-            params = fill_missing(params, stored, report=not is_run_directory(workdir))
-        here = {"process": jax.process_index(), "processes": jax.process_count()}
-        here |= family.inputs.split(mesh.shape["data"] * mesh.shape["fsdp"] if mesh else jax.device_count())
-        feed: Any = functools.partial(train_batches, corpora, seed=config.seed, workers=config.workers, **here)
-        phases = [(phase.steps, feed(phase.examples, phase.rows)) for phase in objective.phases]
-        batches: Any = family.inputs.join_phases(phases)
-        examples, rows = objective.held_out_examples, config.batch_size
-        held_out = functools.partial(eval_batches, corpora, examples, rows, limit=config.eval_batches, **here)
+            record_teacher(workdir, teacher, params, config.init_from_teacher)
 
-        # The step.
-        rate, method, step = build_step(config, objective, axis=None if mesh else DEVICES)
-        remarks = remark_warmup(config.optimizer, config.steps)
-        for remark in remarks:
-            say(remark)
-        if first:  # after all checks: a refused run leaves no run.json
-            train.same_run(workdir, asked, FREE, added)
-            describe_run(workdir, model, params, tokenizer)
-            write_json(workdir / DATA, described)
-            if teacher is not None:
-                record_teacher(workdir, teacher, params, config.init_from_teacher)
-            say(f"{workdir}: {config.steps:,} steps of {config.batch_size:,} rows, on {describe_devices()}")
-        state = train.new_state(params, method, jax.random.key(config.seed), objective.carry(rows))
-        rules = (*family.sharding, *train.RULES)
-        kept = objective.constants
-        run = train.over_mesh(step, state, mesh, rules, kept) if mesh else train.over_pmap(step, 2, kept)
-        alone = {} if mesh else jax.device_put(dict(kept))  # for evaluations, which use one device under pmap
-        put: Any = run.put if mesh else lambda batch: {**batch, **alone}
-        means = train.make_evaluate(objective.held_out_loss, held_out, put=put, carry=objective.carry(rows))
+    def open_feed(workdir: Path, parallel: train.Parallel) -> Feed:
+        means = train.make_evaluate(
+            objective.held_out_loss, held_out, put=parallel.put_held_out, carry=objective.carry(rows)
+        )
+        return Feed(batches, lambda state: objective.figures(means(state)))
 
-        # The loop.
-        with train.Checkpoints(workdir, keep=config.keep) as checkpoints:
-            if first and (halves := checkpoints.discard_unfinished()):
-                say(f"removed the unfinished checkpoint of step {', '.join(map(str, halves))}")
-            state, found = train.restore(checkpoints, state, run)
-            if found is not None:
-                for line in found.damaged:
-                    say(line)
-                batches.restore(found.facts["position"])
-                say(f"resuming from step {found.step:,}")
-            with contextlib.closing(batches):
-                if found is None and init is not None:
-                    before = objective.figures(means(run.gather(state)))
-                    if first:
-                        write_json(workdir / BEFORE, before)
-                        say(f"before the first step: {show_figures(before)}")
-                peak = train.matmul_rate(model.dtype) * jax.device_count()
-                state, stopped = train.train(
-                    state, run, batches, run=workdir, checkpoints=checkpoints,
-                    schedule=train.Schedule(
-                        config.steps, config.log_every, config.eval_every, config.checkpoint_every,
-                        config.stop_after_failures,
-                    ),
-                    evaluate=lambda state: objective.figures(means(state)), score=objective.score, size=objective.size,
-                    top_speed=peak / objective.work(params, config.length),
-                    extra=jax.jit(lambda step: {"learning_rate": rate(step - 1)}), report=say,
-                )  # fmt: skip
+    def top_speed() -> float:
+        return train.matmul_rate(model.dtype) * jax.device_count() / objective.work(params, config.length)
 
-        # The mean of the last checkpoints, and the report.
-        sections = [suggest_next(workdir, family.inputs), draw_data(described)]
-        if stopped is None and (config.get("average") or 1) > 1:
-            ended = run.gather(state)
-            facts = train.write_average(
-                workdir, config.average, lambda mean: objective.figures(means(dataclasses.replace(ended, params=mean)))
-            )
-            sections.insert(0, describe_average(facts))
-            if first:
-                say(f"the mean of the last {len(facts['steps'])} checkpoints: {show_figures(facts['figures'])}")
-        if stopped is None and config.get("translations"):
-            sections = [*add_translations(workdir, config, corpora), *sections]
-        if first and stopped is None:
-            page = train.write_report(workdir, sections, remarks)
-            say(f"{page}: the curves of this run, and what to do with it next")
-        return train.STOPPED if stopped else 0
+    return Trainable(
+        summary=f"{config.steps:,} steps of {rows:,} rows",
+        params=params,
+        seed=config.seed,
+        loss=objective.loss,
+        coefficients=read_coefficients(config, objective.coefficients),
+        optimizer=method,
+        rate=rate,
+        schedule=train.Schedule(
+            config.steps, config.log_every, config.eval_every, config.checkpoint_every, config.stop_after_failures
+        ),
+        score=objective.score,
+        size=objective.size,
+        describe=describe,
+        open=open_feed,
+        finish=functools.partial(finish_pretraining, config, family.inputs, corpora_facts),
+        report_holds="the curves of this run, and what to do with it next",
+        step_options=step_options(config, objective),
+        carry=objective.carry(rows),
+        carry_axis=CARRY_ROWS,
+        constants=objective.constants,
+        sharding=family.sharding,
+        keep=config.keep,
+        evaluate_first=init is not None,
+        top_speed=top_speed,
+        remarks=remark_warmup(config.optimizer, config.steps),
+    )
 
 
 def added_fields(family: Family) -> dict[str, Any]:
@@ -198,9 +168,8 @@ def start_model(
     family: Family, config: ConfigDict, init: str | None, tokenizer: Any
 ) -> tuple[Any, Mapping[str, Any] | None]:
     """Return the model's configuration, and the parameters of `init`; with another vocabulary without its softmax."""
-    asked = dict(config.model)
     if init is None:
-        return family.config_for(tokenizer, **asked), None
+        return family.config_for(tokenizer, **config.model), None
     stored = read_model(init)
     if stored.kind != family.name:
         raise ValueError(f"--init={init} is not {family.called}; give one, or a config of its family")
@@ -211,7 +180,7 @@ def start_model(
             f"the data was not prepared with the vocabulary of --init={init}: prepare it again with --tokenizer={init}"
         )
     params, fields = inputs.begin_from(stored.params, tokenizer, same)
-    return adopt_config(stored.config, {**asked, **fields}), params
+    return adopt_config(stored.config, {**config.model, **fields}), params
 
 
 def build_objective(config: ConfigDict, vocab_size: int | None, *, teacher: bool = False) -> tuple[Family, Objective]:
@@ -245,75 +214,38 @@ def list_figures(config: ConfigDict) -> list[str]:
     return [*objective.figures(dict.fromkeys([*terms, *metrics], 1.0))]
 
 
-def build_step(
-    config: ConfigDict, objective: Objective, axis: str | None = None
-) -> tuple[Schedule, optax.GradientTransformation, Step]:
-    """Return the learning rate, the optimizer and the training step of a config; `axis` is the axis of `pmap`."""
-    options: Mapping[str, Any] = objective.step
-    if config.optimizer.name not in ROW_SPARSE:
-        options = {name: value for name, value in options.items() if name != "touched"}
+def choose_optimizer(config: ConfigDict, objective: Objective) -> tuple[Schedule, optax.GradientTransformation]:
+    """Return the learning rate and the optimizer of a config."""
     rate = build_schedule(config.optimizer, config.steps, objective.long_steps, objective.width)
     method = build_optimizer(config.optimizer, rate)
     if (config.get("layer_decay") or 1) != 1:
         method = optax.chain(method, optim.scale_by_depth(config.layer_decay, get_family(config.family).depth_of))
-    if objective.frozen:
-        method = optim.freeze(method, objective.frozen)
-    step = train.make_step(
-        objective.loss, method, read_coefficients(config, objective.coefficients), accumulate=config.accumulate,
-        carry_axis=2, axis=axis, **options,
-    )  # fmt: skip
-    return rate, method, step
+    return rate, optim.freeze(method, objective.frozen) if objective.frozen else method
+
+
+def step_options(config: ConfigDict, objective: Objective) -> dict[str, Any]:
+    """Return further arguments of `train.make_step`; only some optimizers leave the untouched rows of tables alone."""
+    options = {name: value for name, value in objective.step.items() if name != "touched"}
+    if config.optimizer.name in ROW_SPARSE:
+        options = dict(objective.step)
+    return {"accumulate": config.accumulate, **options}
+
+
+def build_step(config: ConfigDict, objective: Objective) -> tuple[Schedule, optax.GradientTransformation, Step]:
+    """Return the learning rate, the optimizer and the training step of a config, for plans and tests."""
+    rate, method = choose_optimizer(config, objective)
+    coefficients = read_coefficients(config, objective.coefficients)
+    options = step_options(config, objective)
+    return rate, method, train.make_step(objective.loss, method, coefficients, carry_axis=CARRY_ROWS, **options)
 
 
 def read_coefficients(config: ConfigDict, default: Mapping[str, float]) -> dict[str, float]:
     """Return the coefficient of each term of the loss; a sampled term shares it with the term that it estimates."""
-    given = config.get("coefficients")
-    if not given:
+    values = config.get("coefficients")
+    if not values:
         return dict(default)
-    names = {term: term if term in given else term.removesuffix("_sampled") for term in default}
-    if not set(names.values()) <= set(given):
+    names = {term: term if term in values else term.removesuffix("_sampled") for term in default}
+    if not set(names.values()) <= set(values):
         terms = f"the loss has the terms {', '.join(names.values())}: give a number for each term"
-        raise ValueError(f"config.coefficients has {', '.join(given)}, but {terms}")
-    return {term: float(given[name]) for term, name in names.items()}
-
-
-def show_figures(figures: Mapping[str, float]) -> str:
-    """Return figures as text.
-
-    >>> show_figures({"held_out/accuracy": 0.98765})
-    'held_out/accuracy 0.9877'
-    """
-    return ", ".join(f"{name} {value:.4g}" for name, value in figures.items())
-
-
-def add_translations(run: Path, config: ConfigDict, corpora: Mapping[str, float]) -> list[tuple[str, str]]:
-    """Translate held-out texts, say and write their scores, and return their section of the report, if any.
-
-    All processes of a run translate, because they read the checkpoint together; the first one writes.
-    """
-    from bert_elmo_jax.runs.translation_scores import describe_translations, score_held_out, translate_held_out
-
-    texts = translate_held_out(run, config, corpora)
-    if texts is None or jax.process_index() > 0:
-        return []
-    figures = score_held_out(run, config, texts)
-    say(f"{len(texts.found):,} held-out texts: {show_figures(figures)}")
-    return [describe_translations(texts, figures)]
-
-
-def describe_average(facts: Mapping[str, Any]) -> tuple[str, str]:
-    """Return a section of the report, title and HTML: the held-out figures of the mean of the last checkpoints.
-
-    >>> describe_average({"steps": [90, 100], "figures": {"held_out/accuracy": 0.98765}})[1]
-    '<p>held_out/accuracy 0.9877. The mean of the checkpoints of steps 90, 100, which load reads.</p>'
-    """
-    figures = show_figures(facts["figures"])
-    steps = ", ".join(map(str, facts["steps"]))
-    text = f"{figures}. The mean of the checkpoints of steps {steps}, which load reads."
-    return "The mean of the last checkpoints", f"<p>{html.escape(text)}</p>"
-
-
-def suggest_next(run: Path, inputs: Inputs) -> tuple[str, str]:
-    """Return a section of the report, title and HTML: commands that use the pretrained model."""
-    steps = inputs.next_steps(run)
-    return "What next", "".join(f"<p>{title}:</p><pre>{html.escape(code)}</pre>" for title, code in steps)
+        raise ValueError(f"config.coefficients has {', '.join(values)}, but {terms}")
+    return {term: float(values[name]) for term, name in names.items()}

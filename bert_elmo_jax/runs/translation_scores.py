@@ -27,11 +27,11 @@ class Translated(NamedTuple):
 
     sources: list[str]
     references: list[str]
-    found: list[str]
+    translations: list[str]
 
 
-def translate_held_out(run: str | Path, config: ConfigDict, corpora: Mapping[str, float]) -> Translated | None:
-    """Translate the first `config.translations` held-out texts of the first corpus that fit into a row.
+def translate_held_out(run: str | Path, config: ConfigDict, corpus: str) -> Translated | None:
+    """Translate the first `config.translations` held-out texts of a corpus that fit into a row.
 
     Return None if there is none, and for a model that does not write.
 
@@ -42,20 +42,20 @@ def translate_held_out(run: str | Path, config: ConfigDict, corpora: Mapping[str
         return None
     # A corpus of words numbers those outside of the vocabulary, too.
     size, unknown = model.reads.vocab_size, model.reads.unk_id
-    store = open_store(next(iter(corpora)), "heldout")
+    store = open_store(corpus, "heldout")
     frame = model.reads.frame
     read: list[list[int]] = []
-    known: list[tuple[list[int], list[int]]] = []
+    sides_read: list[tuple[list[int], list[int]]] = []
     for number in range(len(store)):
         if len(read) == config.translations:
             break
         sides = [np.where(side < size, side, unknown).tolist() for side in store[number]]
         if len(sides) == 2:
             source, target = sides[::-1] if config.reverse else sides
-            whole = [*frame.before, *source, *frame.after]
-            if len(whole) <= config.length and len(target) < config.target_length:
-                read.append(whole)
-                known.append((source, target))
+            row = [*frame.before, *source, *frame.after]
+            if len(row) <= config.length and len(target) < config.target_length:
+                read.append(row)
+                sides_read.append((source, target))
     if not read:
         return None
     written = model.generate(
@@ -63,7 +63,7 @@ def translate_held_out(run: str | Path, config: ConfigDict, corpora: Mapping[str
     )
     decode = model.reads.decode
     return Translated(
-        [decode(source) for source, _ in known], [decode(target) for _, target in known],
+        [decode(source) for source, _ in sides_read], [decode(target) for _, target in sides_read],
         [best.text for best, *_ in written],
     )  # fmt: skip
 
@@ -73,16 +73,16 @@ def score_held_out(run: str | Path, config: ConfigDict, texts: Translated) -> di
 
     In the toy world, `held_out/right` is the share of translations that are right: a sentence may have several.
     """
-    scores = translation.score(texts.found, texts.references)
-    same = sum(found == reference for found, reference in zip(texts.found, texts.references))
+    scores = translation.score(texts.translations, texts.references)
+    same = sum(text == reference for text, reference in zip(texts.translations, texts.references))
     figures = {f"held_out/{name}": value for name, value in scores.items()}
-    figures["held_out/same"] = same / len(texts.found)
+    figures["held_out/same"] = same / len(texts.translations)
     if config.data == "toyworld":
         sides = config.toyworld.language.split(",")
         source = sides[-1] if config.reverse else sides[0]
         world = ToyWorld(source, topics=config.toyworld.topics, words=config.toyworld.words)
         try:
-            figures["held_out/right"] = right_translations(world, texts.sources, texts.found)
+            figures["held_out/right"] = right_translations(world, texts.sources, texts.translations)
         except ValueError as error:  # with a vocabulary too small for all characters
             say(f"held_out/right is left out: {error}")
     write_json(Path(run) / FILE, figures)
@@ -91,7 +91,7 @@ def score_held_out(run: str | Path, config: ConfigDict, texts: Translated) -> di
 
 def describe_translations(texts: Translated, figures: Mapping[str, float]) -> tuple[str, str]:
     """Return a section of the report, title and HTML: the scores, and some of the translations."""
-    told = ", ".join(f"{name} {value:.4g}" for name, value in figures.items())
-    rows = list(zip(texts.sources, texts.found, texts.references))[:SHOWN]
+    shown = ", ".join(f"{name} {value:.4g}" for name, value in figures.items())
+    rows = list(zip(texts.sources, texts.translations, texts.references))[:SHOWN]
     table = draw_table(("source", "translation", "reference"), rows)
-    return "Translations of held-out texts", f"<p>{len(texts.found):,} texts: {html.escape(told)}.</p>{table}"
+    return "Translations of held-out texts", f"<p>{len(texts.translations):,} texts: {html.escape(shown)}.</p>{table}"

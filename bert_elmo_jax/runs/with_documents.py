@@ -3,13 +3,14 @@
 import dataclasses
 import functools
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
 from ml_collections import ConfigDict
 
+from bert_elmo_jax import train
 from bert_elmo_jax.data.tasks.batches import Collate
 from bert_elmo_jax.data.tasks.document_rows import collate_documents, make_document_rows
 from bert_elmo_jax.data.tasks.files import read_lines
@@ -25,10 +26,10 @@ from bert_elmo_jax.inference.predictions import make_label
 from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.inference.run_directory import StoredModel, describe_run
 from bert_elmo_jax.runs.initial_state import adopt_config
+from bert_elmo_jax.runs.prepared_task import Predict, PreparedTask, Put
 from bert_elmo_jax.runs.start_run import say
 from bert_elmo_jax.runs.task_data import Data, class_weights, count_steps
 from bert_elmo_jax.runs.transfer import build_transfer, hold
-from bert_elmo_jax.runs.with_head import Prepared, Put
 from bert_elmo_jax.text import Tokenizer, WordVocabulary, load_tokenizer
 from bert_elmo_jax.text.words import split_line
 
@@ -204,7 +205,13 @@ def check_documents(config: ConfigDict, task: Task) -> None:
         )
 
 
-def prepare_documents(config: ConfigDict, data: Data, start: DocumentStart, report: bool = True) -> Prepared:
+def prepare_documents(
+    config: ConfigDict,
+    data: Data,
+    start: DocumentStart,
+    placement: train.Placement = train.ONE_DEVICE,
+    report: bool = True,
+) -> PreparedTask:
     """Return a language model with a new classifier for the classes of the task."""
     family, task = start.family, data.task
     reader = family.inputs.documents
@@ -227,23 +234,26 @@ def prepare_documents(config: ConfigDict, data: Data, start: DocumentStart, repo
     length = count_steps(config, len(rows))
     rate, method, frozen = build_transfer(config, family.depth_of, params, length)
     pool = functools.partial(reader.pool, model, last=count_parts(d.gradient_words, d.part))
-    loss = document_loss(pool, d.dropout, class_weights(config.class_weights, task, data.train))
+    loss = document_loss(pool, d.dropout, class_weights(config.class_weights, task, data.train), placement.axis)
     others = () if start.other is None else (BACKWARD,)
     longest = max(row.width for row in rows)
 
-    def begin(workdir: Path) -> tuple[Collate, Callable[[Any, Put], list[Any]]]:
+    def describe(workdir: Path) -> None:
         describe_run(workdir, model, params, vocabulary, task=task, average_with=others)
+
+    def open_task(workdir: Path) -> tuple[Collate, Predict]:
         kind = "pieces" if isinstance(vocabulary, Tokenizer) else "words"
         say(f"documents of up to {longest:,} {kind}, {direction_of(start)}")
 
         def predict(params: Any, put: Put) -> list[Any]:
-            found = document_scores(family, model, params, dev_rows, config.batch_size, put=put)
-            return [make_label(task, scores) for scores in found]
+            dev_scores = document_scores(family, model, params, dev_rows, config.batch_size, put=put)
+            return [make_label(task, scores) for scores in dev_scores]
 
         return functools.partial(collate_documents, part=d.part), predict
 
-    return Prepared(
-        task, rows, length, params, hold(loss, frozen), {"cross_entropy": 1.0}, rate, method, begin,
+    return PreparedTask(
+        task, rows, length, params, hold(loss, frozen), {"cross_entropy": 1.0}, rate, method, describe,
+        open_task,
         lambda batch: int(batch["lengths"].sum()), family.sharding,
-        carry=jax.tree.map(lambda x: jax.numpy.array(x), running_figures(params[NAME])), finish=keep_figures,
+        carry=jax.tree.map(lambda x: jax.numpy.array(x), running_figures(params[NAME])), change_step=keep_figures,
     )  # fmt: skip

@@ -2,16 +2,15 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 import jax
 import numpy as np
-import optax
 from ml_collections import ConfigDict
 
-from bert_elmo_jax import optim, train
+from bert_elmo_jax import train
 from bert_elmo_jax.data.tasks.batches import Collate, collate
 from bert_elmo_jax.data.tasks.packed_batches import choose_packing
 from bert_elmo_jax.data.tasks.rows import check_length, make_rows
@@ -29,14 +28,14 @@ from bert_elmo_jax.inference.task_model import RowShapes, make_head
 from bert_elmo_jax.nn.layers import layer_numbers
 from bert_elmo_jax.runs.framed import frame_texts
 from bert_elmo_jax.runs.initial_state import adopt_config, choose, fill_missing
+from bert_elmo_jax.runs.prepared_task import Predict, PreparedTask, Put
 from bert_elmo_jax.runs.start_run import say
-from bert_elmo_jax.runs.task_data import Data, Length, class_weights, count_steps
+from bert_elmo_jax.runs.task_data import Data, class_weights, count_steps
 from bert_elmo_jax.runs.transfer import build_transfer, hold
 from bert_elmo_jax.runs.with_sentences import prepare_sentences
 from bert_elmo_jax.text import Tokenizer, load_tokenizer
 
 LENGTH, QUESTION_LENGTH = 128, 384
-Put = Callable[[Mapping[str, np.ndarray]], Any]
 
 
 class Start(NamedTuple):
@@ -46,27 +45,6 @@ class Start(NamedTuple):
     model: Any
     tokenizer: Tokenizer
     stored: StoredModel | None
-
-
-class Prepared(NamedTuple):
-    """A model for a task before its first step.
-
-    `begin(workdir)` describes it there, and returns functions that make batches of rows and predict the dev data.
-    """
-
-    task: Task
-    rows: Sequence[Any]
-    length: Length
-    params: dict[str, Any]
-    loss: Any
-    coefficients: dict[str, float]
-    rate: optim.Schedule
-    method: optax.GradientTransformation
-    begin: Callable[[Path], tuple[Collate, Callable[[Any, Put], list[Any]]]]
-    size: Callable[[Mapping[str, np.ndarray]], int]  # tokens in a batch
-    sharding: Sequence[Any] = ()  # rules of the encoder's family
-    carry: Any = None  # of the loss, before the first step
-    finish: Callable[[Any], Any] = lambda step: step  # changes the training step
 
 
 def start_head(config: ConfigDict, init: str | None, tokenizer: str | None) -> Start:
@@ -124,7 +102,9 @@ def _read_encoder(source: str, flag: str) -> tuple[StoredModel, Family]:
     return stored, get_family(stored.kind)
 
 
-def prepare_head(config: ConfigDict, data: Data, start: Start, report: bool = True) -> Prepared:
+def prepare_head(
+    config: ConfigDict, data: Data, start: Start, placement: train.Placement = train.ONE_DEVICE, report: bool = True
+) -> PreparedTask:
     """Return a model with the head of the task; `report` which of its parameters are new."""
     start = frame_texts(start, data.task.kind, config.seed, report)
     model, tokenizer, family = start.model, start.tokenizer, start.family
@@ -148,25 +128,25 @@ def prepare_head(config: ConfigDict, data: Data, start: Start, report: bool = Tr
     if sentences is None:
         loss = task_loss(module, head, weights, frozen=frozen, score_next=score_next)
     else:
-        own: Any = {"kind": task.loss, "scale": config.sentences.scale, "margin": config.sentences.margin}
-        loss = sentence_loss(module, head, **own, frozen=frozen)
+        factors: Any = {"kind": task.loss, "scale": config.sentences.scale, "margin": config.sentences.margin}
+        loss = sentence_loss(module, head, **factors, frozen=frozen, axis=placement.axis)
     shapes = RowShapes.of(task, head, family, model)
-    mesh = train.make_mesh(**config.mesh)
-    share = mesh.shape["data"] * mesh.shape["fsdp"]
 
-    def begin(workdir: Path) -> tuple[Collate, Callable[[Any, Put], list[Any]]]:
+    def describe(workdir: Path) -> None:
         describe_run(workdir, model, params, tokenizer, task=task, features=features, sentences=sentences)
+
+    def open_task(workdir: Path) -> tuple[Collate, Predict]:
         outputs = jax.jit(functools.partial(task_outputs, module, head))
 
         def predict(params: Any, put: Put) -> list[Any]:
             def run(batch: Mapping[str, np.ndarray]) -> Any:
                 return outputs(params, put(batch))
 
-            found = shapes.compute(run, dev_rows, config.batch_size, parts=share)
-            return make_predictions(task, data.dev, dev_rows, found)
+            row_outputs = shapes.compute(run, dev_rows, config.batch_size, parts=placement.parts)
+            return make_predictions(task, data.dev, dev_rows, row_outputs)
 
         packed, padding = choose_packing(
-            rows, config.batch_size, share * config.accumulate, packs=shapes.packs, limit=shapes.limit,
+            rows, config.batch_size, placement.parts * config.accumulate, packs=shapes.packs, limit=shapes.limit,
             positions=shapes.positions, pad_id=shapes.pad_id,
         )  # fmt: skip
         shape = f", {packed.shapes[0].rows} rows of {packed.shapes[0].width} in a batch" if packed else ""
@@ -174,8 +154,8 @@ def prepare_head(config: ConfigDict, data: Data, start: Start, report: bool = Tr
         return packed or functools.partial(collate, limit=shapes.limit, pad_id=shapes.pad_id), predict
 
     terms = coefficients(task.kind) | ({} if score_next is None else {"lm": config.lm_weight})
-    return Prepared(
-        task, rows, length, params, hold(loss, still), terms, rate, method, begin,
+    return PreparedTask(
+        task, rows, length, params, hold(loss, still), terms, rate, method, describe, open_task,
         lambda batch: int((batch["segments"] > 0).sum()), family.sharding,
     )  # fmt: skip
 

@@ -8,13 +8,14 @@ import dataclasses
 import functools
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
 from ml_collections import ConfigDict
 
+from bert_elmo_jax import train
 from bert_elmo_jax.data.tasks.batches import Collate
 from bert_elmo_jax.data.tasks.labels import find_scheme
 from bert_elmo_jax.did_you_mean import did_you_mean
@@ -28,10 +29,10 @@ from bert_elmo_jax.inference.word_encoder import fill_cache, find_columns, layer
 from bert_elmo_jax.inference.word_layers import Encoder
 from bert_elmo_jax.networks import NetworkConfig
 from bert_elmo_jax.runs.initial_state import choose
+from bert_elmo_jax.runs.prepared_task import Predict, PreparedTask, Put
 from bert_elmo_jax.runs.start_run import say
 from bert_elmo_jax.runs.task_data import Data, count_steps
 from bert_elmo_jax.runs.transfer import build_transfer, hold
-from bert_elmo_jax.runs.with_head import Prepared, Put
 from bert_elmo_jax.text import Lexicon, WordVectors, read_vectors, width_of
 from bert_elmo_jax.text.lexicon import KEPT, places_of
 
@@ -60,7 +61,13 @@ def start_network(config: ConfigDict, init: str | None, tokenizer: str | None) -
     return NetworkStart(word_encoder(config.encoder) if config.encoder else None, config.encoder)
 
 
-def prepare_network(config: ConfigDict, data: Data, start: NetworkStart) -> Prepared:
+def prepare_network(
+    config: ConfigDict,
+    data: Data,
+    start: NetworkStart,
+    placement: train.Placement = train.ONE_DEVICE,
+    report: bool = True,
+) -> PreparedTask:
     """Return a network with its words, and with the encoder that it reads."""
     if start.source != config.encoder:  # a grid may name several
         start = start_network(config, None, None)
@@ -88,10 +95,12 @@ def prepare_network(config: ConfigDict, data: Data, start: NetworkStart) -> Prep
     rate, method, still = build_transfer(config, depth_of, params, length, frozen=words)
     encode = build_encode(network, encoder)
 
-    def begin(workdir: Path) -> tuple[Collate, Callable[[Any, Put], list[Any]]]:
+    def describe(workdir: Path) -> None:
         check_same_network(workdir, network, task.labels, lexicon.fingerprint)
         described = None if encoder is None else save_encoder(workdir / "encoder", encoder)
         describe_run(workdir, network, params, lexicon, task=task, encoder=described)
+
+    def open_task(workdir: Path) -> tuple[Collate, Predict]:
         layers = build_layers(network, encoder)
         if encoder is not None and not network.tuned:
             folder = Path(config.cache) if config.cache else workdir / "vectors" / encoder.fingerprint
@@ -101,15 +110,17 @@ def prepare_network(config: ConfigDict, data: Data, start: NetworkStart) -> Prep
         inputs = functools.partial(make, targets=False)
 
         def predict(params: Any, put: Put) -> list[Any]:
-            found = compute_outputs(lambda batch: outputs(params, put(batch)), dev_rows, config.batch_size, inputs)
+            row_outputs = compute_outputs(
+                lambda batch: outputs(params, put(batch)), dev_rows, config.batch_size, inputs
+            )
             # 20 answers per question, as `predict` has: the threshold for no answer depends on the best of them.
-            return own.predictions(task, data.dev, dev_rows, found, 20)
+            return own.predictions(task, data.dev, dev_rows, row_outputs, 20)
 
         return make, predict
 
-    return Prepared(
+    return PreparedTask(
         task, rows, length, params, hold(own.loss(network, encode), still), own.coefficients(network), rate, method,
-        begin, lambda batch: int(batch["lengths"].sum()),
+        describe, open_task, lambda batch: int(batch["lengths"].sum()),
         () if encoder is None else find_family(encoder.config).sharding,
     )  # fmt: skip
 

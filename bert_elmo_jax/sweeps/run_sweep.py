@@ -14,7 +14,7 @@ from bert_elmo_jax.data.pipeline.batches import train_batches
 from bert_elmo_jax.families import all_families, get_family
 from bert_elmo_jax.files import hash_file, read_json, write_json
 from bert_elmo_jax.inference.task_networks import check_task
-from bert_elmo_jax.runs.adaptation import wants_adaptation
+from bert_elmo_jax.runs.adaptation import check_adaptation
 from bert_elmo_jax.runs.config_files import NAMED
 from bert_elmo_jax.runs.field_ranges import check_fields
 from bert_elmo_jax.runs.initial_state import build_optimizer, build_schedule, choose
@@ -128,7 +128,7 @@ def _check_finetuning(point: Point, config: ConfigDict, data: Data) -> None:
     steps = count_steps(config, len(data.train)).steps
     build_optimizer(config.optimizer, build_schedule(config.optimizer, steps))
     if "network" in config:
-        wants_adaptation(config, [])
+        check_adaptation(config, [])
         check_task(config.network, data.task)
     elif "documents" in config:
         check_stages(config, [])

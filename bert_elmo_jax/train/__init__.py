@@ -9,9 +9,19 @@ if TYPE_CHECKING:
     from bert_elmo_jax.train.checkpoint import Checkpoints, meet
     from bert_elmo_jax.train.devices import matmul_rate
     from bert_elmo_jax.train.loop import Patience, Schedule, restore, train
-    from bert_elmo_jax.train.metrics import write_report
-    from bert_elmo_jax.train.parallel import RULES, kept_whole, make_mesh, over_mesh, over_pmap, shardings
+    from bert_elmo_jax.train.parallel import (
+        DEVICES,
+        ONE_DEVICE,
+        RULES,
+        Parallel,
+        Placement,
+        kept_whole,
+        make_mesh,
+        over_mesh,
+        over_pmap,
+        shardings,
+    )
     from bert_elmo_jax.train.run_guard import DIVERGED, STOPPED, Diverged, only_process, refuse_other_files, same_run
-    from bert_elmo_jax.train.step import State, make_evaluate, make_step, new_state
+    from bert_elmo_jax.train.step import State, Step, make_evaluate, make_step, new_state
 
 __all__, __getattr__ = lazy_names(__name__, __file__)

@@ -108,14 +108,50 @@ def check_rows(batch: Mapping[str, Any], parts: int) -> None:
 class Parallel:
     """A compiled step with its input and output conversions.
 
-    `place` puts a state onto the devices, `put` a batch. `step` donates the state it is given. `gather` returns the
-    state in the layout of checkpoints and evaluations.
+    `place` puts a state onto the devices, `put` a training batch. `step` donates the state it is given. `gather`
+    returns the state in the layout of checkpoints and evaluations, and `put_held_out` places a batch to evaluate it.
     """
 
     place: Callable[[State], State]
     put: Callable[[Mapping[str, np.ndarray]], Any]
     step: Step
     gather: Callable[[State], State]
+    put_held_out: Callable[[Mapping[str, np.ndarray]], Any]
+
+
+@dataclass(frozen=True)
+class Placement:
+    """The devices of a run: those of a `mesh`, or with `axis=DEVICES` those of this process under pmap.
+
+    >>> Placement(make_mesh()).parts == len(jax.devices())
+    True
+    """
+
+    mesh: Mesh | None = None
+    axis: str | None = None
+
+    @property
+    def parts(self) -> int:
+        """The number of equal parts that the rows of a batch are split into."""
+        if self.mesh is None:
+            return 1 if self.axis is None else jax.local_device_count()
+        return int(self.mesh.shape["data"] * self.mesh.shape["fsdp"])
+
+    def compile(
+        self,
+        step: Step,
+        state: State,
+        rules: Rules = RULES,
+        carry_axis: int | None = None,
+        constants: Mapping[str, Any] = EMPTY,
+    ) -> Parallel:
+        """Return the step (made with this `axis`) for these devices; see `over_mesh` and `over_pmap`."""
+        if self.mesh is not None:
+            return over_mesh(step, state, self.mesh, rules, constants)
+        return over_pmap(step, carry_axis, constants)
+
+
+ONE_DEVICE = Placement()
 
 
 def over_mesh(
@@ -127,14 +163,19 @@ def over_mesh(
     """
     placed, rows = shardings(state, mesh, rules), NamedSharding(mesh, BATCH)
     run = jax.jit(step, donate_argnums=0, out_shardings=(placed, NamedSharding(mesh, P())))
-    kept = jax.tree.map(_place, dict(constants), shardings(dict(constants), mesh, rules))
+    placed_constants = jax.tree.map(_place, dict(constants), shardings(dict(constants), mesh, rules))
+    parts = mesh.shape["data"] * mesh.shape["fsdp"] // jax.process_count() or 1
 
     def put(batch: Mapping[str, np.ndarray]) -> dict[str, Any]:  # each process passes its own rows
-        check_rows(batch, mesh.shape["data"] * mesh.shape["fsdp"] // jax.process_count() or 1)
-        placed = {name: jax.make_array_from_process_local_data(rows, values) for name, values in batch.items()}
-        return placed | kept
+        check_rows(batch, parts)
+        arrays = {name: jax.make_array_from_process_local_data(rows, values) for name, values in batch.items()}
+        return arrays | placed_constants
 
-    return Parallel(lambda state: jax.tree.map(_place, state, placed), put, run, lambda state: state)
+    def put_held_out(batch: Mapping[str, np.ndarray]) -> Mapping[str, Any]:
+        rows = len(next(iter(batch.values())))
+        return put(batch) if rows % parts == 0 else {**batch, **placed_constants}
+
+    return Parallel(lambda state: jax.tree.map(_place, state, placed), put, run, lambda state: state, put_held_out)
 
 
 def _place(leaf: Any, sharding: NamedSharding) -> jax.Array:
@@ -150,30 +191,41 @@ def _place(leaf: Any, sharding: NamedSharding) -> jax.Array:
     return jax.make_array_from_callback(host.shape, sharding, lambda index: host[index])
 
 
-def over_pmap(step: Step, carry_axis: int = 0, constants: Mapping[str, Any] = EMPTY) -> Parallel:
-    """Run the step (made with `axis=DEVICES`) on this process's devices, each with all parameters and `constants`."""
+def over_pmap(step: Step, carry_axis: int | None = 0, constants: Mapping[str, Any] = EMPTY) -> Parallel:
+    """Run the step (made with `axis=DEVICES`) on this process's devices, each with all parameters and `constants`.
+
+    Each device has its rows of the carry, along `carry_axis`, or with None the whole carry. Evaluations use one device.
+    """
     count = jax.local_device_count()
     run = jax.pmap(step, axis_name=DEVICES, donate_argnums=0)
-    kept: Any = {}
+    constants_on_one = jax.device_put(dict(constants))
+    constants_on_all: Any = {}
     if constants:  # copied to the devices once, not in every step
-        kept = jax.pmap(lambda _, tree: tree, in_axes=(0, None))(np.zeros(count), dict(constants))
+        constants_on_all = jax.pmap(lambda _, tree: tree, in_axes=(0, None))(np.zeros(count), dict(constants))
+
+    def repeat(tree: Any) -> Any:
+        return jax.tree.map(lambda a: jnp.broadcast_to(a, (count, *a.shape)), tree)
 
     def place(state: State) -> State:
-        repeat = jax.tree.map(lambda a: jnp.broadcast_to(a, (count, *a.shape)), dataclasses.replace(state, carry=None))
+        if carry_axis is None:
+            return repeat(state)
         carry = jax.tree.map(lambda a: jnp.stack(jnp.split(a, count, carry_axis)), state.carry)
-        return dataclasses.replace(repeat, carry=carry)
+        return dataclasses.replace(repeat(dataclasses.replace(state, carry=None)), carry=carry)
 
     def gather(state: State) -> State:
+        if carry_axis is None:
+            return jax.tree.map(lambda a: a[0], state)
         first = jax.tree.map(lambda a: a[0], dataclasses.replace(state, carry=None))
         carry = jax.tree.map(lambda a: jnp.concatenate(list(a), carry_axis), state.carry)
         return dataclasses.replace(first, carry=carry)
 
     def put(batch: Mapping[str, np.ndarray]) -> dict[str, Any]:
         check_rows(batch, count)
-        return {name: values.reshape(count, -1, *values.shape[1:]) for name, values in batch.items()} | kept
+        rows = {name: values.reshape(count, -1, *values.shape[1:]) for name, values in batch.items()}
+        return rows | constants_on_all
 
     def one(state: State, batch: Any) -> tuple[State, dict[str, Any]]:
         state, metrics = run(state, batch)
         return state, {name: value[0] for name, value in metrics.items()}
 
-    return Parallel(place, put, one, gather)
+    return Parallel(place, put, one, gather, lambda batch: {**batch, **constants_on_one})

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import FrameType, MappingProxyType
 from typing import Any
 
+from bert_elmo_jax.earlier_names import rename_fields
 from bert_elmo_jax.files import Held, lock, write_text
 
 # Exit codes; with the last two, a scheduler can distinguish "restart me" from failure.
@@ -27,7 +28,7 @@ NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 # Files from a start that was stopped before it wrote `run.json`, from a sweep, or from the shell.
 OWN_FILES = re.compile(
-    r"\..*|lost\+found|lock|costs\.jsonl|point\.json|log\.txt|toyworld(\..*)?|adapted|.*\.partial|.*\.(log|out|err)"
+    r"\..*|lost\+found|lock|costs\.jsonl|point\.json|log\.txt|toyworld(\..*)?|(adapted_)?backward|adapted|.*\.partial|.*\.(log|out|err)"
 )
 
 

@@ -60,7 +60,7 @@ def main() -> None:
     """Print the table."""
     asked = read_asked(Path(FLAGS.run))
     corpora = load_corpora(asked, Path(FLAGS.run), get_family(asked.family).inputs)
-    texts = translate_held_out(FLAGS.run, asked, corpora)
+    texts = translate_held_out(FLAGS.run, asked, next(iter(corpora)))
     if texts is None:
         raise ValueError(f"{FLAGS.run}: expected a run that learned to translate, with held-out pairs")
     decode = load(FLAGS.run).reads.decode
@@ -76,7 +76,7 @@ def main() -> None:
     for name, group in groups.items():
         if group:
             wanted = [texts.references[n] for n in group]
-            columns = ([texts.found[n] for n in group], [targets[nearest[n][0]] for n in group])
+            columns = ([texts.translations[n] for n in group], [targets[nearest[n][0]] for n in group])
             told = []
             for said in columns:
                 figures = score(said, wanted, FLAGS.tokenize)

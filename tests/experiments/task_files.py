@@ -129,10 +129,5 @@ def write_model(folder, num_layers=1):
 
 
 def run_network(program, config, workdir):
-    """Run the training of a task's own network in this process."""
-    data = program("bert_elmo_jax.runs.task_data").read_data(config)
-    start = program("bert_elmo_jax.runs.with_network").start_network(config, None, None)
-    workdir.mkdir(exist_ok=True)
-    return program("bert_elmo_jax.runs.finetuning").run(
-        config, workdir, data, start, {"program": "finetune", **config.to_dict()}
-    )
+    """Run the training of a task's own network in this process, and return its exit status."""
+    return program("bert_elmo_jax.runs.finetuning").finetune(config, workdir)

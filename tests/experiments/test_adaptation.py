@@ -142,13 +142,13 @@ def test_a_network_is_trained_on_what_came_out(files, elmo, tmp_path):
 )
 def test_what_cannot_be_meant(program, files, changes, settings, message):
     with pytest.raises(ValueError, match=message):
-        program("bert_elmo_jax.runs.adaptation").wants_adaptation(config_of(files, ELMO, changes=changes), settings)
+        program("bert_elmo_jax.runs.adaptation").check_adaptation(config_of(files, ELMO, changes=changes), settings)
 
 
 def test_not_asked_for(program, files):
     adaptation = program("bert_elmo_jax.runs.adaptation")
-    assert not adaptation.wants_adaptation(config_of(files, ELMO, epochs=0.0), [{"encoder": "a"}])
-    assert not adaptation.wants_adaptation(importlib.import_module("experiments.configs.finetune").get_config(), [])
+    adaptation.check_adaptation(config_of(files, ELMO, epochs=0.0), [{"encoder": "a"}])
+    adaptation.check_adaptation(importlib.import_module("experiments.configs.finetune").get_config(), [])
 
 
 def test_a_bert_and_too_little_text(program, files, elmo, tmp_path):

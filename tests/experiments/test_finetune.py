@@ -46,20 +46,18 @@ def config_of(fields, **changes):
 
 
 def run(program, config, workdir, init):
-    """Run in this process, and return the signal that ended the run."""
-    finetuning, transfer = program("bert_elmo_jax.runs.finetuning"), program("bert_elmo_jax.runs.with_head")
-    data = program("bert_elmo_jax.runs.task_data").read_data(config)
-    start = transfer.start_head(config, str(init), None)
-    workdir.mkdir(exist_ok=True)
-    return finetuning.run(config, workdir, data, start, {"program": "finetune", "init": str(init), **config.to_dict()})
+    """Run in this process, and return the exit status."""
+    return program("bert_elmo_jax.runs.finetuning").finetune(config, workdir, init=str(init))
 
 
 @pytest.mark.parametrize("task", ["entities", pytest.param("swag", marks=pytest.mark.long), "squad"])
 def test_from_a_file_to_predictions(program, task, files, model, tmp_path, capsys):
     config = config_of(files[task], epochs=1.0, dropout=0.0)
-    assert run(program, config, tmp_path / "run", model) is None
+    assert run(program, config, tmp_path / "run", model) == 0
     said = capsys.readouterr().err
-    assert re.search(rf"^{tmp_path / 'run'}: {task}, 4 steps of 16 rows \(\d+ are an epoch\), on 8 × cpu$", said, re.M)
+    assert re.search(
+        rf"^{tmp_path / 'run'}: {task}, 4 steps of 16 rows \(\d+ are an epoch\), on \d+ × cpu$", said, re.M
+    )
     assert re.search(r"^padding: \d+\.\d% of positions", said, re.M)
     result = json.loads((tmp_path / "run" / "result.json").read_text(encoding="utf-8"))
     lines = read_metrics(tmp_path / "run")
@@ -102,7 +100,7 @@ WAYS = {
 @pytest.mark.parametrize("way", [pytest.param(way, marks=[pytest.mark.long] * (way == "top_down")) for way in WAYS])
 def test_ways_of_transfer(program, way, files, model, tmp_path, capsys):
     config = config_of(files["sst2"], dropout=0.0, **{"epochs": 1.0, "features.lstm_size": 4, **WAYS[way]})
-    assert run(program, config, tmp_path / "run", model) is None
+    assert run(program, config, tmp_path / "run", model) == 0
     before, after = load_params(model)[1]["encoder"], load_params(tmp_path / "run")[1]
     before = {name: before[name] for name in after["encoder"]}  # features need no pooler
     same = jax.tree.map(lambda a, b: bool((a == b).all()), before, after["encoder"])
@@ -116,7 +114,7 @@ def test_ways_of_transfer(program, way, files, model, tmp_path, capsys):
     assert set(tuned.params) == {"encoder", "classify", *(["reader"] if way == "features" else [])}
     assert tuned.predict(["좋다 영화"])[0].label in ("0", "1")
     if way == "top_down":  # whose optimiser has a state of its own to be read back
-        assert run(program, config, tmp_path / "run", model) is None
+        assert run(program, config, tmp_path / "run", model) == 0
         assert "resuming from step 12" in capsys.readouterr().err
 
 
@@ -160,7 +158,7 @@ def test_weights_of_labels(program, files):
 def test_the_best_on_dev_is_loaded_and_patience_ends_a_run(program, files, model, tmp_path):
     config = config_of(files["sst2"], epochs=40.0, patience=2, dropout=0.0)
     config.optimizer.learning_rate = 1e-7  # nothing gets better
-    assert run(program, config, tmp_path / "run", model) is None
+    assert run(program, config, tmp_path / "run", model) == 0
     evaluated = [line for line in read_metrics(tmp_path / "run") if "dev/accuracy" in line]
     assert len(read_metrics(tmp_path / "run")) < 40 * 4
     scores = [line["dev/accuracy"] for line in evaluated]
@@ -168,22 +166,15 @@ def test_the_best_on_dev_is_loaded_and_patience_ends_a_run(program, files, model
     best = best_step(tmp_path / "run")
     assert best in saved_steps(tmp_path / "run")
     metrics = (tmp_path / "run" / "metrics.jsonl").read_bytes()
-    assert run(program, config, tmp_path / "run", model) is None  # done is done
+    assert run(program, config, tmp_path / "run", model) == 0  # done is done
     assert (tmp_path / "run" / "metrics.jsonl").read_bytes() == metrics
 
 
 @pytest.mark.usefixtures("one_device")
 def test_a_grid_keeps_the_best(program, files, model, tmp_path, capsys):
     config = config_of(files["sst2"], epochs=1.0, dropout=0.0)
-    grid, data = program("bert_elmo_jax.runs.finetuning"), program("bert_elmo_jax.runs.task_data").read_data(config)
-    settings = grid.list_settings(config, "epochs=1,2", ["0", "1"])
-    assert settings[2] == {"epochs": 2.0, "seed": 0}
-    settings = settings[:2]
-    start = program("bert_elmo_jax.runs.with_head").start_head(config, str(model), None)
-    assert (
-        program("bert_elmo_jax.runs.finetuning").run_grid(config, tmp_path, data, start, config.to_dict(), settings)
-        is None
-    )
+    finetune = program("bert_elmo_jax.runs.finetuning").finetune
+    assert finetune(config, tmp_path, init=str(model), seeds=["0", "1"]) == 0
     runs = json.loads((tmp_path / "grid.json").read_text(encoding="utf-8"))
     best = max(runs["runs"], key=lambda of: of["dev"]["accuracy"])
     scores = [of["dev"]["accuracy"] for of in runs["runs"]]
@@ -195,11 +186,8 @@ def test_a_grid_keeps_the_best(program, files, model, tmp_path, capsys):
     assert [folder.name for folder in kept] == [runs["best"]]
     said = capsys.readouterr().err
     assert "(2 seeds)" in said
-    assert "run 2 of 2: epochs=1.0,seed=1" in said
-    assert (
-        program("bert_elmo_jax.runs.finetuning").run_grid(config, tmp_path, data, start, config.to_dict(), settings)
-        is None
-    )
+    assert "run 2 of 2: seed=1" in said
+    assert finetune(config, tmp_path, init=str(model), seeds=["0", "1"]) == 0
     assert "run 1 of" not in capsys.readouterr().err
 
 

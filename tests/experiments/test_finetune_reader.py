@@ -43,7 +43,7 @@ def test_a_reader_learns_on_frozen_layers_and_answers(program, tmp_path, capsys,
         part.write_text(part.read_text(encoding="utf-8").replace("서울에 있다", "서울"), encoding="utf-8")
     config = config_of(files, encoder=ELMO, dropout=0.0, mix_dropout=0.0, max_length=5)
     config.optimizer.learning_rate = 0.03
-    assert run_network(program, config, tmp_path / "run") is None
+    assert run_network(program, config, tmp_path / "run") == 0
     said = capsys.readouterr().err
     assert "contexts have more than 5 words: one window of each is read (config.max_length)" in said
     result = json.loads((tmp_path / "run" / "result.json").read_text(encoding="utf-8"))
@@ -85,7 +85,7 @@ def test_what_cannot_be_meant(program, tmp_path):
     for changes, message in (
         ({"places": "between"}, "places='between': use input, output"),
         ({"max_length": 1}, "config.max_length=1: expected 2 or more words"),
-        ({"longest_answer": 0}, "config.longest_answer=0: expected 1 or more words"),
+        ({"longest_answer": 0}, "config.longest_answer=0: expected a whole number from 1"),
     ):
         with pytest.raises(ValueError, match=message):
             run_network(program, config_of(files, **changes), tmp_path / "run")

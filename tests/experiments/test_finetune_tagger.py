@@ -62,7 +62,7 @@ def test_a_bert_that_is_trained_along(program, files, tmp_path):
         files["ud_upos"], encoder=str(bert), tune_encoder=True, output="softmax", places="output", layer_decay=0.5,
         unknown="random",
     )  # fmt: skip
-    assert run_network(program, config, tmp_path / "run") is None
+    assert run_network(program, config, tmp_path / "run") == 0
     tuned = load(tmp_path / "run")
     assert isinstance(tuned, TaskNetwork)
     before, after = load_params(bert)[1]["encoder"], load_params(tmp_path / "run")[1]["encoder"]
@@ -90,7 +90,7 @@ def test_it_learns_with_pretrained_vectors_that_stay(program, files, tmp_path, c
         dropout=0.0, eval_every=40,
     )  # fmt: skip
     config.optimizer.learning_rate = 0.05
-    assert run_network(program, config, tmp_path / "run") is None
+    assert run_network(program, config, tmp_path / "run") == 0
     assert re.search(r"vectors\.txt: vectors of \d+ of the \d+ words", capsys.readouterr().err)
     result = json.loads((tmp_path / "run" / "result.json").read_text(encoding="utf-8"))
     assert result["dev"]["f1"] > 0.9
@@ -120,14 +120,7 @@ def test_it_learns_with_pretrained_vectors_that_stay(program, files, tmp_path, c
 def test_a_grid_of_tags_without_entities(program, files, tmp_path):
     """Without entities all tags are O and the score is 0. The encoder's vectors are computed once."""
     config = config_of(files["plain"], encoder=ELMO)
-    grid, data = program("bert_elmo_jax.runs.finetuning"), program("bert_elmo_jax.runs.task_data").read_data(config)
-    assert data.task.labels == ("O",)
-    settings = grid.list_settings(config, None, ["0", "1"])
-    start = program("bert_elmo_jax.runs.with_network").start_network(config, None, None)
-    assert (
-        program("bert_elmo_jax.runs.finetuning").run_grid(config, tmp_path, data, start, config.to_dict(), settings)
-        is None
-    )
+    assert program("bert_elmo_jax.runs.finetuning").finetune(config, tmp_path, seeds=["0", "1"]) == 0
     runs = json.loads((tmp_path / "grid.json").read_text(encoding="utf-8"))
     assert [of["dev"]["f1"] for of in runs["runs"]] == [0.0, 0.0]
     assert [of["dev"]["accuracy"] for of in runs["runs"]] == [1.0, 1.0]
@@ -167,8 +160,8 @@ def test_cells_characters_and_directions_learn_and_are_loaded(program, files, wa
     config = config_of(fields, **{**GRU, **WAYS[way]}, encoder=ELMO, cache=str(tmp_path / "vectors"))
     config.optimizer.learning_rate = 0.02
     config.checkpoint_every = 10
-    finetuning = program("bert_elmo_jax.runs.finetuning")
-    evaluations, figures_of = [], finetuning.figures_of
+    prepared_task = program("bert_elmo_jax.runs.prepared_task")
+    evaluations, figures_of = [], prepared_task.figures_of
 
     def breaks(*args):
         evaluations.append(args)
@@ -177,11 +170,11 @@ def test_cells_characters_and_directions_learn_and_are_loaded(program, files, wa
         return figures_of(*args)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(finetuning, "figures_of", breaks)
+        patched.setattr(prepared_task, "figures_of", breaks)
         with pytest.raises(RuntimeError, match="lost"):
             run_network(program, config, tmp_path / "lost")
     for name in ("lost", "alone"):
-        assert run_network(program, config, tmp_path / name) is None
+        assert run_network(program, config, tmp_path / name) == 0
     lost, alone = tmp_path / "lost", tmp_path / "alone"
     assert (lost / "metrics.jsonl").read_bytes() == (alone / "metrics.jsonl").read_bytes()
     jax.tree.map(np.testing.assert_array_equal, load_params(lost)[1], load_params(alone)[1])
@@ -205,7 +198,7 @@ def test_cells_characters_and_directions_learn_and_are_loaded(program, files, wa
     other = config_of(fields, **{**GRU, **WAYS[way], "directions": "both", "layers": "0,1"}, encoder=ELMO)
     other.update(epochs=1.0, cache=config.cache)
     before = (tmp_path / "vectors" / "vectors.json").stat().st_mtime_ns
-    assert run_network(program, other, tmp_path / "other") is None
+    assert run_network(program, other, tmp_path / "other") == 0
     assert (tmp_path / "vectors" / "vectors.json").stat().st_mtime_ns == before
     changed = config_of(fields, **{**GRU, **WAYS[way]}, encoder=ELMO, cache=config.cache)
     changed.directions = {"forward": "backward", "backward": "forward", "both": "forward"}[config.directions]

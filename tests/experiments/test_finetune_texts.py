@@ -43,7 +43,7 @@ def test_a_classifier_learns_on_frozen_layers_and_predicts(program, files, tmp_p
         eval_every=36, dropout=0.0, word_dropout=0.0, mix_dropout=0.0,
     )  # fmt: skip
     config.optimizer.learning_rate = 0.02
-    assert run_network(program, config, tmp_path / "run") is None
+    assert run_network(program, config, tmp_path / "run") == 0
     said = capsys.readouterr().err
     assert "of 96 texts have more than 6 words: the first 6 are read (config.max_length)" in said
     result = json.loads((tmp_path / "run" / "result.json").read_text(encoding="utf-8"))
@@ -70,7 +70,7 @@ def test_a_classifier_learns_on_frozen_layers_and_predicts(program, files, tmp_p
 def test_pairs_from_files_to_predictions(program, files, tmp_path):
     """ESIM, an ELMo at input and output; the vectors of both texts are kept."""
     config = config_of("esim", files["qnli"], encoder=ELMO)
-    assert run_network(program, config, tmp_path / "run") is None
+    assert run_network(program, config, tmp_path / "run") == 0
     model = load(tmp_path / "run")
     assert sorted(model.params["mix"]) == ["input", "output"]
     dev = read_examples(config.dev, model.task)
@@ -91,8 +91,8 @@ def test_pairs_from_files_to_predictions(program, files, tmp_path):
 def test_a_run_of_pairs_that_broke_off_ends_as_if_left_alone(program, files, tmp_path, monkeypatch):
     """The run is killed in its second evaluation, after the first checkpoint."""
     config = config_of("esim", files["qnli"], encoder=ELMO, epochs=3.0)
-    finetuning = program("bert_elmo_jax.runs.finetuning")
-    evaluations, figures_of = [], finetuning.figures_of
+    prepared_task = program("bert_elmo_jax.runs.prepared_task")
+    evaluations, figures_of = [], prepared_task.figures_of
 
     def breaks(*args):
         evaluations.append(args)
@@ -101,11 +101,11 @@ def test_a_run_of_pairs_that_broke_off_ends_as_if_left_alone(program, files, tmp
         return figures_of(*args)
 
     with monkeypatch.context() as patched:
-        patched.setattr(finetuning, "figures_of", breaks)
+        patched.setattr(prepared_task, "figures_of", breaks)
         with pytest.raises(RuntimeError, match="lost"):
             run_network(program, config, tmp_path / "broken")
     for name in ("broken", "alone"):
-        assert run_network(program, config, tmp_path / name) is None
+        assert run_network(program, config, tmp_path / name) == 0
     broken, alone = tmp_path / "broken", tmp_path / "alone"
     assert (broken / "metrics.jsonl").read_bytes() == (alone / "metrics.jsonl").read_bytes()
     jax.tree.map(np.testing.assert_array_equal, load_params(broken)[1], load_params(alone)[1])
@@ -117,7 +117,7 @@ def test_a_run_of_pairs_that_broke_off_ends_as_if_left_alone(program, files, tmp
 def test_a_bert_that_is_trained_along_with_pairs(program, files, tmp_path):
     bert = write_model(tmp_path / "bert")
     config = config_of("bcn", files["qnli"], encoder=str(bert), tune_encoder=True, places="output", layer_decay=0.5)
-    assert run_network(program, config, tmp_path / "run") is None
+    assert run_network(program, config, tmp_path / "run") == 0
     tuned = load(tmp_path / "run")
     assert tuned.config.pairs
     before, after = load_params(bert)[1]["encoder"], load_params(tmp_path / "run")[1]["encoder"]
@@ -138,7 +138,7 @@ def test_texts_without_words_and_no_encoder(program, tmp_path):
         fields[part] = str(tmp_path / f"{part}.txt")
         Path(fields[part]).write_text("\n".join(["id\tdocument\tlabel", *rows]) + "\n", encoding="utf-8")
     config = config_of("bcn", fields, batch_size=500)
-    assert run_network(program, config, tmp_path / "run") is None
+    assert run_network(program, config, tmp_path / "run") == 0
     model = load(tmp_path / "run")
     assert model.encoder is None
     found = model.predict_examples(read_examples(config.dev, model.task)[:9])
@@ -152,7 +152,7 @@ REFUSED = [
     ("bcn", "sst2", {"places": "between"}, "places='between': use input, output"),
     ("bcn", "sst2", {"network": "poet"}, "config.network='poet' is not known; it is one of tagger, bcn, esim"),
     ("esim", "qnli", {"tune_encoder": True}, "config.tune_encoder needs an encoder: give --config.encoder"),
-    ("esim", "qnli", {"dropout": 1.0}, "dropout=1.0: a rate must be at least 0 and below 1"),
+    ("esim", "qnli", {"dropout": 1.0}, "config.dropout=1.0: expected a number from 0 to below 1"),
 ]
 
 

@@ -9,7 +9,7 @@ import pytest
 from bert_elmo_jax import load, train
 from bert_elmo_jax.data.tasks.batches import TaskBatches
 from bert_elmo_jax.quickstart.compare_seeds import join_batches, train_seeds
-from bert_elmo_jax.runs.finetuning import run
+from bert_elmo_jax.runs.finetuning import finetune as run_alone
 from bert_elmo_jax.runs.task_data import read_data
 from bert_elmo_jax.runs.with_head import start_head
 from bert_elmo_jax.runs.with_network import start_network
@@ -89,8 +89,8 @@ def compare(config, files, start):
     for seed, found in zip(SEEDS, together):
         alone = config.copy_and_resolve_references()
         alone.seed = seed
-        (files / f"alone_{seed}").mkdir()
-        assert run(alone, files / f"alone_{seed}", data, start, {}) is None
+        source = None if "network" in config else config.preset
+        assert run_alone(alone, files / f"alone_{seed}", tokenizer=source) == 0
         expected = load(files / f"alone_{seed}")
         assert found.seed == seed and found.step == 6
         for path, (a, b) in zip_trees(found.params, expected.params):

@@ -5,7 +5,6 @@ import html.parser
 import numpy as np
 import pytest
 
-from bert_elmo_jax import train
 from bert_elmo_jax.analysis import run_study as studies
 from bert_elmo_jax.analysis import source_attention
 from bert_elmo_jax.analysis.studies import Study
@@ -21,7 +20,8 @@ from bert_elmo_jax.quickstart.run_quickstart import list_lessons
 from bert_elmo_jax.report.figures import Bars, Curve, Dots, Grid, Lines, Scatter
 from bert_elmo_jax.report.page import draw_code, draw_details, draw_figures, draw_json, draw_table, write_page
 from bert_elmo_jax.report.results import Result
-from bert_elmo_jax.runs import pretraining, task_report
+from bert_elmo_jax.runs import pretraining_end, task_report
+from bert_elmo_jax.runs.run_report import write_report
 from bert_elmo_jax.runs.translation_scores import Translated, describe_translations
 from bert_elmo_jax.train.metrics import Metrics
 
@@ -99,7 +99,7 @@ def test_a_fine_tuning(kind, tmp_path):
             self.task, self._params = task, {}
 
     sections = task_report.task_sections(Model(), dev, found, {BAD: {BAD: 0.5}})
-    page = train.write_report(run, sections).read_text(encoding="utf-8")
+    page = write_report(run, sections).read_text(encoding="utf-8")
     check(page)
     check(page, NAME)
 
@@ -110,8 +110,8 @@ def test_a_pretraining(inputs, tmp_path):
     write_json(run / "run.json", {"data": BAD})
     write_metrics(run)
     translations = describe_translations(Translated([BAD], [BAD], [BAD]), {BAD: 1.0})
-    average = pretraining.describe_average({"steps": [1, 2], "figures": {BAD: 1.0}})
-    page = train.write_report(run, [pretraining.suggest_next(run, inputs), translations, average])
+    average = pretraining_end.describe_average({"steps": [1, 2], "figures": {BAD: 1.0}})
+    page = write_report(run, [pretraining_end.suggest_next(run, inputs), translations, average])
     check(page.read_text(encoding="utf-8"))
     check(page.read_text(encoding="utf-8"), NAME)
 

@@ -8,7 +8,8 @@ from ml_collections import ConfigDict
 
 from bert_elmo_jax.families.pieces import Pieces
 from bert_elmo_jax.families.words import Words
-from bert_elmo_jax.runs.pretraining import read_coefficients, suggest_next
+from bert_elmo_jax.runs.pretraining import read_coefficients
+from bert_elmo_jax.runs.pretraining_end import suggest_next
 
 
 def test_example_of_read_coefficients():

@@ -287,11 +287,10 @@ def test_a_run_too_short_for_its_last_stage_says_so(files, bert, capsys):
     assert "last stage" not in capsys.readouterr().err
 
 
-def run(config, start, workdir):
-    from bert_elmo_jax.runs import finetuning
+def run(config, source, workdir):
+    from bert_elmo_jax.runs.finetuning import finetune
 
-    workdir.mkdir(exist_ok=True)
-    return finetuning.run(config, workdir, read_data(config), start, {"program": "finetune", **config.to_dict()})
+    return finetune(config, workdir, init=None if "network" in config else source)
 
 
 @pytest.mark.parametrize(
@@ -306,11 +305,12 @@ def run(config, start, workdir):
     ],
 )
 def test_a_run_that_dies_in_a_stage_ends_as_if_left_alone(name, way, died, files, bert, tmp_path, monkeypatch):
-    from bert_elmo_jax.runs import finetuning
+    from bert_elmo_jax.runs import prepared_task
 
     fields = {"upper_layers": 1} if way == "upper" else {}
-    config, start = config_of(name, files, bert, transfer=way, eval_every=8, checkpoint_every=1, log_every=1, **fields)
-    assert run(config, start, tmp_path / "alone") is None
+    config, _ = config_of(name, files, bert, transfer=way, eval_every=8, checkpoint_every=1, log_every=1, **fields)
+    source = str(bert if MODELS[name][1] is None else f"tests/goldens/{MODELS[name][1]}")
+    assert run(config, source, tmp_path / "alone") == 0
 
     class Dies(TaskBatches):
         given = 0
@@ -322,11 +322,11 @@ def test_a_run_that_dies_in_a_stage_ends_as_if_left_alone(name, way, died, files
             return super().__next__()
 
     with monkeypatch.context() as patch:
-        patch.setattr(finetuning, "TaskBatches", Dies)
+        patch.setattr(prepared_task, "TaskBatches", Dies)
         with pytest.raises(RuntimeError, match="killed"):
-            run(config, start, tmp_path / "killed")
+            run(config, source, tmp_path / "killed")
     assert not (tmp_path / "killed" / "result.json").exists()
-    assert run(config, start, tmp_path / "killed") is None
+    assert run(config, source, tmp_path / "killed") == 0
     assert (tmp_path / "alone" / "metrics.jsonl").read_bytes() == (tmp_path / "killed" / "metrics.jsonl").read_bytes()
     (_, ours), (_, theirs) = load_params(tmp_path / "alone"), load_params(tmp_path / "killed")
     jax.tree.map(np.testing.assert_array_equal, ours, theirs)

@@ -55,15 +55,15 @@ def test_the_end_of_a_run(run):
 def test_which_texts_are_translated(run, corpus, reverse):
     tokenizer = load_tokenizer(corpus / "tokenizer")
     pairs = [[tokenizer.decode(side) for side in document] for document in open_store(corpus, "heldout")]
-    found = translate_held_out(run, config_of(corpus, reverse=reverse, translations=3), {str(corpus): 1.0})
+    found = translate_held_out(run, config_of(corpus, reverse=reverse, translations=3), str(corpus))
     step = -1 if reverse else 1
     assert list(zip(found.sources, found.references)) == [tuple(pair[::step]) for pair in pairs[:3]]
-    assert len(found.found) == 3 and all(isinstance(text, str) for text in found.found)
+    assert len(found.translations) == 3 and all(isinstance(text, str) for text in found.translations)
     short = config_of(corpus, length=8, translations=1_000)
     kept = [pair for pair in pairs if len(tokenizer.encode(pair[0])) <= 8]
-    assert translate_held_out(run, short, {str(corpus): 1.0}).sources == [source for source, _ in kept]
+    assert translate_held_out(run, short, str(corpus)).sources == [source for source, _ in kept]
     assert 0 < len(kept) < len(pairs)
-    assert translate_held_out(run, config_of(corpus, length=3), {str(corpus): 1.0}) is None
+    assert translate_held_out(run, config_of(corpus, length=3), str(corpus)) is None
 
 
 def test_scores(tmp_path, corpus):

@@ -43,23 +43,30 @@ def make_rows(count):
     return rows
 
 
-def update(params, batch, devices):
-    loss = sentence_loss(FAMILY.build(PLAIN, pooler=False), HEAD, "in_batch")
-    step = train.make_step(loss, optax.sgd(1.0), coefficients("sentences"))
+def update(params, batch, placement):
+    axis = placement.axis
+    loss = sentence_loss(FAMILY.build(PLAIN, pooler=False), HEAD, "in_batch", axis=axis)
+    step = train.make_step(loss, optax.sgd(1.0), coefficients("sentences"), axis=axis)
     state = train.new_state(params, optax.sgd(1.0), jax.random.key(0))
-    parallel = train.over_mesh(step, state, train.make_mesh(devices=jax.devices()[:devices]))
+    parallel = placement.compile(step, state)
     state, metrics = parallel.step(parallel.place(state), parallel.put(batch))
     return jax.device_get((state.params, metrics["loss"]))
 
 
-@pytest.mark.parametrize("devices", [1, pytest.param(8, marks=pytest.mark.devices)])
-def test_in_batch_negatives_are_those_of_all_devices_and_rows(devices):
+WAYS = [(1, "jit"), *(pytest.param(8, way, marks=pytest.mark.devices) for way in ("jit", "pmap"))]
+
+
+@pytest.mark.parametrize(("devices", "way"), WAYS)
+def test_in_batch_negatives_are_those_of_all_devices_and_rows(devices, way):
     params = jax.tree.map(np.asarray, init_task_params(FAMILY, CONFIG, HEAD, jax.random.key(1)))
     rows = make_rows(14)
-    (changed, loss) = update(params, collate(rows, 16, 16, 0), 1)
+    (changed, loss) = update(
+        params, collate(rows, 16, 16, 0), train.Placement(train.make_mesh(devices=jax.devices()[:1]))
+    )
     assert loss > 1.0 and not np.array_equal(changed["sentence"]["dense_0"]["bias"], np.zeros(6))
     batch = PackedBatches((Shape(8, 56),), 0, devices, choices=3)(rows, 16)
-    found = update(params, batch, devices)
+    mesh = train.make_mesh(devices=jax.devices()[:devices])
+    found = update(params, batch, train.Placement(mesh) if way == "jit" else train.Placement(axis=train.DEVICES))
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=2e-5), found, (changed, loss))
 
 

@@ -141,7 +141,7 @@ def check_finetuning(point, config):
     initial_state.build_schedule(config.optimizer, 100)
     if "network" in config:
         check_task(config.network, task)
-        assert adaptation.wants_adaptation(config, []) == bool(config.adapt.epochs)
+        adaptation.check_adaptation(config, [])
         assert set(config.places.split(",")) <= {"input", "between", "output"}
         return
     if "documents" in config:

@@ -52,13 +52,9 @@ def train_network(name, encoder, folder, **changes):
     sizes = {"feed_size": 4} if name == "bcn" else {}
     config.update({**NETWORK, **sizes, **files, "task": "entities" if tags else "sst2", "encoder": str(encoder)})
     config.update(changes)
-    from bert_elmo_jax.runs import finetuning, task_data, with_network
+    from bert_elmo_jax.runs.finetuning import finetune
 
-    data = task_data.read_data(config)
-    start = with_network.start_network(config, None, None)
-    (folder / "run").mkdir()
-    asked = {"program": "finetune", **config.to_dict()}
-    assert finetuning.run(config, folder / "run", data, start, asked) is None
+    assert finetune(config, folder / "run") == 0
     return load(folder / "run")
 
 
@@ -82,7 +78,7 @@ def test_it_cannot_be_adapted_as_a_language_model(goldens, tmp_path):
     from bert_elmo_jax.runs.adaptation import adapt_encoder
 
     config = importlib.import_module("experiments.configs.bcn").get_config()
-    config.encoder = str(goldens / "cove_tiny")
+    config.encoder, config.adapt.epochs = str(goldens / "cove_tiny"), 1.0
     with pytest.raises(ValueError, match=r"trains an encoder as a language model, and .*cove_tiny is a CoVe, which is"):
         adapt_encoder(config, tmp_path, None, None)
 

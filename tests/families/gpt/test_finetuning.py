@@ -143,11 +143,7 @@ def config_of(files, **changes):
 
 
 def run(program, config, workdir, init):
-    finetuning, transfer = program("bert_elmo_jax.runs.finetuning"), program("bert_elmo_jax.runs.with_head")
-    data = program("bert_elmo_jax.runs.task_data").read_data(config)
-    start = transfer.start_head(config, str(init), None)
-    workdir.mkdir(exist_ok=True)
-    return finetuning.run(config, workdir, data, start, {"program": "finetune", "init": str(init), **config.to_dict()})
+    return program("bert_elmo_jax.runs.finetuning").finetune(config, workdir, init=str(init))
 
 
 def test_fine_tuned_on_pairs(tuned, goldens):
@@ -168,7 +164,7 @@ def test_fine_tuned_on_pairs(tuned, goldens):
 @pytest.mark.parametrize(
     ("task", "changes", "message"),
     [
-        ("qnli", {"lm_weight": -1.0}, "config.lm_weight=-1.0: expected 0 or more"),
+        ("qnli", {"lm_weight": -1.0}, "config.lm_weight=-1.0: expected a number from 0"),
         ("qnli", {"lm_weight": 0.5, "transfer": "frozen"}, "lm_weight=0.5 with transfer=frozen would change nothing"),
         ("sst2", {"both_orders": True}, "both_orders is for pairs of texts .* the task sst2 has none"),
     ],

@@ -10,7 +10,8 @@ from bert_elmo_jax import load
 from bert_elmo_jax.families import get_family
 from bert_elmo_jax.families.init_params import init_params
 from bert_elmo_jax.inference.run_directory import write_run_directory
-from bert_elmo_jax.runs import finetuning, task_data, with_head
+from bert_elmo_jax.runs.finetuning import finetune
+from bert_elmo_jax.runs.task_data import read_data
 from bert_elmo_jax.text import train_wordpiece
 from bert_elmo_jax.train.checkpoint import load_params
 
@@ -36,9 +37,8 @@ def test_it_learns_and_predicts(translator, tmp_path):
     config.update({**write_task(tmp_path / "files", "sst2"), "max_length": 32, "epochs": 25.0, "batch_size": 16})
     config.update(eval_every=100, dropout=0.0, transfer="gradual")
     config.optimizer.update({"name": "adamw", "schedule": "constant", "warmup": 0.0, "learning_rate": 5e-3})
-    data, start = task_data.read_data(config), with_head.start_head(config, str(translator), None)
-    (tmp_path / "run").mkdir()
-    assert finetuning.run(config, tmp_path / "run", data, start, {"program": "finetune", **config.to_dict()}) is None
+    assert finetune(config, tmp_path / "run", init=str(translator)) == 0
+    data = read_data(config)
     tuned = load(tmp_path / "run")
     assert [p.label for p in tuned.predict(["최고 the film", "the film was bad"])] == ["1", "0"]
     right = [p.label == e.label for p, e in zip(tuned.predict_examples(data.dev), data.dev)]

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from bert_elmo_jax.train.metrics import Metrics, read_metrics, write_report
+from bert_elmo_jax.runs.run_report import write_report
+from bert_elmo_jax.train.metrics import Metrics, read_metrics
 
 
 def test_every_figure_is_drawn_and_what_was_asked_is_told(tmp_path):

@@ -2,8 +2,9 @@
 
 import pytest
 
-from bert_elmo_jax.train.metrics import Metrics, write_report
-from bert_elmo_jax.train.remarks import find_remarks
+from bert_elmo_jax.runs.remarks import find_remarks
+from bert_elmo_jax.runs.run_report import write_report
+from bert_elmo_jax.train.metrics import Metrics
 
 
 def held_out(*values, name="held_out/perplexity"):

@@ -1,0 +1,48 @@
+"""The kinds of models for a task: an encoder with a head, a task network, a classifier of documents."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ml_collections import ConfigDict
+
+from bert_elmo_jax.runs.adaptation import adapt_encoder, check_adaptation
+from bert_elmo_jax.runs.language_model import check_stages, describe_stages, tune_language_models
+from bert_elmo_jax.runs.prepared_task import PreparedTask
+from bert_elmo_jax.runs.trainable import Section
+from bert_elmo_jax.runs.with_documents import BACKWARD, prepare_documents, start_documents
+from bert_elmo_jax.runs.with_head import prepare_head, start_head
+from bert_elmo_jax.runs.with_network import prepare_network, start_network
+
+
+class TaskKind(NamedTuple):
+    """One kind of model for a task, by its functions.
+
+    `start(config, init, tokenizer)` returns a model without weights of the task; `prepare(config, data, start)` makes
+    it ready for training. `check(config, settings)` raises for a config, or settings of a grid, that contradict
+    themselves. `first_stages(config, workdir, data, start, parallel)` trains the model on texts without labels, and
+    returns it with an exit status. `companions(start)` are models that are trained first, in folders of these names.
+    `sections(workdir)` belong to the report.
+    """
+
+    start: Callable[[ConfigDict, str | None, str | None], Any]
+    prepare: Callable[..., PreparedTask]
+    check: Callable[[ConfigDict, Sequence[Mapping[str, Any]]], object] = lambda config, settings: None
+    first_stages: Callable[..., tuple[Any, int]] = lambda config, workdir, data, start, parallel: (start, 0)
+    companions: Callable[[Any], Mapping[str, Any]] = lambda start: {}
+    sections: Callable[[Path], Sequence[Section]] = lambda workdir: ()
+
+
+HEAD = TaskKind(start_head, prepare_head)
+NETWORK = TaskKind(start_network, prepare_network, check_adaptation, adapt_encoder)
+DOCUMENTS = TaskKind(
+    start_documents, prepare_documents, check_stages, tune_language_models,
+    companions=lambda start: {} if start.other is None else {BACKWARD: start.other}, sections=describe_stages,
+)  # fmt: skip
+
+
+def find_kind(config: ConfigDict) -> TaskKind:
+    """Return the kind of model that a config trains."""
+    if "documents" in config:
+        return DOCUMENTS
+    return NETWORK if "network" in config else HEAD

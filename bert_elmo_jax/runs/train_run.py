@@ -1,0 +1,170 @@
+"""The order of events of every run.
+
+refuse     fields, flags and files that cannot be used           `start_config`, and the program's own checks
+lock       one process writes a run directory, with one          `lock_run`
+           configuration; the cost of each start is recorded
+build      the data are read; a `Trainable` is built             `build_pretraining`, `build_task`
+describe   run.json, model.json, the tokenizer                   `train_run`, from here on
+restore    the newest whole checkpoint, and its place in the data
+loop       steps, evaluations, checkpoints
+finish     the figures of the trained model
+report     report.html and result.json
+
+A refused run leaves no `run.json`. The parameters come from the first of these that applies: the newest whole
+checkpoint, the checkpoint before a damaged one, the weights of `--init`, the seed.
+"""
+
+import contextlib
+import dataclasses
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import jax
+from ml_collections import ConfigDict
+
+from bert_elmo_jax import train
+from bert_elmo_jax.compilation_cache import share_compiled
+from bert_elmo_jax.files import write_json
+from bert_elmo_jax.runs.field_ranges import check_fields
+from bert_elmo_jax.runs.initial_state import apply_compute
+from bert_elmo_jax.runs.run_report import show_figures, write_report
+from bert_elmo_jax.runs.start_run import cost_kept, keep_freed_memory, say
+from bert_elmo_jax.runs.trainable import Feed, Figures, Trainable
+from bert_elmo_jax.train.devices import describe_devices
+from bert_elmo_jax.train.metrics import read_metrics
+
+BEFORE = "before.json"  # the held-out figures of given weights, before the first step
+RESULT = "result.json"  # in the directory of a finished run on a task; written last
+SharedBy = Literal["jit", "pmap"]  # how several devices share the work
+
+
+class Run(NamedTuple):
+    """A run directory, and the settings that its `run.json` records.
+
+    The fields `free` may change when it is resumed. Earlier versions lack the fields `added`, which had these values.
+    """
+
+    workdir: Path
+    settings: Mapping[str, Any]
+    free: tuple[str, ...] = ()
+    added: Mapping[str, Any] = {}
+
+
+def start_config(config: ConfigDict) -> ConfigDict:
+    """Return the config of a run with the fields that suit its device; raise for numbers outside of their range."""
+    check_fields(config)
+    keep_freed_memory()
+    return apply_compute(config)
+
+
+@contextlib.contextmanager
+def lock_run(run: Run) -> Iterator[None]:
+    """Lock a run directory and record the cost of the block; raise if it was started with other settings."""
+    first = jax.process_index() == 0
+    with train.only_process(run.workdir) if first else contextlib.nullcontext(), cost_kept(run.workdir, first):
+        if (run.workdir / "run.json").is_file():
+            train.same_run(*run)
+        train.meet("run directory")
+        share_compiled()
+        yield
+
+
+def place_run(config: ConfigDict, parallel: SharedBy) -> train.Placement:
+    """Return the devices of a run: the mesh of its config, or for pmap all devices of this process."""
+    if parallel == "pmap":
+        return train.Placement(axis=train.DEVICES)
+    return train.Placement(train.make_mesh(**config.mesh))
+
+
+def train_run(run: Run, placement: train.Placement, trainable: Trainable) -> int | None:
+    """Describe, train and report a run in its directory; return the number of the signal that stopped it, or None."""
+    first = jax.process_index() == 0
+    for remark in trainable.remarks:
+        say(remark)
+    if first:
+        train.same_run(*run)
+        trainable.describe(run.workdir)
+        say(f"{run.workdir}: {trainable.summary}, on {describe_devices()}")
+    state, parallel = compile_step(trainable, placement)
+    feed = trainable.open(run.workdir, parallel)
+    with train.Checkpoints(run.workdir, keep=trainable.keep) as checkpoints, contextlib.closing(feed.batches):
+        if first and (unfinished := checkpoints.discard_unfinished()):
+            say(f"removed the unfinished checkpoint of step {', '.join(map(str, unfinished))}")
+        state, step = restore(checkpoints, state, parallel, feed)
+        if step == 0 and trainable.evaluate_first:
+            measure_start(run.workdir, feed.evaluate(parallel.gather(state)))
+        state, stopped = loop(run.workdir, trainable, parallel, feed, checkpoints, state, step)
+    if stopped is not None:
+        return stopped
+    finish(run.workdir, trainable, parallel.gather(state), feed)
+    return None
+
+
+def compile_step(trainable: Trainable, placement: train.Placement) -> tuple[train.State, train.Parallel]:
+    """Return the state before the first step, and the step for these devices."""
+    step = train.make_step(
+        trainable.loss, trainable.optimizer, trainable.coefficients, carry_axis=trainable.carry_axis or 0,
+        axis=placement.axis, **trainable.step_options,
+    )  # fmt: skip
+    state = train.new_state(trainable.params, trainable.optimizer, jax.random.key(trainable.seed), trainable.carry)
+    rules = (*trainable.sharding, *train.RULES)
+    return state, placement.compile(
+        trainable.change_step(step), state, rules, trainable.carry_axis, trainable.constants
+    )
+
+
+def restore(
+    checkpoints: train.Checkpoints, state: train.State, parallel: train.Parallel, feed: Feed
+) -> tuple[train.State, int]:
+    """Return the state of the newest whole checkpoint, with the batches at its position, and its step; or else 0."""
+    state, checkpoint = train.restore(checkpoints, state, parallel)
+    if checkpoint is None:
+        return state, 0
+    for line in checkpoint.damaged:
+        say(line)
+    feed.batches.restore(checkpoint.facts["position"])
+    say(f"resuming from step {checkpoint.step:,}")
+    return state, checkpoint.step
+
+
+def measure_start(workdir: Path, figures: Figures) -> None:
+    """Write and print the held-out figures before the first step."""
+    if jax.process_index() == 0:
+        write_json(workdir / BEFORE, figures)
+        say(f"before the first step: {show_figures(figures)}")
+
+
+def loop(
+    workdir: Path,
+    trainable: Trainable,
+    parallel: train.Parallel,
+    feed: Feed,
+    checkpoints: train.Checkpoints,
+    state: train.State,
+    step: int,
+) -> tuple[train.State, int | None]:
+    """Train from a step on; return the last state, and the signal that ended the run early, or None."""
+    schedule, patience = trainable.schedule, None
+    if trainable.patience:
+        lines = [line for line in read_metrics(workdir) if line["step"] <= step] if step else []
+        patience = train.Patience(trainable.score, trainable.patience, lines)
+        if patience.spent:  # the run has ended early
+            schedule = dataclasses.replace(schedule, steps=0)
+    return train.train(
+        state, parallel, feed.batches, run=workdir, checkpoints=checkpoints, schedule=schedule,
+        evaluate=feed.evaluate, score=trainable.score, size=trainable.size, enough=patience,
+        top_speed=None if trainable.top_speed is None else trainable.top_speed(),
+        extra=jax.jit(lambda step: {"learning_rate": trainable.rate(step - 1)}), report=say,
+    )  # fmt: skip
+
+
+def finish(workdir: Path, trainable: Trainable, state: train.State, feed: Feed) -> None:
+    """Compute the outcome of a run, in all of its processes; the first one writes the report and `result.json`."""
+    ending = trainable.finish(workdir, state, feed.evaluate)
+    if jax.process_index() > 0:
+        return
+    report = write_report(workdir, ending.sections, [*trainable.remarks, *ending.remarks])
+    if ending.result is not None:
+        write_json(workdir / RESULT, ending.result)
+    say(f"{report}: {trainable.report_holds}")
