@@ -35,6 +35,8 @@ def visible(
 
     >>> visible(4, None, None, causal=False, window=1)[0].astype(int).tolist()
     [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 1], [0, 0, 1, 1]]
+    >>> visible(3, jnp.array([[1, 1, 2]]), None, causal=True)[0].astype(int).tolist()
+    [[1, 0, 0], [1, 1, 0], [0, 0, 1]]
     """
     if segments is not None and lengths is not None:
         raise ValueError("attention got both segments and lengths; give segments for packed rows, else lengths")

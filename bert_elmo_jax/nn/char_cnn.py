@@ -32,6 +32,10 @@ def convolve(
 
     `characters` may be cut behind the longest word: the missing padding (0 in rows of 0) still takes part in the
     maximum. Kernels are [width, E, filters].
+
+    >>> word = jnp.array([[259, 98, 260]])
+    >>> convolve(word, jnp.ones((261, 4)), [{"kernel": jnp.ones((2, 4, 3)), "bias": jnp.zeros(3)}]).tolist()
+    [[8.0, 8.0, 8.0]]
     """
     characters = jnp.asarray(characters)
     cut = characters.shape[-1]
@@ -54,6 +58,9 @@ def places_at_once(words: int) -> int | None:
 
     On a CPU, about 512 rows: fewer multiply slowly, and the products of more leave the cache before the maximum is
     taken. On an accelerator a convolution, which needs no copy of the windows and is one operation.
+
+    >>> places_at_once(200)
+    2
     """
     return max(1, 512 // max(words, 1)) if jax.default_backend() == "cpu" else None
 
@@ -66,6 +73,9 @@ def largest_products(
 
     A custom gradient goes to the (first) position of the maximum. Unless `at_once` is None, there is no array of
     [N, C, F].
+
+    >>> largest_products(jnp.array([[[1.0], [5.0], [4.0]]]), jnp.ones((2, 1, 1)), 1).tolist()
+    [[9.0]]
     """
     return _largest(x, kernel, at_once)[0]
 
@@ -154,7 +164,12 @@ largest_products.defvjp(_forward, _backward)
 
 
 def highway(x: Float[Array, "*N F"], carry: Dense, transform: Dense) -> Float[Array, "*N F"]:
-    """Return a gated mixture of the transformed input and the input: Srivastava et al. 2015."""
+    """Return a gated mixture of the transformed input and the input: Srivastava et al. 2015.
+
+    >>> shut = {"kernel": jnp.zeros((2, 2)), "bias": jnp.full(2, -100.0)}
+    >>> highway(jnp.array([[3.0, 4.0]]), carry=shut, transform=shut).tolist()
+    [[3.0, 4.0]]
+    """
     gate = jax.nn.sigmoid(dense(x, **carry))
     return gate * jax.nn.relu(dense(x, **transform)) + (1 - gate) * x
 
@@ -206,17 +221,29 @@ class CharCNN(nn.Module):
 
 
 def uniform(limit: float) -> Initialiser:
-    """Return an initialiser that draws uniformly between -limit and limit."""
+    """Return an initialiser that draws uniformly between -limit and limit.
+
+    >>> bool(uniform(0.05)(jax.random.key(0), (1000,)).min() < -0.049)
+    True
+    """
     return lambda key, shape: jax.random.uniform(key, shape, jnp.float32, -limit, limit)
 
 
 def init_dense(key: PRNGKeyArray, shape: tuple[int, ...], kernel: Initialiser, bias: float = 0.0) -> Dense:
-    """Initialise a layer with a kernel of this shape."""
+    """Initialise a layer with a kernel of this shape.
+
+    >>> init_dense(jax.random.key(0), (3, 2), uniform(1.0), bias=-2.0)["bias"].tolist()
+    [-2.0, -2.0]
+    """
     return {"kernel": kernel(key, shape), "bias": jnp.full(shape[-1], bias, jnp.float32)}
 
 
 def init_highway(key: PRNGKeyArray, width: int, kernel: Initialiser) -> dict[str, Dense]:
-    """Initialise a highway layer whose gate starts nearly closed."""
+    """Initialise a highway layer whose gate starts nearly closed.
+
+    >>> init_highway(jax.random.key(0), 2, uniform(1.0))["carry"]["bias"].tolist()
+    [-2.0, -2.0]
+    """
     keys = jax.random.split(key)
     return {
         "carry": init_dense(keys[0], (width, width), kernel, bias=-2.0),

@@ -41,7 +41,11 @@ def variational_dropout(x: Float[Array, "B T D"], rate: float, key: PRNGKeyArray
 
 
 def keep(key: PRNGKeyArray, shape: tuple[int, ...], rate: float) -> Bool[Array, "*B D"]:
-    """Return a mask of the kept elements, each True with probability 1 - rate."""
+    """Return a mask of the kept elements, each True with probability 1 - rate.
+
+    >>> 850 < int(keep(jax.random.key(0), (10, 100), 0.1).sum()) < 950
+    True
+    """
     first, second = jax.random.bits(key, (2, *shape[:-1], 1), jnp.uint32)
     place = lax.broadcasted_iota(jnp.uint32, shape, len(shape) - 1)
     hashed = scramble(scramble(place ^ jnp.broadcast_to(first, shape)) + jnp.broadcast_to(second, shape))
@@ -49,7 +53,11 @@ def keep(key: PRNGKeyArray, shape: tuple[int, ...], rate: float) -> Bool[Array, 
 
 
 def scramble(x: UInt32[Array, "*B"]) -> UInt32[Array, "*B"]:
-    """Hash 32-bit numbers by the finaliser of MurmurHash3: a bijection that mixes all bits."""
+    """Hash 32-bit numbers by the finaliser of MurmurHash3: a bijection that mixes all bits.
+
+    >>> scramble(jnp.array([0, 1], jnp.uint32)).tolist()
+    [0, 1364076727]
+    """
     x = (x ^ (x >> 16)) * jnp.uint32(0x85EBCA6B)
     x = (x ^ (x >> 13)) * jnp.uint32(0xC2B2AE35)
     return x ^ (x >> 16)

@@ -18,7 +18,11 @@ from bert_elmo_jax.nn.parameter import parameter
 
 
 def layer_numbers(layers: str | Sequence[int] | None, num_layers: int) -> list[int]:
-    """The layers asked for, counted from the embeddings (0) to the last (`num_layers`, or -1)."""
+    """Return the numbers of the requested layers, from the embeddings (0) to the last (`num_layers`, or -1).
+
+    >>> layer_numbers([0, -1], num_layers=12), layer_numbers("all", num_layers=2), layer_numbers(None, num_layers=2)
+    ([0, 12], [0, 1, 2], [])
+    """
     if layers is None:
         return []
     if isinstance(layers, str):

@@ -25,19 +25,31 @@ def masked_softmax(scores: Float[Array, "*B T"], real: Bool[Array, "*C T"]) -> F
 
 
 def mean_pool(x: Float[Array, "B T D"], real: Bool[Array, "B T"]) -> Float[Array, "B D"]:
-    """Return the mean over each row's real positions."""
+    """Return the mean over each row's real positions.
+
+    >>> mean_pool(jnp.array([[[1.0], [3.0], [9.0]]]), jnp.array([[True, True, False]])).tolist()
+    [[2.0]]
+    """
     count = jnp.maximum(real.sum(axis=1), 1).astype(x.dtype)
     return jnp.where(real[..., None], x, 0.0).sum(axis=1) / count[:, None]
 
 
 def max_pool(x: Float[Array, "B T D"], real: Bool[Array, "B T"]) -> Float[Array, "B D"]:
-    """Return the elementwise maximum over each row's real positions."""
+    """Return the elementwise maximum over each row's real positions.
+
+    >>> max_pool(jnp.array([[[1.0], [3.0], [9.0]]]), jnp.array([[True, True, False]])).tolist()
+    [[3.0]]
+    """
     largest = jnp.where(real[..., None], x, LOW).max(axis=1)
     return jnp.where(real.any(axis=1)[:, None], largest, 0.0)
 
 
 def min_pool(x: Float[Array, "B T D"], real: Bool[Array, "B T"]) -> Float[Array, "B D"]:
-    """Return the elementwise minimum over each row's real positions."""
+    """Return the elementwise minimum over each row's real positions.
+
+    >>> min_pool(jnp.array([[[1.0], [3.0], [-9.0]]]), jnp.array([[True, True, False]])).tolist()
+    [[1.0]]
+    """
     return -max_pool(-x, real)
 
 

@@ -179,14 +179,6 @@ def test_segments_with_lengths_raise():
                 attend(*rough, jnp.ones((2, 6), jnp.int32), lengths=jnp.array([1, 2]), **platform)
 
 
-def test_example_of_visible():
-    import numpy as np
-
-    assert visible(3, segments=np.array([[1, 1, 2]]), lengths=None, causal=True).astype(int).tolist() == [
-        [[1, 0, 0], [1, 1, 0], [0, 0, 1]]
-    ]
-
-
 def test_a_scale_multiplies_the_scores():
     x = jax.random.normal(jax.random.key(0), (1, 4, 6))
     module = SelfAttention(num_heads=2, stddev=0.5)

@@ -12,15 +12,7 @@ import pytest
 from bert_elmo_jax.families.elmo.config import ElmoConfig
 from bert_elmo_jax.nn import CharCNN
 from bert_elmo_jax.nn import char_cnn as module
-from bert_elmo_jax.nn.char_cnn import (
-    convolve,
-    highway,
-    init_dense,
-    init_highway,
-    largest_products,
-    places_at_once,
-    uniform,
-)
+from bert_elmo_jax.nn.char_cnn import convolve, highway, largest_products, places_at_once
 from bert_elmo_jax.text.characters import boundary_characters, character_table
 
 pytestmark = pytest.mark.usefixtures("strict_dtypes")
@@ -175,41 +167,9 @@ def test_initialisation_matches_the_original(activation):
     assert not tree["projection"]["bias"].any() and not tree["conv_1"]["bias"].any()
 
 
-def test_example_of_convolve():
-    word = jnp.array([[259, 98, 260]])
-    assert convolve(word, jnp.ones((261, 4)), [{"kernel": jnp.ones((2, 4, 3)), "bias": jnp.zeros(3)}]).tolist() == [
-        [8.0, 8.0, 8.0]
-    ]
-
-
-def test_example_of_places_at_once():
-    assert places_at_once(200) == 2
-
-
 def test_accelerators_convolve(monkeypatch):
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
     assert places_at_once(200) is None
     x, kernel = jax.random.normal(jax.random.key(0), (3, 6, 4)), jax.random.normal(jax.random.key(1), (2, 4, 5))
     np.testing.assert_allclose(largest_products(x, kernel, None), largest_products(x, kernel, 2), atol=1e-6)
     assert jnp.isnan(largest_products(x.at[:, 2].set(jnp.nan), kernel, None)).all()
-
-
-def test_example_of_largest_products():
-    assert largest_products(jnp.array([[[1.0], [5.0], [4.0]]]), jnp.ones((2, 1, 1)), 1).tolist() == [[9.0]]
-
-
-def test_example_of_init_dense():
-    assert init_dense(jax.random.key(0), (3, 2), uniform(1.0), bias=-2.0)["bias"].tolist() == [-2.0, -2.0]
-
-
-def test_example_of_init_highway():
-    assert init_highway(jax.random.key(0), 2, uniform(1.0))["carry"]["bias"].tolist() == [-2.0, -2.0]
-
-
-def test_example_of_highway():
-    shut = {"kernel": jnp.zeros((2, 2)), "bias": jnp.full(2, -100.0)}
-    assert highway(jnp.array([[3.0, 4.0]]), carry=shut, transform=shut).tolist() == [[3.0, 4.0]]
-
-
-def test_example_of_uniform():
-    assert bool(uniform(0.05)(jax.random.key(0), (1000,)).min() < -0.049)

@@ -57,15 +57,3 @@ def test_align():
     far = np.asarray(align(jnp.asarray(x) * 1e3, jnp.asarray(other), jnp.asarray(REAL)))
     nearest = np.argmax(np.where(REAL[:, None, :], np.einsum("bsd,btd->bst", x, other), -np.inf), axis=2)[:3]
     np.testing.assert_allclose(far[:3], np.take_along_axis(other[:3], nearest[..., None], axis=1), atol=1e-3)
-
-
-def test_example_of_mean_pool():
-    assert mean_pool(jnp.array([[[1.0], [3.0], [9.0]]]), jnp.array([[True, True, False]])).tolist() == [[2.0]]
-
-
-def test_example_of_max_pool():
-    assert max_pool(jnp.array([[[1.0], [3.0], [9.0]]]), jnp.array([[True, True, False]])).tolist() == [[3.0]]
-
-
-def test_example_of_min_pool():
-    assert min_pool(jnp.array([[[1.0], [3.0], [-9.0]]]), jnp.array([[True, True, False]])).tolist() == [[1.0]]

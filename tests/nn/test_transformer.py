@@ -3,21 +3,15 @@
 from types import SimpleNamespace
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from bert_elmo_jax.nn import activation
-from bert_elmo_jax.nn.transformer import MaskedLM, Pooler, at_positions
+from bert_elmo_jax.nn.transformer import MaskedLM, Pooler
 
 pytestmark = pytest.mark.usefixtures("strict_dtypes")
 CONFIG = SimpleNamespace(hidden_size=8, initializer_range=0.5, norm_eps=1e-12, activation="relu", dtype="float32")
 HIDDEN = jax.random.normal(jax.random.key(0), (2, 5, 8))
-
-
-def test_example_of_at_positions():
-    x, places = jnp.array([[[1.0], [2.0], [3.0]]]), jnp.array([[2, 0, 9]])
-    np.testing.assert_array_equal(at_positions(x, places)[0, :, 0], [3.0, 1.0, np.nan])
 
 
 @pytest.mark.parametrize("name", ["tanh", "relu"])
