@@ -57,14 +57,23 @@ def make_cells(results: Iterable[Result]) -> list[list[str]]:
 
 
 def format_table(cells: Sequence[Sequence[str]]) -> str:
-    """Return a table for a terminal; a column is as wide as its longest cell."""
+    """Return a table for a terminal; a column is as wide as its longest cell.
+
+    >>> print(format_table([["task", "%"], ["배", "97.3"]]))
+    task  %
+    배    97.3
+    """
     widths = [max(map(count_columns, column)) for column in zip(*cells)]
     rows = ([cell + " " * (width - count_columns(cell)) for cell, width in zip(row, widths)] for row in cells)
     return "\n".join("  ".join(row).rstrip() for row in rows)
 
 
 def count_columns(text: str) -> int:
-    """Return the width of a text in terminal columns: two for each Hangul syllable, one for each Latin letter."""
+    """Return the width of a text in terminal columns: two for each Hangul syllable, one for each Latin letter.
+
+    >>> count_columns("배 a")
+    4
+    """
     return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
 
 

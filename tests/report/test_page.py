@@ -12,7 +12,7 @@ import pytest
 
 from bert_elmo_jax.report import png
 from bert_elmo_jax.report.figures import COLOURS, Bars, Curve, Dots, Grid, Lines, Scatter
-from bert_elmo_jax.report.page import STYLE, draw_code, draw_details, draw_figures, draw_json, draw_table, write_page
+from bert_elmo_jax.report.page import STYLE, draw_details, draw_figures, draw_json, draw_table, write_page
 from bert_elmo_jax.report.results import Result, add_published, format_table, make_cells, write_results
 from bert_elmo_jax.report.svg import POINTS, draw_svg, list_ticks, smooth, thin_out
 
@@ -182,27 +182,6 @@ def test_many_points_are_thinned_and_smoothed_without_moving():
     assert len(few) <= POINTS
     assert sum(value for _, value in few) / len(few) == pytest.approx(50_000, rel=0.01)
     assert smooth([(1.0, 5.0)] * 40) == [(1.0, 5.0)] * 40
-
-
-def test_example_of_draw_figures():
-    from bert_elmo_jax.report.figures import Bars
-
-    assert (
-        draw_figures([Bars("γ", ["0"], {"tagger": [1.0]})])[:62]
-        == '<div class="figures"><figure><figcaption>γ</figcaption><svg vi'
-    )
-
-
-def test_example_of_draw_code():
-    assert draw_code("a < b") == "<pre>a &lt; b</pre>"
-
-
-def test_example_of_draw_json():
-    assert draw_json(["배"]) == "<pre>[\n &quot;배&quot;\n]</pre>"
-
-
-def test_example_of_draw_details():
-    assert draw_details("trial 1", "<p>done</p>") == "<details><summary>trial 1</summary><p>done</p></details>"
 
 
 def test_cells_are_escaped_and_texts_are_wide():

@@ -2,19 +2,7 @@
 
 from pathlib import Path
 
-from bert_elmo_jax.report.results import (
-    Result,
-    add_published,
-    count_columns,
-    format_table,
-    make_cells,
-    write_results,
-    write_rows,
-)
-
-
-def test_example_of_count_columns():
-    assert count_columns("배 a") == 4
+from bert_elmo_jax.report.results import Result, add_published, write_results, write_rows
 
 
 def test_example_of_add_published():
@@ -22,14 +10,6 @@ def test_example_of_add_published():
         "mine",
         "biLM (Peters et al. 2018)",
     ]
-
-
-def test_example_of_make_cells():
-    assert make_cells([Result("pos", "mine", "1", 0.5, 4)])[1] == ["pos", "mine", "1", "50.0", "4", ""]
-
-
-def test_example_of_format_table():
-    assert str(format_table([["task", "%"], ["배", "97.3"]])) == "task  %\n배    97.3"
 
 
 def test_example_of_write_results():

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_elmo_jax.report.figures import Bars, Dots, Grid, Lines
-from bert_elmo_jax.report.show import SHEET, Shown, show
+from bert_elmo_jax.report.show import SHEET, show
 
 SVG = "{http://www.w3.org/2000/svg}"
 CLOUD = Dots("배: layer 1", np.random.default_rng(0).normal(size=(30, 2)), ["ship", "pear"] * 15)
@@ -71,7 +71,3 @@ def test_any_words_make_a_well_formed_document(word):
     drawn = show(Bars(word, [word], {word: [0.5]}), Grid(word, [word], [word], np.ones((1, 1))))._repr_svg_()
     ET.fromstring(drawn)
     drawn.encode("utf-8")  # lone surrogates have no UTF-8, and a notebook is stored in it
-
-
-def test_example_of_shown():
-    assert repr((Shown("<svg/>"), Shown("<svg/>").document)) == "(an SVG of 6 characters, '<svg/>')"

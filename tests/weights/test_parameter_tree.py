@@ -2,20 +2,9 @@
 
 import re
 
-import numpy as np
 import pytest
 
-from bert_elmo_jax.weights.parameter_tree import Report, check_shapes, collect, flatten, nest, part
-from bert_elmo_jax.weights.stored import StoredTensor
-
-
-def test_example_of_collect():
-    report = Report("x")
-    stored = {"b": StoredTensor((2,), "float16", lambda: np.ones(2, np.float16))}
-    assert (
-        repr(collect(stored, {"nsp/bias": "b"}, {"nsp/bias": "b"}, set(), {"nsp/bias": (2,)}, report))
-        == "{'nsp': {'bias': array([1., 1.], dtype=float32)}}"
-    )
+from bert_elmo_jax.weights.parameter_tree import Report, check_shapes, flatten, nest, part
 
 
 def test_example_of_check_shapes():

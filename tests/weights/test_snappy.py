@@ -80,7 +80,3 @@ def test_a_far_copy():
 def test_broken_blocks(block, message):
     with pytest.raises(ValueError, match=message):
         decompress(block)
-
-
-def test_example_of_decompress():
-    assert decompress(bytes([10, 0b000100]) + b"ab" + bytes([0b010001, 2])).decode() == "ababababab"

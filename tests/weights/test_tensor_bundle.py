@@ -293,7 +293,3 @@ def test_numbers_are_not_read_before_they_are_asked_for(write_bundle, tmp_path):
     data = tmp_path / "m.ckpt.data-00000-of-00001"
     data.write_bytes(bytes(data.stat().st_size))  # as long as before, all of it wrong
     assert read_tensor_bundle(prefix)["a/kernel"].shape == (4, 3)
-
-
-def test_example_of_slice_key():
-    assert slice_key("w", ((0, 100), (0, -1))) == b"\x00w\x00\x01\x01\x02\x80\xc0d\x80\x7f"

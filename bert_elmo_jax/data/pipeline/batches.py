@@ -35,8 +35,6 @@ class Batches(Iterator[Batch]):
     """An endless iterator over training batches; see `train_batches`."""
 
     def __init__(self, recipe: Recipe, workers: int):
-        if workers < 0:
-            raise ValueError(f"workers={workers}: expected 0 (this process) or more")
         self.recipe, self.workers = recipe, workers
         self._identity = recipe.identity()
         self._feed = recipe.feed()  # even if workers make the batches, so that errors are raised here

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bert_elmo_jax.data.corpora.store import Store, open_store
-from bert_elmo_jax.data.pipeline.windows import WINDOW, Place, Text, Track
+from bert_elmo_jax.data.pipeline.windows import Place, Text, Track
 from bert_elmo_jax.data.rows.draws import CORPORA, uniforms
 from bert_elmo_jax.data.rows.masking import Vocabulary, vocabulary_of
 from bert_elmo_jax.data.rows.pieces import PieceExamples, PieceRows, piece_batch, plan_rows
@@ -49,13 +49,9 @@ class Reader(NamedTuple):
 
     def check(self, batch_size: int) -> None:
         """Raise if the batch cannot be split evenly."""
-        if not 0 <= self.process < self.processes:
-            raise ValueError(f"process {self.process} of {self.processes}; processes are counted from 0")
-        if batch_size < 1 or batch_size % self.processes:
+        if batch_size % self.processes:
             problem = f"batch_size={batch_size} cannot be split over {self.processes} processes"
             raise ValueError(f"{problem}; use a multiple of {self.processes}")
-        if self.shards < 1:
-            raise ValueError(f"shards={self.shards}: expected 1 or more, or None for one part per process")
         if self.shards % self.processes or batch_size % self.shards:
             problem = f"shards={self.shards} must be a multiple of the number of processes ({self.processes})"
             raise ValueError(f"{problem} and divide batch_size={batch_size}")
@@ -75,10 +71,6 @@ class Recipe:
 
     def __post_init__(self) -> None:
         """Raise on invalid settings."""
-        if self.seed < 0:
-            raise ValueError(f"seed={self.seed}: expected 0 or more")
-        if self.window < 1:
-            raise ValueError(f"window={self.window} tokens: expected 1 or more; the default is {WINDOW}")
         self.reader.check(self.batch_size)
 
     def stores(self) -> list[Store]:

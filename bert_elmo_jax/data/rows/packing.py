@@ -12,12 +12,6 @@ def pack(
     Return the examples, row after row, and the start of each row among them. All examples of one length are placed at
     once, in their order, so the time hardly grows with their number.
     """
-    if len(lengths) and (lengths.min() < 1 or lengths.max() > capacity):
-        raise ValueError(
-            f"examples of {lengths.min()} to {lengths.max()} positions cannot be packed into rows of {capacity}"
-        )
-    if most < 1:
-        raise ValueError(f"most={most} examples per row; expected at least 1")
     order = np.argsort(-lengths, kind="stable")
     row_of = np.empty(len(lengths), np.int64)
     space_in: list[list[np.ndarray]] = [[] for _ in range(capacity + 1)]  # open rows by the space left in them

@@ -51,8 +51,6 @@ def sentence_pairs(
     one sentence becomes an example without B, and its label has weight 0. With probability `short_share`, a document
     (or each chunk) aims at a random shorter length.
     """
-    if length < SHORTEST:
-        raise ValueError(f"length={length} has no room for [CLS] A [SEP] B [SEP]; use {SHORTEST} or more")
     capacity = length - 3
     cuts, documents = text.sentences, text.documents
     pieces = []

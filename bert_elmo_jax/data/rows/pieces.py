@@ -53,12 +53,6 @@ class PieceExamples:
             raise ValueError(f"short_per={self.short_per!r}: expected document or chunk{hint}")
         if self.length < SHORTEST:
             raise ValueError(f"length={self.length} has no room for [CLS] A [SEP] B [SEP]; use {SHORTEST} or more")
-        if not 0 <= self.short_share <= 1:
-            raise ValueError(f"short_share={self.short_share}: expected a share from 0 to 1, such as 0.1")
-        if self.sequences < 1:
-            raise ValueError(f"sequences={self.sequences} per row: expected 1 (no packing) or more")
-        if self.copies < 0:
-            raise ValueError(f"copies={self.copies}: expected 0 (new examples in every epoch) or more")
 
     @property
     def places(self) -> int:

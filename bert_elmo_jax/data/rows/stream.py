@@ -61,12 +61,6 @@ class LanguageModelExamples:
             if (value := getattr(self, name)) not in allowed:
                 hint = did_you_mean(value, allowed)
                 raise ValueError(f"{name} {value!r} is not known; it is {' or '.join(allowed)}{hint}")
-        least_of = {"length": 1, "max_characters": 3, "smallest_table": 1, "widest_filter": 0, "spread": 0}
-        for name, least in least_of.items():
-            if getattr(self, name) < least:
-                value = f"{getattr(self, name)} steps" if name == "length" else getattr(self, name)
-                raise ValueError(f"{name}={value}: expected {least} or more; {getattr(type(self), name)} is usual")
-
         if self.spread and self.reading != "streams":
             raise ValueError(f"spread={self.spread} is for streams; sentences have lengths of their own: leave it out")
 

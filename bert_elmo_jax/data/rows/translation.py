@@ -46,8 +46,6 @@ class PairExamples:
         for name, length in (("source_length", self.source_length), ("target_length", self.target_length)):
             if length < 2:
                 raise ValueError(f"{name}={length} has no room for a piece and the end of the text; use 2 or more")
-        if self.sequences < 1:
-            raise ValueError(f"sequences={self.sequences} per row: expected 1 (no packing) or more")
 
     @property
     def length(self) -> int:

@@ -10,7 +10,11 @@ WIDTHS = (16, 32, 64, 96, 128, 192, 256, 384, 512, 1024, 2048, 4096, 8192)
 
 
 def width_for(length: int, limit: int) -> int:
-    """Return the width that rows of this length are padded to."""
+    """Return the width that rows of this length are padded to.
+
+    >>> [width_for(length, 512) for length in (3, 17, 300)], width_for(100, 100)
+    ([16, 32, 384], 100)
+    """
     return min(next((width for width in WIDTHS if width >= length), limit), limit)
 
 
@@ -24,7 +28,11 @@ def round_up(number: int, unit: int) -> int:
 
 
 def height_for(rows: int, batch_size: int) -> int:
-    """Return the number of rows a batch is padded to: a power of two, at most the batch size."""
+    """Return the number of rows a batch is padded to: a power of two, at most the batch size.
+
+    >>> [height_for(rows, 32) for rows in (1, 3, 17, 32)]
+    [1, 4, 32, 32]
+    """
     return min(batch_size, 1 << (rows - 1).bit_length())
 
 

@@ -72,17 +72,9 @@ def find_answers(
     >>> find_answers([question], windows, [(at == 4) * 5.0], [(at == 5) * 5.0])[0].answer.text
     'The sea'
     """
-    if not len(windows) == len(start_scores) == len(end_scores):
-        counts = f"{len(windows)} windows, scores of {len(start_scores)} starts and {len(end_scores)} ends"
-        raise ValueError(f"{counts}: give one row of scores per window")
-    if missing := set(range(len(questions))) - {window.question for window in windows}:
-        name = questions[min(missing)].id
-        raise ValueError(f"question {name!r} has no window: make the windows from the same questions")
     spans: list[list[Candidate]] = [[] for _ in questions]
     nulls = [math.inf] * len(questions)
-    for place, (window, starts, ends) in enumerate(zip(windows, start_scores, end_scores)):
-        if window.question >= len(questions):
-            raise ValueError(f"window {place} has question {window.question}, but there are {len(questions)} questions")
+    for window, starts, ends in zip(windows, start_scores, end_scores, strict=True):
         question = questions[window.question]
         start, end = (_scores(side, window, question, name) for side, name in ((starts, "start"), (ends, "end")))
         nulls[window.question] = min(nulls[window.question], float(start[0] + end[0]))
@@ -115,10 +107,7 @@ def _spans(
 
 
 def _scores(row: Float[np.ndarray, "_"], window: Window, question: Question, name: str) -> Float[np.ndarray, "T"]:
-    count = len(window.ids)
-    if len(row) < count:
-        raise ValueError(f"{len(row)} {name} scores for a window of {count} pieces (question {question.id!r})")
-    scores = np.asarray(row[:count], np.float64)
+    scores = np.asarray(row[: len(window.ids)], np.float64)
     if np.isnan(scores).any():
         raise ValueError(f"the {name} scores of question {question.id!r} contain NaN: did the training diverge?")
     return scores
@@ -139,19 +128,10 @@ def answers_of_words(
     in the window that owns its first word. Scores behind the end of a row are ignored. With a `null_threshold`, the
     answer is "" if the score of "no answer", the minimum over the windows, exceeds the best answer's by more than that.
     """
-    if n_best < 1 or longest < 1:
-        raise ValueError(f"n_best={n_best}, longest={longest}: use 1 or more")
-    if len(rows) != len(scores):
-        raise ValueError(f"{len(rows)} rows and scores of {len(scores)}: give one triple of scores per row")
     spans: list[list[Candidate]] = [[] for _ in questions]
     nulls = [math.inf] * len(questions)
-    for row, (starts, ends, none) in zip(rows, scores):
-        if row.example >= len(questions):
-            raise ValueError(f"a row has question {row.example}, but there are {len(questions)} questions")
+    for row, (starts, ends, none) in zip(rows, scores, strict=True):
         question = questions[row.example]
-        for side in (starts, ends):
-            if len(side) < row.width:
-                raise ValueError(f"{len(side)} scores for a context of {row.width} words (question {question.id!r})")
         start, end, null = (np.asarray(values, np.float64) for values in (starts[: row.width], ends[: row.width], none))
         if np.isnan(start).any() or np.isnan(end).any() or np.isnan(null):
             raise ValueError(f"the scores of question {question.id!r} contain NaN: did the training diverge?")
@@ -163,9 +143,6 @@ def answers_of_words(
             texts.add(question.context[begin:behind])
             if len(texts) == n_best:
                 break
-    if not all(spans):
-        name = questions[spans.index([])].id
-        raise ValueError(f"question {name!r} has no row: make the rows from the same questions")
     scored = zip(questions, spans, nulls)
     return [choose(question.id, candidates, null, n_best, null_threshold) for question, candidates, null in scored]
 
@@ -173,7 +150,11 @@ def answers_of_words(
 def best_spans(
     start: Float[np.ndarray, "T"], end: Float[np.ndarray, "T"], longest: int
 ) -> Iterator[tuple[int, int, float]]:
-    """Yield all spans of at most `longest` words as (first, last, score), best first, then earlier, then shorter."""
+    """Yield all spans of at most `longest` words as (first, last, score), best first, then earlier, then shorter.
+
+    >>> list(best_spans(np.array([1.0, 2.0]), np.array([5.0, 0.0]), longest=2))
+    [(0, 0, 6.0), (1, 1, 2.0), (0, 1, 1.0)]
+    """
     behind = np.concatenate([end, np.full(longest - 1, -np.inf)])
     sums = start[:, None] + np.lib.stride_tricks.sliding_window_view(behind, longest)
     for place in np.argsort(-sums, axis=None, kind="stable"):

@@ -56,8 +56,6 @@ class TaskBatches(Iterator[Batch]):
     def __init__(self, rows: Sequence[Any], batch_size: int, seed: int, collate: Collate, *, even: bool = False):
         if not rows:
             raise ValueError("no rows to train on; give at least one example")
-        if batch_size < 1:
-            raise ValueError(f"{batch_size=}: expected 1 or more")
         self._rows, self._batch_size, self._seed, self._collate = rows, batch_size, seed, collate
         self._even = even
         self._identity = {"rows": digest(rows), "batch_size": batch_size, "seed": seed}

@@ -116,7 +116,11 @@ class Question:
 
 
 def a_number(value: str) -> float | None:
-    """Return a finite number, or None."""
+    """Return a finite number, or None.
+
+    >>> a_number("4.5"), a_number("nan"), a_number("4,5"), a_number("1_000")
+    (4.5, None, None, None)
+    """
     try:
         number = float(value)
     except ValueError:

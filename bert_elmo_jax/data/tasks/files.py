@@ -106,9 +106,12 @@ def check_characters(text: str, file: str | Path, line: int) -> None:
 
 
 def lines_of(text: str, name: str, keys: Sequence[object]) -> list[int]:
-    """Return the line of each `"name": key` in a JSON text, where the keys occur in this order.
+    r"""Return the line of each `"name": key` in a JSON text, where the keys occur in this order.
 
     A missing key gets the line of the key before it.
+
+    >>> lines_of('[{"id": "a"},\n {"id": "배"}]', "id", ["a", "배"])
+    [1, 2]
     """
     lines, place, line = [], 0, 1
     for key in keys if "\n" in text else ():

@@ -135,7 +135,11 @@ def collate_questions(
 
 
 def words_of_questions(questions: Sequence[Question]) -> Iterator[tuple[str, ...]]:
-    """Yield the words of all distinct contexts, then the words of all questions."""
+    """Yield the words of all distinct contexts, then the words of all questions.
+
+    >>> list(words_of_questions([Question("q", "어디 ?", "배는 강가에", (), "dev.json", 1)] * 2))
+    [('배는', '강가에'), ('어디', '?'), ('어디', '?')]
+    """
     for context in dict.fromkeys(question.context for question in questions):
         yield word_spans(context).words
     for question in questions:

@@ -3,12 +3,11 @@
 import json
 import shutil
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from bert_elmo_jax.data.corpora.store import DamagedStore, Forms, NpyAppender, open_store, verify
+from bert_elmo_jax.data.corpora.store import DamagedStore, NpyAppender, open_store, verify
 from bert_elmo_jax.text import load_tokenizer
 
 
@@ -122,17 +121,3 @@ def test_unfinished_array_cannot_be_loaded(tmp_path):
         np.load(tmp_path / "a.npy")
     writer.close()
     assert np.load(tmp_path / "a.npy").tolist() == [0, 1, 2, 3, 4]
-
-
-def test_example_of_forms():
-    assert Forms(np.frombuffer("은행bank".encode(), np.uint8), np.array([0, 6, 10]))[0] == "은행"
-
-
-def test_example_of_npyappender():
-    import tempfile
-
-    path = Path(tempfile.mkdtemp()) / "numbers.npy"
-    with NpyAppender(path, np.dtype("uint16")) as numbers:
-        numbers.append(np.array([1, 2]))
-        numbers.append(np.array([3]))
-    assert repr(np.load(path)) == "array([1, 2, 3], dtype=uint16)"

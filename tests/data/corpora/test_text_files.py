@@ -1,10 +1,6 @@
-import re
-from pathlib import Path
-
 import pytest
 
-from bert_elmo_jax.data.corpora.reading import BadInput
-from bert_elmo_jax.data.corpora.text_files import each_line, each_sentence, each_text, find_file, is_columns, read_lines
+from bert_elmo_jax.data.corpora.text_files import each_line, each_sentence, each_text, find_file, read_lines
 
 
 @pytest.fixture
@@ -113,36 +109,3 @@ def test_column_of_a_text_file_raises(tmp_path):
     with pytest.raises(ValueError, match=r"column=1 does not apply to .*a\.txt, which is read as one text per line"):
         each_text(tmp_path / "a.txt", column=1)
     assert [text for _, text in each_text(tmp_path / "a.txt", "conll", 1)] == [["은행"]]
-
-
-def test_example_of_each_sentence():
-    import tempfile
-
-    file = Path(tempfile.mkdtemp()) / "tags.conll"
-    _ = file.write_text("# id = 1\nSeoul\tB-LOC\n#\tO\n1\tO\n\n서울\tB-LOC\n", encoding="utf-8")
-    assert list(each_sentence(file)) == [(2, ["Seoul", "#", "1"]), (6, ["서울"])]
-
-
-def test_example_of_is_columns():
-    assert (is_columns("train.CoNLL"), is_columns("train.txt"), is_columns("train.txt", "conll")) == (True, False, True)
-
-
-def test_example_of_read_lines():
-    import tempfile
-
-    file = Path(tempfile.mkdtemp()) / "texts.txt"
-    _ = file.write_text("강가의 은행\nthe river bank\n", encoding="utf-8")
-    assert read_lines(file) == ["강가의 은행", "the river bank"]
-
-
-def test_example_of_each_text():
-    import tempfile
-
-    file = Path(tempfile.mkdtemp()) / "a.conllu"
-    _ = file.write_text("1\t서울\tB-LOC\n", encoding="utf-8")
-    assert list(each_text(file)) == [(1, ["서울"])]
-
-
-def test_example_of_find_file():
-    with pytest.raises(BadInput, match=re.escape("nowhere/*.txt: no file matches; check the path")):
-        find_file("nowhere/*.txt")

@@ -26,10 +26,6 @@ def test_longer_key_gives_other_draws():
     assert generator(1).random() != generator(1, 0).random()
 
 
-def test_example_of_generator():
-    assert generator(0, 5).random() == generator(0, 5).random()
-
-
 def test_example_of_uniforms():
     whole = uniforms((0, 5), 0, rows=10, width=6)
     assert bool((whole[7:9] == uniforms((0, 5), 7, rows=2, width=6)).all())

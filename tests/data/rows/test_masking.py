@@ -263,7 +263,6 @@ def test_continuation_pieces_match_the_tokenizer(tokenizer):
         ({"rate": 1.5}, "mask rate 1.5"),
         ({"split": (0.8, 0.1, 0.2)}, "three shares that add up to 1"),
         ({"split": (1.2, -0.1, -0.1)}, "three shares"),
-        ({"predictions": 0}, "expected at least 1"),
     ],
 )
 def test_invalid_settings_raise(wrong, message):
@@ -274,30 +273,6 @@ def test_invalid_settings_raise(wrong, message):
 def test_unknown_kind_raises(as_users_run):
     with pytest.raises(ValueError, match="masking 'words' is not known; it is token, word, span or next"):
         Masking("words")
-
-
-def test_example_of_mask_rows():
-    from bert_elmo_jax.text import WordPiece
-
-    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "배", "##를", "타고"]
-    row = np.array([[2, 5, 6, 7, 3]], np.int32)
-    draws = np.full((1, DRAWS, 5), 0.5)
-    rows, positions, targets, weights = mask_rows(
-        row, np.ones_like(row), Masking("word", rate=0.4), vocabulary_of(WordPiece(pieces)), draws
-    )
-    assert (rows.tolist(), positions.tolist(), targets.tolist(), weights.tolist()) == (
-        [[2, 4, 4, 7, 3]],
-        [[1, 2]],
-        [[5, 6]],
-        [[1.0, 1.0]],
-    )
-
-
-def test_example_of_vocabulary_of():
-    from bert_elmo_jax.text import WordPiece
-
-    pieces = WordPiece(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "배", "##를"])
-    assert np.flatnonzero(vocabulary_of(pieces).continues).tolist() == [6]
 
 
 def test_words_of_a_released_byte_level_vocabulary_are_masked_whole(goldens):

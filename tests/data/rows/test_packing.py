@@ -1,7 +1,6 @@
 import itertools
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -42,10 +41,3 @@ def test_rows_are_nearly_full():
     assert lengths.sum() / (128 * (len(rows) - 1)) > 0.99
     _, rows = pack(lengths, 128, 1)
     assert len(rows) - 1 == len(lengths)
-
-
-def test_examples_that_do_not_fit_raise():
-    with pytest.raises(ValueError, match="examples of 3 to 9 positions cannot be packed into rows of 8"):
-        pack(np.array([3, 9]), 8, 2)
-    with pytest.raises(ValueError, match="most=0"):
-        pack(np.array([3]), 8, 0)

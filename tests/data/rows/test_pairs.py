@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bert_elmo_jax.data.pipeline.windows import Text
 from bert_elmo_jax.data.rows import pairs as module
-from bert_elmo_jax.data.rows.pairs import Sequences, plain_text, sentence_pairs, truncate, with_separators
+from bert_elmo_jax.data.rows.pairs import plain_text, sentence_pairs, truncate, with_separators
 
 Asked = tuple[float, float, float, float]  # draws for: end of A, random or next, other document, its sentence
 
@@ -327,31 +327,3 @@ def test_very_long_document_is_split_into_parts(monkeypatch):
     assert (read == 1).all()
     random_next = found.label == 1
     assert (document_of(text, found.a[random_next]) != document_of(text, found.b[random_next])).all()
-
-
-def test_rows_without_room_raise():
-    with pytest.raises(ValueError, match=r"length=4 has no room for \[CLS\] A \[SEP\] B \[SEP\]; use 5 or more"):
-        sentence_pairs(text_of([[1]]), 4, np.random.default_rng(0))
-    with pytest.raises(ValueError, match="use 3 or more"):
-        plain_text(text_of([[1]]), 2, whole_documents=True)
-
-
-def test_example_of_sequences():
-    assert Sequences(*np.array([[0], [3], [8], [2], [1], [1]])).lengths.tolist()  # [CLS] A A A [SEP] B B [SEP] == [8]
-
-
-def test_example_of_plain_text():
-    text = Text(np.arange(12), np.arange(0, 13, 2), np.array([0, 3, 6]))
-    assert plain_text(text, 6, whole_documents=True).a_length.tolist() == [4, 2, 4, 2]
-    assert plain_text(text, 6, whole_documents=False).a_length.tolist() == [4, 4, 4]
-
-
-def test_example_of_with_separators():
-    assert with_separators(
-        Text(np.array([7, 8, 9]), np.array([0, 1, 2, 3]), np.array([0, 2, 3])), 3
-    ).tokens.tolist() == [7, 8, 3, 9, 3]
-
-
-def test_example_of_truncate():
-    pair = np.array([[0], [9], [20], [4]])
-    assert [part.tolist() for part in truncate(*pair, 8, np.random.default_rng(0))][1::2] == [[4], [4]]

@@ -159,15 +159,3 @@ def test_table_size_doubles_as_necessary():
     assert all(size in (4, 8, 16) for size in sizes)
     assert len(set(sizes)) > 1
     assert list(itertools.accumulate(sizes, max)) == sizes
-
-
-def test_example_of_form_characters():
-    from bert_elmo_jax.text import character_table
-
-    letters = np.frombuffer("<S></S><UNK>배boat".encode(), np.uint8)
-    forms = Forms(letters, np.array([0, 3, 7, 12, 15, 19]))
-    table = form_characters(np.array([0, 3, 4]), [forms], np.array([0]), Marks(0, 1, 2, 5), 6)
-    assert (bool((table[1:] == character_table(["배", "boat"], 6)).all()), table[0].tolist()) == (
-        True,
-        [259, 257, 260, 261, 261, 261],
-    )

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bert_elmo_jax.data.tasks.batches import TaskBatches, collate, digest, plan
+from bert_elmo_jax.data.tasks.batches import TaskBatches, collate, plan
 from bert_elmo_jax.data.tasks.rows import Row
 
 
@@ -66,8 +66,6 @@ def test_other_data_is_refused():
         batches_of([3]).restore({})
     with pytest.raises(ValueError, match="no rows to train on"):
         batches_of([])
-    with pytest.raises(ValueError, match="batch_size=0"):
-        batches_of([3], batch_size=0)
 
 
 def test_padding_has_no_weight():
@@ -85,17 +83,3 @@ def test_different_numbers_of_choices():
     rows = [Row(n, (ids,) * k, (ids * 0,) * k, {"labels": 0, "weights": 1.0}) for n, k in enumerate((4, 2))]
     batch = collate(rows, height=2, limit=64, pad_id=0)
     assert batch["segments"].any(axis=2).tolist() == [[True] * 4, [True, True, False, False]]
-
-
-def test_example_of_collate():
-    row = Row(0, (np.array([2, 7, 3], np.int32),), (np.zeros(3, np.int32),), {"labels": 1, "weights": 1.0})
-    batch = collate([row], height=2, limit=512, pad_id=0)
-    assert (batch["tokens"].shape, batch["segments"].sum(axis=1).tolist(), batch["weights"].tolist()) == (
-        (2, 16),
-        [3, 0],
-        [1.0, 0.0],
-    )
-
-
-def test_example_of_digest():
-    assert len(digest([])) == 32

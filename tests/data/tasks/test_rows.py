@@ -162,17 +162,6 @@ def test_labels_come_from_the_training_data():
     assert np.array_equal(with_labels(task_named("swag"), []).labels, ())
 
 
-def test_example_of_pair_ids():
-    from bert_elmo_jax.text import WordPiece
-
-    tokenizer = WordPiece(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b"])
-    assert pair_ids("a a a a a", "b b b", tokenizer, 8)[0].tolist() == [2, 5, 5, 5, 3, 6, 6, 3]
-
-
-def test_example_of_keep_of_pair():
-    assert (keep_of_pair(9, 3, 8), keep_of_pair(9, 9, 7), keep_of_pair(2, 2, 8)) == ((5, 3), (4, 3), (2, 2))
-
-
 def test_example_of_check_length():
     from bert_elmo_jax.data.tasks.task import task_named
 

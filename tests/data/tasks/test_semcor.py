@@ -5,7 +5,7 @@ from itertools import islice
 
 import pytest
 
-from bert_elmo_jax.data.tasks.annotated import Sense, SenseSentence, read_semcor
+from bert_elmo_jax.data.tasks.annotated import read_semcor
 from bert_elmo_jax.data.tasks.files import BadRow
 
 SOUND = """# newdoc id = brown1/br-a01
@@ -76,11 +76,3 @@ def test_the_real_file(shared, tmp_path):
     rows = [line.split("\t") for line in lines if "\t" in line]
     assert len({s.document for s in sentences}) == sum(line.startswith("# newdoc") for line in lines)
     assert sum(len(s.senses) for s in sentences) == sum(row[4] != "_" and row[5] == "_" for row in rows) > 3000
-
-
-def test_example_of_sense():
-    assert Sense(0, 1, "bank%1", ("bank%1:14:00::",), (2,)).item == "bank%1"
-
-
-def test_example_of_sensesentence():
-    assert SenseSentence(("배",), (), "d1", "semcor.tsv", 3).line == 3

@@ -268,29 +268,16 @@ def test_a_context_without_a_piece():
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"length": 4}, "length=4, stride=128"),
-        ({"stride": 0}, "stride=0"),
-        ({"length": 7}, "length=7 leaves no room for the context after a question of .* pieces"),
-    ],
+    ("options", "message"), [({"length": 7}, "length=7 leaves no room for the context after a question of .* pieces")]
 )
 def test_invalid_window_options_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         make_windows([ask(TEXT, text="the river is near the sea")], TOKENIZERS["wordpiece"], **options)
 
 
-def test_scores_of_the_wrong_shape_are_refused():
+def test_scores_that_are_nan_are_refused():
     question = ask(TEXT)
     [window] = windows = make_windows([question], TOKENIZERS["wordpiece"])
     good = [np.zeros(len(window.ids))]
-    with pytest.raises(ValueError, match="1 windows, scores of 0 starts"):
-        find_answers([question], windows, [], good)
-    with pytest.raises(ValueError, match="3 start scores for a window of"):
-        find_answers([question], windows, [np.zeros(3)], good)
     with pytest.raises(ValueError, match="the end scores of question 'q' contain NaN"):
         find_answers([question], windows, good, [good[0] * np.nan])
-    with pytest.raises(ValueError, match="question 'b' has no window"):
-        find_answers([question, ask(TEXT, number="b")], windows, good, good)
-    with pytest.raises(ValueError, match="window 0 has question 0, but there are 0"):
-        find_answers([], windows, good, good)

@@ -5,13 +5,9 @@ import unicodedata
 import pytest
 
 from bert_elmo_jax.data.tasks.files import BadRow
-from bert_elmo_jax.data.tasks.tables import Record, read_records
+from bert_elmo_jax.data.tasks.tables import read_records
 
 NFC, NFD = "감상", unicodedata.normalize("NFD", "감상")
-
-
-def test_example_of_record():
-    assert Record(2, {"text": "좋다", "label": "1"}).cells["text"] == "좋다"
 
 
 @pytest.mark.parametrize("size", [131_072, 131_073, 300_000])

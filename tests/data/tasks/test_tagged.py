@@ -3,7 +3,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_elmo_jax.data.tasks import TaggedSentence, TagLayout, find_scheme, find_tags, read_tagged, tag_ids
-from bert_elmo_jax.data.tasks.tagged import conllu_cells
 from bert_elmo_jax.evals.entities import entities
 
 
@@ -169,12 +168,3 @@ def test_writing_and_reading_are_inverse(tmp_path_factory, sentences):
         assert [list(sentence.tags) for sentence in found] == sentences
         tags = find_tags(found)
         assert all(tags[i] == tag for s in found for i, tag in zip(tag_ids(s, tags), s.tags))
-
-
-def test_example_of_conllu_cells():
-    assert conllu_cells("2\t탔다\t타다\tVERB\t_\t_\t0\troot\t_\t_", 2, "train.conllu", 4)[:4] == [
-        "2",
-        "탔다",
-        "타다",
-        "VERB",
-    ]

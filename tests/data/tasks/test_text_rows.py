@@ -6,14 +6,7 @@ import pytest
 from bert_elmo_jax.data.tasks import TextExample
 from bert_elmo_jax.data.tasks.batches import digest
 from bert_elmo_jax.data.tasks.files import BadRow
-from bert_elmo_jax.data.tasks.word_rows import (
-    TextRow,
-    WordRow,
-    collate_texts,
-    count_cut,
-    make_text_rows,
-    words_of_texts,
-)
+from bert_elmo_jax.data.tasks.word_rows import collate_texts, count_cut, make_text_rows, words_of_texts
 from bert_elmo_jax.text import Lexicon
 
 LEXICON = Lexicon(["배", "ship", "를"], "unk", width=4)
@@ -106,7 +99,3 @@ def test_different_rows_have_different_fingerprints():
         )
     ]
     assert len({digest(rows) for rows in made}) == len(made)
-
-
-def test_example_of_textrow():
-    assert TextRow(0, (WordRow(0, ("강가에", "배"), np.array([4, 2], np.int32)),)).width == 2

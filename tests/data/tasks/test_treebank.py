@@ -83,10 +83,6 @@ def test_real_treebanks(shared, tmp_path):
     assert {label for s in english for label in labels_of(s, "Number")} > {None, "Sing", "Plur"}
 
 
-def test_example_of_parsedsentence():
-    assert ParsedSentence(("배를",), ("NOUN",), ({"Case": "Acc"},), (0,), ("root",), "a.conllu", (1,)).line == 1
-
-
 def test_example_of_labels_of():
     words, features = ("배를", "탔다"), ({}, {"Tense": "Past"})
     sentence = ParsedSentence(words, ("NOUN", "VERB"), features, (2, 0), ("obj", "root"), "a.conllu", (1, 2))

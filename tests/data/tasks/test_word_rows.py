@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from bert_elmo_jax.data.tasks.examples import TaggedSentence
-from bert_elmo_jax.data.tasks.word_rows import WordRow, characters_of, collate_words, make_word_rows, word_width
+from bert_elmo_jax.data.tasks.word_rows import WordRow, characters_of, collate_words, make_word_rows
 from bert_elmo_jax.networks.word_network import WordInput
 from bert_elmo_jax.text import Lexicon
 
@@ -36,10 +36,6 @@ def test_example_of_characters_of():
     assert characters_of([row], 1, 2)[0, :, :4].tolist() == [[259, 98, 260, 261], [0, 0, 0, 0]]
 
 
-def test_example_of_wordrow():
-    assert WordRow(0, ("강가에", "배"), np.array([4, 2], np.int32)).width == 2
-
-
 def test_example_of_make_word_rows():
     sentence = TaggedSentence(("배", "밖"), ("NOUN", "ADV"), "dev.conllu", (1, 2), 0)
     [row] = make_word_rows([sentence], Lexicon(["배"], "unk", width=4), ("ADV", "NOUN"))
@@ -55,7 +51,3 @@ def test_example_of_collate_words():
         "characters": (2, 8, 16),
         "tags": (2, 8),
     }
-
-
-def test_example_of_word_width():
-    assert [word_width(length) for length in (1, 9, 17, 33, 65, 81, 300, 513)] == [8, 16, 24, 40, 80, 96, 320, 640]
