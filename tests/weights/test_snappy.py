@@ -6,9 +6,7 @@ from hypothesis import strategies as st
 
 from bert_elmo_jax.weights.sorted_table import decompress
 
-
-def varint(number: int) -> bytes:
-    return bytes([number]) if number < 128 else bytes([number & 0x7F | 0x80]) + varint(number >> 7)
+from .conftest import varint
 
 
 def literal(data: bytes) -> bytes:

@@ -11,6 +11,9 @@ from safetensors.numpy import load_file
 
 from bert_elmo_jax.weights.tensor_bundle import read_tensor_bundle, slice_key
 
+from .conftest import varint
+from .test_snappy import literal
+
 TENSORS = {
     "a/kernel": np.arange(12, dtype=np.float32).reshape(4, 3),
     "a/bias": np.arange(3, dtype=np.float64),
@@ -20,18 +23,6 @@ TENSORS = {
     "global_step": np.array(7, np.int64),
     "mask": np.array([True, False]),
 }
-
-
-def literal_snappy(data: bytes) -> bytes:
-    """Encode as Snappy without compression: literals of at most 60 bytes."""
-    size, out = len(data), b""
-    while size > 127:
-        out, size = out + bytes([size & 0x7F | 0x80]), size >> 7
-    out += bytes([size])
-    for start in range(0, len(data), 60):
-        part = data[start : start + 60]
-        out += bytes([len(part) - 1 << 2]) + part
-    return out
 
 
 @pytest.fixture
@@ -88,7 +79,7 @@ def test_several_data_files_and_parts(write_bundle, tmp_path):
 
 
 def test_a_compressed_index(write_bundle, tmp_path):
-    check(write_bundle(tmp_path / "m.ckpt", TENSORS, compress=literal_snappy), TENSORS)
+    check(write_bundle(tmp_path / "m.ckpt", TENSORS, compress=lambda data: varint(len(data)) + literal(data)), TENSORS)
 
 
 def test_the_prefix_may_hold_dots_and_korean(write_bundle, tmp_path):
