@@ -47,16 +47,6 @@ class PackedBatch:
         return self.height * self.width
 
 
-def padding_share(batches: Sequence[PackedBatch], lengths: Int64[np.ndarray, "N"]) -> float:
-    """Return the share of padding among the positions of all batches.
-
-    >>> lengths = np.array([3, 7, 40, 5, 61])
-    >>> padding_share(plan_packed(lengths, batch_size=32, limit=512), lengths)
-    0.09375
-    """
-    return 1 - int(lengths.sum()) / sum(batch.positions for batch in batches)
-
-
 def most_texts(width: int) -> int:
     """Return the largest number of texts in a row of this width.
 

@@ -5,8 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bert_elmo_jax.data.rows.packed_rows import most_texts, padding_share, plan_packed, plan_padded
+from bert_elmo_jax.data.rows.packed_rows import most_texts, plan_packed, plan_padded
 from bert_elmo_jax.data.rows.widths import width_for
+
+
+def padding_share(batches, lengths):
+    return 1 - int(lengths.sum()) / sum(batch.positions for batch in batches)
 
 
 def draw_lengths(mean, count, longest, seed=0, shape=3.5):

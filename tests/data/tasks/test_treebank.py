@@ -83,16 +83,6 @@ def test_real_treebanks(shared, tmp_path):
     assert {label for s in english for label in labels_of(s, "Number")} > {None, "Sing", "Plur"}
 
 
-def test_example_of_labels_of():
-    words, features = ("배를", "탔다"), ({}, {"Tense": "Past"})
-    sentence = ParsedSentence(words, ("NOUN", "VERB"), features, (2, 0), ("obj", "root"), "a.conllu", (1, 2))
-    assert (labels_of(sentence, "pos"), labels_of(sentence, "Tense"), labels_of(sentence, "head_distance")) == (
-        ("NOUN", "VERB"),
-        (None, "Past"),
-        (">1", "root"),
-    )
-
-
 def test_far_heads_share_labels():
     sentence = ParsedSentence(("w",) * 12, (None,) * 12, ({},) * 12, (*[12] * 11, 0), (None,) * 12, "a", (1,) * 12)
     labels = labels_of(sentence, "head_distance")
