@@ -158,7 +158,11 @@ def choose_writer(ending: str, columns: Mapping[int, Cells], header: list[str], 
 
 
 def json_lines(examples: Sequence[Any], predictions: Sequence[Prediction]) -> Iterator[str]:
-    """Yield a JSON object for each prediction."""
+    """Yield a JSON object for each prediction.
+
+    >>> list(json_lines([TextExample("좋다", None, None, None, "-", 1)], [Number(4.5)]))
+    ['{"text": "좋다", "value": 4.5}']
+    """
     for example, prediction in zip(examples, predictions):
         yield json.dumps({**input_cells(example), **to_json(prediction)}, ensure_ascii=False)
 
@@ -206,7 +210,11 @@ def input_cells(example: Any) -> Cells:
 
 
 def output_cells(prediction: Prediction) -> Cells:
-    """Return a prediction as cells of a table."""
+    """Return a prediction as cells of a table.
+
+    >>> output_cells(Tags(("서울", "역"), ("B-LOC", "I-LOC"), (0.9, 0.8)))
+    {'words': '서울 역', 'predicted': 'B-LOC I-LOC'}
+    """
     match prediction:
         case Label():
             return {"predicted": prediction.label, "probability": prediction.probability}

@@ -24,7 +24,11 @@ OTHER_FORMATS = (
 
 @dataclass(frozen=True)
 class Label:
-    """The likeliest label of a text, and the probability of each."""
+    """The likeliest label of a text, and the probability of each.
+
+    >>> print(Label("재미", 0.75, {"노잼": 0.25, "재미": 0.75}))
+    재미 (0.750)
+    """
 
     label: str
     probability: float
@@ -46,7 +50,13 @@ class Number:
 
 @dataclass(frozen=True)
 class Tags:
-    """A tag for each word, with its probability."""
+    """A tag for each word, with its probability.
+
+    >>> print(tags := Tags(("서울", "역", "앞"), ("B-LOC", "I-LOC", "O"), (0.9, 0.8, 1.0)))
+    서울/B-LOC 역/I-LOC 앞/O
+    >>> tags.entities
+    [('LOC', '서울 역')]
+    """
 
     words: tuple[str, ...]
     tags: tuple[str, ...]

@@ -1,5 +1,3 @@
-import re
-
 import numpy as np
 import pytest
 
@@ -47,6 +45,8 @@ def test_what_is_no_whole_number_within_bounds(value):
     with pytest.raises((ValueError, TypeError), match=r"size=.*: use a whole number, 1 to 8, the most"):
         check_whole("size", value, 1, 8, "the most")
     assert check_whole("size", np.int64(8), 1, 8) == 8
+    with pytest.raises(ValueError, match=r"batch_size=0: use a whole number, at least 1$"):
+        check_whole("batch_size", 0, 1)
 
 
 @pytest.mark.parametrize(
@@ -71,6 +71,7 @@ def test_what_are_no_layers(layers, message):
 def test_layers_in_other_containers():
     for layers in ((0, -1), range(0, 5, 4), np.array([0, 4])):
         assert check_layers(layers, 4) == (0, 4)
+    assert (check_layers("all", 2), check_layers(None, 2)) == ((0, 1, 2), None)
 
 
 @pytest.mark.parametrize(
@@ -130,40 +131,3 @@ def test_ids_outside_a_range_are_named_by_their_place():
         check_range("id", ids, 0, 0, "one is known")
     with pytest.raises(ValueError, match="id 1 at row 1, column 3 is outside"):
         check_range("id", ids[:, 2], 0, 0, "")
-
-
-def test_example_of_check_stream():
-    with pytest.raises(
-        TypeError, match=re.escape("a list of texts is expected, a single string was given: write ['one text']")
-    ):
-        check_stream("one text")
-
-
-def test_example_of_check_list():
-    with pytest.raises(
-        TypeError,
-        match=re.escape(
-            "encode takes all texts at once, a generator was given: write list(texts), or use encode_batches"
-        ),
-    ):
-        check_list(line for line in ["강", "눈"])
-
-
-def test_example_of_check_whole():
-    with pytest.raises(ValueError, match=re.escape("batch_size=0: use a whole number, at least 1")):
-        check_whole("batch_size", 0, 1)
-
-
-def test_example_of_check_layers():
-    assert (check_layers([0, -1], 12), check_layers("all", 2), check_layers(None, 2)) == ((0, 12), (0, 1, 2), None)
-
-
-def test_example_of_check_fit():
-    assert check_fit("windows", None, None, 512) == (512, "windows", None)
-
-
-def test_example_of_check_range():
-    with pytest.raises(
-        ValueError, match=re.escape("word id 9 at row 0, column 1 is outside 0 to 8; the vocabulary has 9 words")
-    ):
-        check_range("word id", np.array([[3, 9]]), 0, 8, "the vocabulary has 9 words")

@@ -34,12 +34,6 @@ def test_a_model_is_named_for_what_it_computes(goldens):
     assert load(goldens / "bert_tiny", dtype="bfloat16").fingerprint != encoder.fingerprint
 
 
-def test_example_of_fingerprint():
-    params = {"bias": np.zeros(2, np.float32)}
-    assert fingerprint("small", params) == fingerprint("small", {"bias": np.zeros(2, np.float32)})
-    assert fingerprint("small", params) != fingerprint("small", {"bias": np.zeros(3, np.float32)})
-
-
 def test_the_methods_of_every_encoder(goldens):
     for name, batch in (
         ("bert_tiny", {"pieces": (2, 16), "segments": (2, 16), "first": (2, 8)}),

@@ -6,7 +6,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from bert_elmo_jax.data.rows.widths import height_for, width_for
-from bert_elmo_jax.encoders.rows import BadText, lone_surrogate, to_row
+from bert_elmo_jax.encoders.rows import BadText, to_row
 from bert_elmo_jax.text import WordPiece
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -152,10 +152,6 @@ def test_shapes_are_few():
     assert len({width_for(length, 512) for length in range(1, 513)}) == 9
     assert len({height_for(rows, 32) for rows in range(1, 33)}) == 6
     assert all(width_for(length, 40) <= 40 for length in range(1, 41))
-
-
-def test_example_of_lone_surrogate():
-    assert lone_surrogate(["강", "a\ud83d"])[:57] == "holds a lone surrogate, U+D83D at character 1 of word 1: "
 
 
 @pytest.mark.parametrize("size", [8, 9, 12, 30])

@@ -1,7 +1,6 @@
 """Sentences of words: their checks, and the shapes of batches."""
 
 import functools
-import re
 
 import numpy as np
 import pytest
@@ -9,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_elmo_jax.encoders.rows import BadText
-from bert_elmo_jax.encoders.sentences import batches, check_words, max_rows, to_words, width_for
+from bert_elmo_jax.encoders.sentences import check_words, max_rows, to_words, width_for
 
 WORDS = ["<S>", "New York", "a\x00b", "\x00", " ", "강가의", "x" * 10_000, "🌊"]
 
@@ -60,24 +59,3 @@ def test_widths_are_few_and_close(length):
     assert length <= width <= max(8, 1.5 * length)
     assert (width & (width - 1)) == 0 or (width // 3 & (width // 3 - 1)) == 0
     assert max_rows(length, 1) == 1
-
-
-def test_example_of_to_words():
-    assert (to_words("강가의  은행\n", 0), to_words(["New York"], 1)) == (["강가의", "은행"], ["New York"])
-
-
-def test_example_of_max_rows():
-    assert [max_rows(length, 32) for length in (20, 512, 700, 100_000)] == [32, 32, 21, 1]
-
-
-def test_example_of_check_words():
-    with pytest.raises(BadText, match=re.escape("text 3 holds an empty word, word 1 of 2: remove it")):
-        check_words(["배", ""], functools.partial(BadText, 3))
-
-
-def test_example_of_batches():
-    assert list(batches([3, 9, 4, 900], 2)) == [[3], [1, 2], [0]]
-
-
-def test_example_of_width_for():
-    assert [width_for(length) for length in (3, 9, 13, 17, 25, 300, 513)] == [8, 12, 16, 24, 32, 384, 768]

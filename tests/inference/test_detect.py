@@ -159,11 +159,3 @@ def test_an_unknown_model_type(goldens, tmp_path):
         read_model(folder)
     with pytest.raises(ValueError, match=r"model_type is 5; it must be a name"):
         read_model(with_model_type(goldens, tmp_path / "number", 5))
-
-
-def test_example_of_detect():
-    assert (detect("tests/goldens/bert_tiny"), detect("tests/goldens/bert_tiny_tf/bert_model.ckpt")) == (
-        "huggingface",
-        "google",
-    )
-    assert detect("tests/goldens/elmo_tiny") == "elmo"

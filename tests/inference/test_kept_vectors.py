@@ -1,7 +1,6 @@
 """Vectors of words, kept on disk: equal to the encoder's, even after interruptions."""
 
 import json
-import re
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -104,7 +103,7 @@ def test_stopped_at_any_sentence_it_goes_on(elmo, tmp_path, monkeypatch):
 def test_another_run_is_writing(elmo, tmp_path):
     """The second run waits, says so, and finds all vectors finished."""
     with ThreadPoolExecutor() as pool:
-        with kept_vectors._held(tmp_path):
+        with kept_vectors._hold(tmp_path):
             second = pool.submit(waited, elmo, tmp_path)
             time.sleep(0.2)
             assert not second.done()
@@ -150,15 +149,3 @@ def test_static_vectors(tmp_path):
         StaticVectors({}, "glove.txt")
     with pytest.raises(ValueError, match="has vectors of the shapes"):
         StaticVectors({"a": np.ones(2), "b": np.ones(3)})
-
-
-def test_example_of_keep_vectors():
-    import tempfile
-
-    from bert_elmo_jax import load
-
-    elmo, folder = load("tests/goldens/elmo_tiny"), tempfile.mkdtemp()
-    kept = keep_vectors(elmo, [["강가의", "은행"], ["배"]], folder, spans=[[(0, 2)], [(0, 1)]])
-    assert (kept.layers, kept.layer(2).shape) == ((0, 1, 2), (2, 24))
-    with pytest.raises(ValueError, match=re.escape("and tests/goldens/bert_tiny is")):
-        keep_vectors(load("tests/goldens/bert_tiny"), [["강가의", "은행"], ["배"]], folder)

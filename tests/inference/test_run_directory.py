@@ -11,7 +11,7 @@ from bert_elmo_jax.families.bert.family import FAMILY
 from bert_elmo_jax.families.init_params import init_params
 from bert_elmo_jax.inference import write_run_directory
 from bert_elmo_jax.inference.read_model import read_model
-from bert_elmo_jax.inference.run_directory import best_step, is_run_directory, read_run_directory
+from bert_elmo_jax.inference.run_directory import read_run_directory
 from bert_elmo_jax.train.checkpoint import save_params
 
 
@@ -210,13 +210,3 @@ def test_a_checkpoint_is_named_by_its_folder(run, encoder):
         assert stored.tokenizer.fingerprint == encoder.tokenizer.fingerprint
     with pytest.raises(FileNotFoundError, match="has no checkpoint of step 7; it has 0, 5"):
         load(run / "checkpoints" / "7")
-
-
-def test_example_of_is_run_directory():
-    assert not is_run_directory("tests/goldens/bert_tiny")
-
-
-def test_example_of_best_step():
-    import tempfile
-
-    assert best_step(tempfile.mkdtemp()) is None

@@ -7,8 +7,7 @@ import jax
 import numpy as np
 import pytest
 
-from bert_elmo_jax.data.tasks.rows import Row
-from bert_elmo_jax.inference.row_outputs import collate_inputs, compute_outputs, two_at_a_time
+from bert_elmo_jax.inference.row_outputs import two_at_a_time
 
 
 def test_in_order_however_long_each_takes():
@@ -73,28 +72,3 @@ def test_left_half_way():
     next(outputs)
     outputs.close()
     assert len(begun) < 6 and threading.active_count() < 20
-
-
-def test_example_of_collate_inputs():
-    row = Row(0, (np.array([2, 7, 3], np.int32),), (np.zeros(3, np.int32),), {"labels": 1, "weights": 1.0})
-    assert sorted(collate_inputs([row], height=1, limit=512, pad_id=0)) == ["segments", "tokens", "types"]
-
-
-def test_example_of_compute_outputs():
-    import functools
-
-    rows = [Row(n, (np.full(n + 3, 7, np.int32),), (np.zeros(n + 3, np.int32),)) for n in range(3)]
-    collate = functools.partial(collate_inputs, limit=512, pad_id=0)
-    assert [int(total) for total in compute_outputs(lambda batch: batch["segments"].sum(axis=1), rows, 2, collate)] == [
-        3,
-        4,
-        5,
-    ]
-
-
-def test_example_of_two_at_a_time():
-    import jax.numpy as jnp
-
-    assert [
-        int(total) for total in two_at_a_time(lambda batch: batch.sum(), [jnp.ones(3), jnp.zeros(2), jnp.ones(1)])
-    ] == [3, 0, 1]

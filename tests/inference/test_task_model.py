@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import re
 from itertools import pairwise
 
 import jax
@@ -202,7 +201,8 @@ def test_a_string_for_a_list(runs):
 def test_small_and_printable():
     assert str(Number(4.21)) == "4.210"
     assert repr(AnswerSpan("강가", 3, 5, 0.9, (), -2.0)) == "'강가' [3:5] (0.900)"
-    assert Tags(("서울", "역"), ("B-LOC", "I-LOC"), (1.0, 1.0)).entities == [("LOC", "서울 역")]
+    answer = AnswerSpan("강가", 3, 5, 0.9, (AnswerSpan("강가", 3, 5, 0.9, (), -2.0),), -2.0)
+    assert to_json(answer)["n_best"] == [{"answer": "강가", "start": 3, "end": 5, "probability": 0.9}]
     assert to_json(Tags(("a",), ("O",), (0.5,))) == {"words": ("a",), "tags": ("O",), "probabilities": (0.5,)}
 
 
@@ -217,20 +217,3 @@ def test_small_and_printable():
 )
 def test_tags_of_characters(text, tags, whole):
     assert spread_tags(text, tags, np.ones(len(text)))[0] == whole
-
-
-def test_example_of_make_head():
-    from bert_elmo_jax.data.tasks.task import task_named
-    from bert_elmo_jax.families import get_family
-
-    assert make_head(task_named("stsb"), None, get_family("bert").config()).num_labels == 1
-
-
-def test_example_of_to_example():
-    from bert_elmo_jax.data.tasks.task import task_named
-
-    assert to_example(task_named("squad"), ("어디 ?", "배는 강가에 있다"), 0).context == "배는 강가에 있다"
-    with pytest.raises(
-        ValueError, match=re.escape("input 3 is 'one text'; expected (text, pair), two texts that are not empty")
-    ):
-        to_example(task_named("rte"), "one text", 3)

@@ -2,22 +2,19 @@
 
 import dataclasses
 import json
-import re
 
 import jax
 import numpy as np
 import pytest
 
 from bert_elmo_jax import load
-from bert_elmo_jax.data.tasks.task import Task, task_named
-from bert_elmo_jax.data.tasks.word_rows import WordRow
+from bert_elmo_jax.data.tasks.task import task_named
 from bert_elmo_jax.inference.model_kinds import find_kind, get_kind
 from bert_elmo_jax.inference.predictions import Label
 from bert_elmo_jax.inference.run_directory import write_run_directory
 from bert_elmo_jax.inference.task_network import TaskNetwork
-from bert_elmo_jax.inference.task_networks import NETWORKS, check_task, network_name, tag_predictions
+from bert_elmo_jax.inference.task_networks import NETWORKS, check_task, network_name
 from bert_elmo_jax.networks import BcnConfig, EsimConfig
-from bert_elmo_jax.networks.tagger import TaggerConfig
 from bert_elmo_jax.text import Lexicon
 
 LEXICON = Lexicon(["배", "river"], "unk", width=4)
@@ -121,24 +118,3 @@ def test_tasks_that_a_network_is_not_for(name, task, message):
 @pytest.mark.parametrize(("name", "task"), [("bcn", "rte"), ("bcn", "nsmc"), ("esim", "kornli"), ("tagger", "uner")])
 def test_tasks_that_a_network_is_for(name, task):
     check_task(name, task_named(task))
-
-
-def test_example_of_network_name():
-    assert network_name(TaggerConfig(num_tags=3, num_words=9)) == "tagger"
-
-
-def test_example_of_tag_predictions():
-    row, task = WordRow(0, ("배",), np.array([0], np.int32)), Task("tags", "tags", labels=("ADV", "NOUN"))
-    assert str(tag_predictions(task, [row], [(np.array([1, 0]), np.array([0.9, 0.0]))])[0]) == "배/NOUN"
-
-
-def test_example_of_check_task():
-    from bert_elmo_jax.data.tasks.task import task_named
-
-    with pytest.raises(
-        ValueError,
-        match=re.escape(
-            "config.network=esim is for classification of pairs of texts, and --task=sst2 has single texts:"
-        ),
-    ):
-        check_task("esim", task_named("sst2"))

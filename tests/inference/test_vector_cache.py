@@ -117,13 +117,3 @@ def test_too_long_to_be_trained_along(bert):
 def test_what_is_no_encoder(tmp_path):
     with pytest.raises(FileNotFoundError):
         word_encoder(str(tmp_path))
-
-
-def test_example_of_vectorcache():
-    import tempfile
-
-    from bert_elmo_jax.inference.word_encoder import word_encoder
-
-    sentences = [("강가의", "은행"), ("the", "bank")]
-    cache = fill_cache(tempfile.mkdtemp(), word_encoder("tests/goldens/elmo_tiny"), sentences, progress=False)
-    assert cache.layers(("the", "bank")).shape == (3, 2, 24)
