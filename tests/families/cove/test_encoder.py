@@ -2,7 +2,6 @@
 
 import shutil
 
-import jax
 import numpy as np
 import pytest
 
@@ -39,29 +38,6 @@ def test_layers_of_sentences(folder):
     assert encoding[1].last.shape == (1, 1, 8) and [len(one.words[0]) for one in encoding] == [4, 1, 2]
 
 
-def test_a_string_is_split_at_whitespace(folder):
-    cove = load(folder[0])
-    assert (cove.encode(["the bank"]).last == cove.encode([["the", "bank"]]).last).all()
-
-
-def test_every_way_gives_the_same_vectors(folder):
-    cove = load(folder[0])
-    rng = np.random.default_rng(0)
-    sentences = [[WORDS[n] for n in rng.integers(0, len(WORDS), size)] for size in rng.integers(1, 20, 13)]
-    whole = cove.encode(sentences, batch_size=4)
-    batched = list(cove.encode_batches(iter(sentences), batch_size=4))
-    assert [len(batch) for batch in batched] == [4, 4, 4, 1]
-    layers = list(cove.word_layers(sentences, [0, 2, -1]))
-    for n, words in enumerate(sentences):
-        size = len(words)
-        np.testing.assert_allclose(batched[n // 4].last[n % 4, :size], whole.last[n, :size], rtol=0, atol=1e-6)
-        np.testing.assert_allclose(cove.encode([words]).last[0], whole.last[n, :size], rtol=0, atol=1e-6)
-        assert layers[n].shape == (3, size, 8)
-        np.testing.assert_allclose(layers[n][0, :, :5], whole.vectors[n, :size], rtol=0, atol=0)
-        assert not layers[n][0, :, 5:].any()  # the narrower layer is padded
-        assert (layers[n][1] == layers[n][2]).all()
-
-
 def test_word_vectors_wider_than_both_directions(tmp_path):
     save_lstm(tmp_path, draw_tensors(9, 2, 1))
     write_vectors(tmp_path / "a.vec", WORDS, 9)
@@ -69,25 +45,6 @@ def test_word_vectors_wider_than_both_directions(tmp_path):
     assert cove.width == 9 and [layer.shape[-1] for layer in cove.encode(["the bank"]).layers] == [9, 4]
     [layers] = cove.word_layers([["the", "bank"]], [0, 1])
     assert layers.shape == (2, 2, 9) and not layers[1, :, 4:].any() and layers[1, :, :4].all()
-
-
-def test_the_function_of_fine_tuning_gives_the_same_layers(folder):
-    cove = word_encoder(str(folder[0]))
-    sentences = [("the", "bank"), ("river", "은행", "x")]
-    batch = cove.word_batch(sentences, 4, 8)
-    assert {name: array.shape for name, array in batch.items()} == {"cove_vectors": (4, 8, 5), "cove_lengths": (4,)}
-    compute = cove.word_function()
-    layers = compute(cove.params["encoder"], batch, None)
-    assert layers.shape == (3, 4, 8, 8)
-    for n, found in enumerate(cove.word_layers(sentences, [0, 1, 2])):
-        np.testing.assert_allclose(layers[:, n, : found.shape[1]], found, rtol=0, atol=1e-6)
-    dropped = compute(cove.params["encoder"], batch, jax.random.key(0))
-    assert np.abs(np.asarray(dropped - layers)).max() > 0.01
-
-
-def test_bfloat16_is_close(folder):
-    exact, half = (load(folder[0], dtype=dtype).encode(["the bank of New"]).last for dtype in ("float32", "bfloat16"))
-    assert 0 < np.abs(exact - half).max() < 0.03
 
 
 def test_one_fingerprint_for_equal_numbers(folder, tmp_path):
@@ -148,14 +105,3 @@ def test_padding_is_not_read(folder):
     """NaN after the end of a row does no harm, and a row without words is zero."""
     found = load(folder[0]).forward(vectors=NAN, lengths=[3, 0])
     assert all(np.isfinite(layer).all() for layer in found.layers) and not found.last[1].any()
-
-
-@pytest.mark.usefixtures("as_users_run")
-def test_texts_that_are_refused(folder):
-    cove = load(folder[0])
-    with pytest.raises(ValueError, match="text 1 has no words"):
-        cove.encode(["a", " "])
-    with pytest.raises(TypeError, match="a single string was given"):
-        cove.encode("a b")
-    with pytest.raises(ValueError, match="batch_size=0"):
-        cove.encode(["a"], batch_size=0)

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from bert_elmo_jax import load
-from bert_elmo_jax.encoders.encoder import READ_AHEAD
 from bert_elmo_jax.families.elmo.encoded import ElmoEncoded
 from bert_elmo_jax.families.elmo.encoder import ElmoEncoder
 from bert_elmo_jax.families.elmo.forward import read, token_vectors
@@ -74,21 +73,6 @@ def test_company_order_and_batches_change_nothing(elmo, sentences):
     )
 
 
-def test_batches_equal_the_whole(elmo, sentences):
-    many = (sentences * 4)[: 3 * READ_AHEAD * 5 + 2]
-    whole = elmo.encode(many)
-    at = 0
-    for part in elmo.encode_batches(iter(many), batch_size=5):
-        assert part.words == many[at : at + len(part)]
-        size = max(map(len, part.words))
-        assert part.layers.shape[2] == size
-        close(part.layers, whole.layers[:, at : at + len(part), :size])
-        assert np.array_equal(part.mask, whole.mask[at : at + len(part), :size])
-        at += len(part)
-    assert at == len(many)
-    assert list(elmo.encode_batches([])) == []
-
-
 def test_a_stream_needs_no_more_memory_the_longer_it_is(elmo):
     sentences = (["the", "bank", f"{n % 7}"] for n in range(3200))
     for _ in itertools.islice(elmo.encode_batches(sentences, batch_size=16), 4):
@@ -103,19 +87,14 @@ def test_a_stream_needs_no_more_memory_the_longer_it_is(elmo):
 
 def test_one_of_many(elmo, sentences):
     many = elmo.encode(sentences[:4], state=elmo.zero_state(4))
-    assert len(many) == 4
     for number, one in enumerate(many):
         assert one.words == [sentences[number]]
         assert one.layers.shape == (3, 1, len(sentences[number]), 16)
         assert np.array_equal(one.last[0], many.last[number, : len(sentences[number])])
         assert np.array_equal(one.state.cell[:, :, 0], many.state.cell[:, :, number])
-    assert many[-1].words == many[3].words
-    assert many[::-1].words == sentences[3::-1]
     assert many[1:1].layers.shape == (3, 0, 0, 16)
     # The state of a part can be carried on.
     assert elmo.encode(["배를"], state=many[2].state).state.cell.shape == (2, 2, 1, 24)
-    with pytest.raises(IndexError, match="there is no text 4 among 4"):
-        many[4]
 
 
 # State.
@@ -298,17 +277,6 @@ def test_a_word_is_computed_once(params, monkeypatch):
     assert seen[2:] == [(8, 50)]
 
 
-def test_a_progress_bar_where_there_are_many(elmo, capsys):
-    elmo.encode(["강"] * 299)
-    assert not capsys.readouterr().err
-    elmo.encode(["강"] * 300)
-    assert "300/300" in capsys.readouterr().err
-    elmo.encode(["강"] * 300, progress=False)
-    assert not capsys.readouterr().err
-    elmo.encode(["강"], progress=True)
-    assert "1/1" in capsys.readouterr().err
-
-
 # From a folder.
 
 
@@ -319,13 +287,6 @@ def test_load_refuses_what_an_elmo_has_not(goldens):
     for wish in ({"attention": "fused"}, {"attention": "reference"}, {"lowercase": True}):
         with pytest.raises(ValueError, match="leave"):
             load(goldens / "elmo_tiny", **wish)
-
-
-def test_bfloat16_is_close(goldens, golden):
-    half = load(goldens / "elmo_tiny", dtype="bfloat16").encode(["강가의 은행"])
-    assert half.layers.dtype == np.float32
-    difference = np.abs(half.layers - golden.encode(["강가의 은행"]).layers).max()
-    assert 0 < difference < 0.5
 
 
 def test_what_names_a_model(golden, elmo, by_words, goldens):
@@ -359,11 +320,6 @@ def test_parameters_of_another_model_are_refused(params):
         ElmoEncoder(deeper, params)
     with pytest.raises(ValueError, match=r"(?s)unknown \(.*forward/layer_1"):
         ElmoEncoder(dataclasses.replace(CONFIG, num_layers=1), params)
-
-
-def test_mix_takes_the_last_layer_where_nothing_is_said(elmo, sentences):
-    encoding = elmo.encode(sentences)
-    assert np.array_equal(elmo.mix(encoding), encoding.last)
 
 
 def test_dropout_changes_no_vector_and_no_fingerprint(elmo, params):
