@@ -89,7 +89,7 @@ class Encoder(Loaded):
 
     ROUND: ClassVar[int] = READ_AHEAD  # batches: texts before and after a multiple of these are not computed together
 
-    def __init__(self, config: Any, params: Mapping[str, Any], reads: Any, source: str):
+    def __init__(self, config: Any, params: Mapping[str, Any], reads: Any = None, source: str = "weights"):
         self.config, self.source, self._reads = config, source, reads
         self._params, self._process = jax.device_put(dict(params)), os.getpid()
         self.work = Work()  # since this encoder was made; ELMo's is not counted

@@ -18,10 +18,9 @@ from bert_elmo_jax.families.awd_lstm.arguments import check_state, check_words
 from bert_elmo_jax.families.awd_lstm.config import AwdLstmConfig
 from bert_elmo_jax.families.awd_lstm.documents import classify_documents
 from bert_elmo_jax.families.awd_lstm.encoded import AwdLstmEncoded
-from bert_elmo_jax.families.awd_lstm.model import AwdLstm, State, awd_lstm_shapes, score_words, zero_state
+from bert_elmo_jax.families.awd_lstm.model import AwdLstm, State, score_words, zero_state
 from bert_elmo_jax.families.awd_lstm.vocabulary import Vocabulary, begin_of, read_words
 from bert_elmo_jax.nn.any_array import AnyArray
-from bert_elmo_jax.weights.parameter_tree import check_shapes, flatten
 
 
 class AwdLstmEncoder(WordEncoder):
@@ -40,22 +39,6 @@ class AwdLstmEncoder(WordEncoder):
     """
 
     RESULT: ClassVar[type[AwdLstmEncoded]] = AwdLstmEncoded
-
-    def __init__(
-        self,
-        config: AwdLstmConfig,
-        params: Mapping[str, Any],
-        vocabulary: Vocabulary | None = None,
-        source: str = "weights",
-    ):
-        if vocabulary is not None and vocabulary.vocab_size != config.vocab_size:
-            raise ValueError(
-                f"{source}: the vocabulary has {vocabulary.vocab_size} words, the model embeddings for "
-                f"{config.vocab_size}; they do not belong together"
-            )
-        shapes = {path: np.shape(value) for path, value in flatten(params).items()}
-        check_shapes(shapes, awd_lstm_shapes(config, "lm" in params, "classifier" in params), source)
-        super().__init__(config, params, vocabulary, source)
 
     def __repr__(self) -> str:
         return (

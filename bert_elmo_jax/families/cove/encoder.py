@@ -16,11 +16,10 @@ from bert_elmo_jax.encoders.word_encoder import WordEncoder
 from bert_elmo_jax.families import find_decoder
 from bert_elmo_jax.families.cove.config import CoveConfig
 from bert_elmo_jax.families.cove.encoded import CoveEncoded
-from bert_elmo_jax.families.cove.model import Cove, cove_shapes, stack_layers
+from bert_elmo_jax.families.cove.model import Cove, stack_layers
 from bert_elmo_jax.generation.generate import generate, stream_text
 from bert_elmo_jax.nn.any_array import AnyArray
-from bert_elmo_jax.text import WordTable, WordVocabulary
-from bert_elmo_jax.weights.parameter_tree import check_shapes, flatten
+from bert_elmo_jax.text import WordTable
 
 
 class CoveEncoder(WordEncoder):
@@ -38,17 +37,6 @@ class CoveEncoder(WordEncoder):
     RESULT: ClassVar[type[CoveEncoded]] = CoveEncoded
     find_decoder = find_decoder
     stream = stream_text  # parts of a translation
-
-    def __init__(
-        self,
-        config: CoveConfig,
-        params: Mapping[str, Any],
-        reads: WordVocabulary | WordTable | None = None,
-        source: str = "weights",
-    ):
-        shapes = {path: np.shape(value) for path, value in flatten(params).items()}
-        check_shapes(shapes, cove_shapes(config, decoder="decoder" in params), source)
-        super().__init__(config, params, reads, source)
 
     def __repr__(self) -> str:
         return f"CoveEncoder({self.source}: {self.num_layers} × {self.config.layer_size})"

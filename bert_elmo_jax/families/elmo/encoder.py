@@ -19,12 +19,11 @@ from bert_elmo_jax.families import find_decoder
 from bert_elmo_jax.families.elmo import batch as batching
 from bert_elmo_jax.families.elmo.encoded import ElmoEncoded
 from bert_elmo_jax.families.elmo.forward import TokenTable, check_cache, compute
-from bert_elmo_jax.families.elmo.model import Elmo, ElmoConfig, State, elmo_shapes, zero_state
+from bert_elmo_jax.families.elmo.model import Elmo, ElmoConfig, State, zero_state
 from bert_elmo_jax.generation.generate import generate, stream_text
 from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.text.characters import boundary_characters, character_table
 from bert_elmo_jax.text.words import WordVocabulary
-from bert_elmo_jax.weights.parameter_tree import check_shapes, flatten
 
 
 class ElmoEncoder(WordEncoder):
@@ -51,13 +50,6 @@ class ElmoEncoder(WordEncoder):
         vocabulary: WordVocabulary | None = None,
         source: str = "weights",
     ):
-        if config.input == "words" and vocabulary is not None and len(vocabulary) != config.vocab_size:
-            raise ValueError(
-                f"{source}: the vocabulary has {len(vocabulary)} words, the model embeddings for {config.vocab_size}; "
-                "they do not belong together"
-            )
-        shapes = {path: np.shape(value) for path, value in flatten(params).items()}
-        check_shapes(shapes, elmo_shapes(config, lm="lm" in params), source)
         super().__init__(config, params, vocabulary, source)
         self._tokens = TokenTable(config, self.params)
 

@@ -314,14 +314,6 @@ def test_a_batch_equals_its_sentences_one_by_one_to_the_last_bit(goldens):
     assert np.array_equal(backwards.layers[:, ::-1], together.layers)
 
 
-def test_parameters_of_another_model_are_refused(params):
-    deeper = dataclasses.replace(CONFIG, num_layers=3)
-    with pytest.raises(ValueError, match=r"(?s)weights: parameters do not fit .*missing \(.*forward/layer_2"):
-        ElmoEncoder(deeper, params)
-    with pytest.raises(ValueError, match=r"(?s)unknown \(.*forward/layer_1"):
-        ElmoEncoder(dataclasses.replace(CONFIG, num_layers=1), params)
-
-
 def test_dropout_changes_no_vector_and_no_fingerprint(elmo, params):
     assert ElmoEncoder(dataclasses.replace(CONFIG, dropout=0.5), params).fingerprint == elmo.fingerprint
     assert ElmoEncoder(dataclasses.replace(CONFIG, proj_clip=1.0), params).fingerprint != elmo.fingerprint

@@ -161,8 +161,6 @@ def test_words_without_a_vocabulary(by_words):
     assert np.array_equal(bare.forward(words=ids).layers, by_words.forward(words=ids, boundaries="given").layers)
     with pytest.raises(ValueError, match="boundaries='strip' needs the ids of <S> and </S>, and runs/bare has no"):
         bare.forward(words=ids, boundaries="strip")
-    with pytest.raises(ValueError, match="runs/bare: the vocabulary has 7 words, the model embeddings for 9"):
-        ElmoEncoder(dataclasses.replace(WORD_CONFIG, vocab_size=9), by_words.params, VOCABULARY, "runs/bare")
 
 
 def test_a_vocabulary_that_is_not_needed(elmo, params):
