@@ -4,6 +4,7 @@ import operator
 from collections.abc import Iterable, Mapping, Sequence, Set, Sized
 from typing import Any, Literal
 
+import jax
 import numpy as np
 from jaxtyping import Int
 
@@ -121,6 +122,45 @@ def check_range(name: str, ids: Int[np.ndarray, "..."], low: int, high: int, rea
         place = np.unravel_index(int(np.argmax(outside)), ids.shape)
         where = ", ".join(f"{axis} {n}" for axis, n in zip(("row", "column", "character"), place))
         raise ValueError(f"{name} {ids[place]} at {where} is outside {low} to {high}; {reason}")
+
+
+def check_word_ids(words: Any, lengths: Any, vocab_size: int) -> tuple[Int[np.ndarray, "B T"], Int[np.ndarray, "B"]]:
+    """Return word ids as an array, with zeros behind the end of each row, and the number of real ones in each row.
+
+    >>> check_word_ids([[5, 6, 99]], [2], 10)[0].tolist()
+    [[5, 6, 0]]
+    """
+    ids = to_ids("words", words, axes=("batch", "words"))
+    sizes = check_lengths(lengths, *ids.shape)
+    ids = np.where(np.arange(ids.shape[1]) < sizes[:, None], ids, 0)
+    check_range("word id", ids, 0, vocab_size - 1, f"the model has embeddings for {vocab_size} words")
+    return ids.astype(np.int32), sizes
+
+
+def check_state(state: Any, like: Any, axis: int) -> Any:
+    """Return a recurrent state as arrays on the host; raise unless it is like another, with as many rows on `axis`."""
+
+    def shapes(tree: Any) -> list[tuple[int, ...]]:
+        return [np.shape(part) for part in jax.tree.leaves(tree)]
+
+    def without_rows(tree: Any) -> list[tuple[int, ...]]:
+        return [shape[:axis] + shape[axis + 1 :] for shape in shapes(tree)]
+
+    rows = shapes(like)[0][axis]
+    if not isinstance(state, type(like)):
+        raise TypeError(f"state is {shorten(state)}; expected the result of zero_state({rows}) or of an earlier call")
+    if without_rows(state) != without_rows(like):
+        raise ValueError(f"state belongs to another model: its shapes are {shapes(state)}, expected {shapes(like)}")
+    if shapes(state) != shapes(like):
+        counts = " and ".join(str(count) for count in dict.fromkeys(shape[axis] for shape in shapes(state)))
+        raise ValueError(
+            f"state has {counts} rows, and there are {rows} sentences: use zero_state({rows}), or a state of as many "
+            "rows"
+        )
+    arrays = jax.tree.map(lambda part: np.asarray(part, np.float32), state)
+    if not all(np.isfinite(part).all() for part in jax.tree.leaves(arrays)):
+        raise ValueError(f"state holds NaN or infinity: start again with zero_state({rows})")
+    return arrays
 
 
 def check_batch(

@@ -9,12 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float32, Int, Int32, PRNGKeyArray
 
-from bert_elmo_jax.encoders.arguments import check_whole
+from bert_elmo_jax.encoders.arguments import check_state, check_whole, check_word_ids
 from bert_elmo_jax.encoders.encoder import fingerprint
 from bert_elmo_jax.encoders.rows import Words
 from bert_elmo_jax.encoders.sentences import width_for
 from bert_elmo_jax.encoders.word_encoder import WordEncoder
-from bert_elmo_jax.families.awd_lstm.arguments import check_state, check_words
 from bert_elmo_jax.families.awd_lstm.config import AwdLstmConfig
 from bert_elmo_jax.families.awd_lstm.documents import classify_documents
 from bert_elmo_jax.families.awd_lstm.encoded import AwdLstmEncoded
@@ -77,9 +76,9 @@ class AwdLstmEncoder(WordEncoder):
         from zeros. `layers` are the embeddings and each LSTM layer. `logits` are None if the weights have no head that
         predicts words, as in files of fastai's `save_encoder` and of classifiers.
         """
-        ids, sizes = check_words(words, lengths, self.config.vocab_size)
+        ids, sizes = check_word_ids(words, lengths, self.config.vocab_size)
         like = self.zero_state(len(ids))
-        state = like if state is None else check_state(state, like)
+        state = like if state is None else check_state(state, like, axis=0)
         output = compute(self.config, self.params, ids, sizes, state, scores=self.predicts)
         layers, logits, state = jax.device_get(output)
         mask = np.arange(ids.shape[1]) < sizes[:, None]
@@ -99,7 +98,7 @@ class AwdLstmEncoder(WordEncoder):
         """
         if "classifier" not in self.params:
             raise ValueError(f"{self.source} has no classifier: load the file of a fastai text classifier")
-        ids, sizes = check_words(words, lengths, self.config.vocab_size)
+        ids, sizes = check_word_ids(words, lengths, self.config.vocab_size)
         return classify_documents(self.config, self.params, ids, sizes, check_whole("part", part, 1))
 
     def word_batch(self, sentences: Sequence[Sequence[str]], height: int, width: int) -> dict[str, np.ndarray]:

@@ -170,7 +170,7 @@ def check_rows(vectors: Any, lengths: Any, width: int) -> tuple[Float32[np.ndarr
         )
     if rows.shape[2] != width:
         raise ValueError(f"vectors has {rows.shape[2]} numbers per word; this model reads vectors of {width}")
-    sizes = check_lengths(lengths, len(rows), rows.shape[1])
+    sizes = check_lengths(lengths, *rows.shape[:2])
     real = (np.arange(rows.shape[1]) < sizes[:, None])[:, :, None]
     rows = np.where(real, rows, np.float32(0))
     if not np.isfinite(rows).all():

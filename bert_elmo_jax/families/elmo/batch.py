@@ -3,15 +3,13 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
-import jax
 import numpy as np
 from jaxtyping import Int, Int32
 
 from bert_elmo_jax.data.rows.widths import height_for
-from bert_elmo_jax.encoders.arguments import check_lengths, check_range, to_ids
+from bert_elmo_jax.encoders.arguments import check_range, to_ids
 from bert_elmo_jax.encoders.rows import Words, shorten
 from bert_elmo_jax.encoders.sentences import max_rows, width_for
-from bert_elmo_jax.families.elmo.model import State
 from bert_elmo_jax.text.characters import NUM_CHARACTERS, PAD_CHARACTER
 
 Boundaries = Literal["strip", "keep", "given"]
@@ -72,21 +70,6 @@ def pieces(characters: Int[np.ndarray, "N C"]) -> Iterator[tuple[Int[np.ndarray,
         yield which, piece
 
 
-def word_ids(words: Any, lengths: Any, vocab_size: int) -> tuple[Int[np.ndarray, "B T"], Int[np.ndarray, "B"]]:
-    """Return word ids as an array, and the number of real ones in each row.
-
-    >>> word_ids([[3, 9]], None, 9)
-    Traceback (most recent call last):
-    ValueError: word id 9 at row 0, column 1 is outside 0 to 8; the model has embeddings for 9 words
-    """
-    ids = to_ids("words", words, axes=("batch", "words"))
-    sizes = check_lengths(lengths, *ids.shape)
-    real = np.arange(ids.shape[1]) < sizes[:, None]
-    limit = f"the model has embeddings for {vocab_size} words"
-    check_range("word id", np.where(real, ids, 0), 0, vocab_size - 1, limit)
-    return ids, sizes
-
-
 def distinct_words(
     characters: Any, max_characters: int
 ) -> tuple[Int32[np.ndarray, "B T"], Int[np.ndarray, "B"], Int32[np.ndarray, "N C"]]:
@@ -135,23 +118,3 @@ def check_boundaries(boundaries: Any, marks: tuple[int, int] | None, source: str
             "them into the rows, and use boundaries='given'"
         )
     return boundaries
-
-
-def check_state(state: Any, like: State) -> State:
-    """Return the state as arrays on the host; raise unless it is like another."""
-    rows = like.cell.shape[2]
-    if not isinstance(state, State):
-        raise TypeError(f"state is {shorten(state)}; expected the result of zero_state({rows}) or of an earlier call")
-    shapes, expected = (tuple(map(np.shape, (one.cell, one.hidden))) for one in (state, like))
-    if [shape[:2] + shape[3:] for shape in shapes] != [shape[:2] + shape[3:] for shape in expected]:
-        raise ValueError(f"state belongs to another model: its shapes are {shapes}, expected {expected}")
-    if shapes != expected:
-        counts = " and ".join(str(count) for count in dict.fromkeys(shape[2] for shape in shapes))
-        raise ValueError(
-            f"state has {counts} rows, and there are {rows} sentences: use zero_state({rows}), or a state of as many "
-            "rows"
-        )
-    arrays = jax.tree.map(lambda part: np.asarray(part, np.float32), state)
-    if not all(np.isfinite(part).all() for part in (arrays.cell, arrays.hidden)):
-        raise ValueError(f"state holds NaN or infinity: start again with zero_state({rows})")
-    return arrays

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float, Float32, Int, PRNGKeyArray
 from tqdm import tqdm
 
-from bert_elmo_jax.encoders.arguments import check_list, check_whole
+from bert_elmo_jax.encoders.arguments import check_list, check_state, check_whole, check_word_ids
 from bert_elmo_jax.encoders.encoder import BAR_FROM
 from bert_elmo_jax.encoders.rows import Words, shorten
 from bert_elmo_jax.encoders.sentences import batches, to_words
@@ -104,7 +104,7 @@ class ElmoEncoder(WordEncoder):
         if state is not None:
             if warmup:
                 raise ValueError("state and warmup were both given: a warm state replaces the one given; leave one out")
-            state = batching.check_state(state, self.zero_state(len(words)))
+            state = check_state(state, self.zero_state(len(words)), axis=2)
         encoded = self._blank(words)
         bar = len(words) >= BAR_FROM if progress is None else progress
         after = self._fill(list(encoded), words, batch_size, bar, warmup, state)
@@ -219,7 +219,7 @@ class ElmoEncoder(WordEncoder):
         boundaries = batching.check_boundaries(boundaries, marks, self.source)
         table: np.ndarray | None = None
         if reads == "words":
-            ids, sizes = batching.word_ids(words, lengths, self.config.vocab_size or 0)
+            ids, sizes = check_word_ids(words, lengths, self.config.vocab_size or 0)
         else:
             if lengths is not None:
                 raise ValueError("lengths are for word ids; characters mark padding words by 0: leave it out")
@@ -229,7 +229,7 @@ class ElmoEncoder(WordEncoder):
         if boundaries != "given" and marks is not None:
             rows = [np.array([marks[0], *row, marks[1]], np.int32) if len(row) else row for row in rows]
         like = self.zero_state(len(rows))
-        state = like if state is None else batching.check_state(state, like)
+        state = like if state is None else check_state(state, like, axis=2)
         layers, after = compute(self.config, self.params, rows, table, state, len(rows))
         first, width = int(boundaries == "strip"), ids.shape[1] + 2 * (boundaries == "keep")
         counts = np.array([max(0, len(row) - 2 * first) for row in rows])
