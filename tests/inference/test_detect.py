@@ -9,22 +9,65 @@ from bert_elmo_jax.families.bert.config import BertConfig
 from bert_elmo_jax.inference.read_model import choose_reader, detect, read_model, read_weights
 
 
-def test_hugging_face_and_google(goldens):
-    assert detect(goldens / "bert_tiny") == "huggingface"
-    assert detect(str(goldens / "bert_tiny_tf")) == "google"
-    assert detect(goldens / "bert_tiny_tf" / "bert_model.ckpt") == "google"
+@pytest.mark.parametrize(
+    ("path", "format"),
+    [
+        ("bert_tiny", "huggingface"),
+        ("bert_tiny_tf", "google"),
+        ("bert_tiny_tf/bert_model.ckpt", "google"),
+        ("elmo_tiny", "elmo"),
+        ("elmo_tiny/weights.hdf5", "elmo"),
+    ],
+)
+def test_formats_of_frozen_models(goldens, path, format):
+    assert detect(goldens / path) == detect(str(goldens / path)) == format
 
 
-@pytest.mark.parametrize("name", ["model.safetensors", "model.safetensors.index.json", "pytorch_model.bin"])
-def test_each_hugging_face_file_is_enough(tmp_path, name):
-    (tmp_path / name).touch()
-    assert detect(tmp_path) == "huggingface"
-
-
-def test_what_hugging_face_ships_side_by_side(tmp_path):
-    for name in ("model.safetensors", "pytorch_model.bin", "tf_model.h5", "flax_model.msgpack", "config.json"):
+@pytest.mark.parametrize(
+    ("names", "format"),
+    [
+        (["model.safetensors"], "huggingface"),
+        (["model.safetensors.index.json"], "huggingface"),
+        (["pytorch_model.bin"], "huggingface"),
+        (["model.safetensors", "pytorch_model.bin", "tf_model.h5", "flax_model.msgpack", "config.json"], "huggingface"),
+        (["model.safetensors", "vectors.h5", "tf_model.h5"], "huggingface"),
+        (["model.safetensors", "options.json", "tf_model.h5"], "huggingface"),  # tf_model.h5 is that model again
+        (["a_options.json", "a_weights.hdf5"], "elmo"),
+        (["options.json", "WEIGHTS.HDF5", "b.h5"], "elmo"),
+    ],
+)
+def test_formats_by_the_names_of_files(tmp_path, names, format):
+    for name in names:
         (tmp_path / name).touch()
-    assert detect(tmp_path) == "huggingface"
+    assert detect(tmp_path) == format
+
+
+HALF = r" ELMo \(weights, .*An ELMo needs both weights and options, found only "
+UNREADABLE = [
+    ([], r"Looked for Hugging Face \(model.safetensors, .*\), Google .* Found nothing"),
+    (["tf_model.h5", "안녕.txt"], r"Found tf_model.h5, 안녕.txt. tf_model.h5 is not supported: convert it"),
+    (["uncased_L-12/bert_model.ckpt.index"], r"Subfolders with weights: uncased_L-12; give that path"),
+    (["original/options.json", "original/weights.hdf5"], r"Subfolders with weights: original; give that path"),
+    (["options.json"], rf"{HALF}options.json: add"),
+    (["weights.hdf5"], rf"{HALF}weights.hdf5: add"),
+    (["벡터.h5"], rf"{HALF}벡터.h5: add"),
+]
+
+
+@pytest.mark.parametrize(("names", "message"), UNREADABLE)
+def test_folders_without_a_model(tmp_path, names, message):
+    for name in names:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    with pytest.raises(FileNotFoundError, match=message):
+        detect(tmp_path)
+
+
+def test_paths_that_are_no_folder(goldens, tmp_path):
+    with pytest.raises(ValueError, match=r"model.safetensors is a file: give its folder"):
+        detect(goldens / "bert_tiny" / "model.safetensors")
+    with pytest.raises(FileNotFoundError, match="neither a folder nor the prefix"):
+        detect(tmp_path / "absent")
 
 
 def test_two_models_in_one_folder(tmp_path, goldens):
@@ -37,27 +80,7 @@ def test_two_models_in_one_folder(tmp_path, goldens):
         params, _, _ = read_weights(tmp_path / "both", format=format)
         assert params["encoder"]["embeddings"]["word"].shape == (200, 64)
     with pytest.raises(ValueError, match=r"format='tf' was given"):
-        read_weights.__wrapped__(tmp_path / "both", format="tf")
-
-
-def test_nothing_that_can_be_read(tmp_path):
-    with pytest.raises(
-        FileNotFoundError, match=r"Looked for Hugging Face \(model.safetensors, .*\), Google .* Found nothing"
-    ):
-        detect(tmp_path)
-    (tmp_path / "tf_model.h5").touch()
-    (tmp_path / "안녕.txt").touch()
-    with pytest.raises(
-        FileNotFoundError, match=r"Found tf_model.h5, 안녕.txt. tf_model.h5 is not supported: convert it"
-    ):
-        detect(tmp_path)
-
-
-def test_weights_one_folder_down_are_pointed_at(tmp_path):
-    (tmp_path / "uncased_L-12").mkdir()
-    (tmp_path / "uncased_L-12" / "bert_model.ckpt.index").touch()
-    with pytest.raises(FileNotFoundError, match=r"Subfolders with weights: uncased_L-12; give that path"):
-        detect(tmp_path)
+        read_weights(tmp_path / "both", format="tf")
 
 
 def test_a_checkpoint_of_version_1_is_named_as_such(goldens):
@@ -65,45 +88,6 @@ def test_a_checkpoint_of_version_1_is_named_as_such(goldens):
     assert detect(path) == "google"
     with pytest.raises(ValueError, match="a TensorFlow checkpoint of version 1"):
         read_weights(path, config=BertConfig())
-
-
-def test_a_file_where_a_folder_is_wanted(goldens):
-    with pytest.raises(ValueError, match=r"model.safetensors is a file: give its folder"):
-        detect(goldens / "bert_tiny" / "model.safetensors")
-
-
-def test_no_folder_at_all(tmp_path):
-    with pytest.raises(FileNotFoundError, match="neither a folder nor the prefix"):
-        detect(tmp_path / "absent")
-
-
-def test_an_elmo_in_a_folder_and_by_its_weights(goldens):
-    assert detect(goldens / "elmo_tiny") == "elmo"
-    assert detect(goldens / "elmo_tiny" / "weights.hdf5") == "elmo"
-
-
-@pytest.mark.parametrize("names", [("a_options.json", "a_weights.hdf5"), ("options.json", "WEIGHTS.HDF5", "b.h5")])
-def test_an_elmo_by_the_names_of_its_files(tmp_path, names):
-    for name in names:
-        (tmp_path / name).touch()
-    assert detect(tmp_path) == "elmo"
-
-
-@pytest.mark.parametrize("name", ["options.json", "weights.hdf5", "벡터.h5"])
-def test_half_an_elmo(tmp_path, name):
-    (tmp_path / name).touch()
-    message = rf" ELMo \(weights, .*An ELMo needs both weights and options, found only {name}: add"
-    with pytest.raises(FileNotFoundError, match=message):
-        detect(tmp_path)
-
-
-def test_vectors_and_options_beside_a_bert_are_no_elmo(tmp_path):
-    for name in ("model.safetensors", "vectors.h5", "tf_model.h5"):
-        (tmp_path / name).touch()
-    assert detect(tmp_path) == "huggingface"
-    (tmp_path / "vectors.h5").unlink()
-    (tmp_path / "options.json").touch()
-    assert detect(tmp_path) == "huggingface"  # tf_model.h5 is that model again
 
 
 def test_an_elmo_beside_other_models(tmp_path, goldens):
@@ -119,12 +103,6 @@ def test_an_elmo_beside_other_models(tmp_path, goldens):
     shutil.copytree(goldens / "bert_tiny_tf", tmp_path / "both", dirs_exist_ok=True)
     with pytest.raises(ValueError, match=r"holds weights in 3 formats: .*Google \(bert_model.ckpt.index\) and ELMo"):
         read_weights(tmp_path / "both")
-
-
-def test_an_elmo_one_folder_down(tmp_path, goldens):
-    shutil.copytree(goldens / "elmo_tiny", tmp_path / "original")
-    with pytest.raises(FileNotFoundError, match=r"Subfolders with weights: original; give that path"):
-        detect(tmp_path)
 
 
 def with_model_type(goldens, folder, model_type):
