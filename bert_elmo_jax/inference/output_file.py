@@ -53,6 +53,7 @@ class Lines:
 
     def __init__(self, path: Path | None):
         self.path, self._file = path, None if path is None else _open(path)
+        self.header: list[str] = []  # of a table, filled in by its writer; an earlier run may have written it
 
     def __enter__(self) -> "Lines":
         return self
@@ -70,11 +71,6 @@ class Lines:
     def skip(self, count: int) -> bool:
         """Return True if the lines of the next `count` examples are already written."""
         return False
-
-    @property
-    def header(self) -> list[str]:
-        """The header of a table, to be filled in by who writes it; an earlier run may have written it."""
-        return []
 
     def add(self, lines: Iterable[str], count: int) -> None:
         """Write the lines of the next `count` examples."""
@@ -101,7 +97,7 @@ class LineFile(Lines):
         self.path: Path | None = path
         self.target, self.mark, self.overwrite = path, mark, overwrite
         self.folder = path.with_name(path.name + ".partial")
-        self._passed, self._asked, self._names = 0, dict[str, Any](), list[str]()
+        self._passed, self._request, self.header = 0, dict[str, Any](), []
         self._held = contextlib.ExitStack()
 
     def __enter__(self) -> "Lines":
@@ -127,17 +123,12 @@ class LineFile(Lines):
         same = request is not None and progress.get("asked") == request and lines.is_file()
         if same and lines.stat().st_size >= progress["bytes"]:
             os.truncate(lines, progress["bytes"])  # a line may be half written
-            self.done, self._names = progress["examples"], list(progress["names"])
+            self.done, self.header = progress["examples"], list(progress["names"])
         if not self.done:
             file.unlink(missing_ok=True)
             with naming(lines):
                 lines.write_bytes(self.mark)
-        self._asked = {} if request is None else dict(request)
-
-    @property
-    def header(self) -> list[str]:
-        """The header of a table, to be filled in by who writes it; an earlier run may have written it."""
-        return self._names
+        self._request = {} if request is None else dict(request)
 
     def skip(self, count: int) -> bool:
         """Return True if the lines of the next `count` examples are already written."""
@@ -155,8 +146,8 @@ class LineFile(Lines):
             file.flush()
             os.fsync(file.fileno())
             size = file.tell()
-        if self._asked:
-            progress = {"asked": self._asked, "examples": self._passed, "bytes": size, "names": self._names}
+        if self._request:
+            progress = {"asked": self._request, "examples": self._passed, "bytes": size, "names": self.header}
             write_json(self.folder / PROGRESS, progress)
 
     def __exit__(
