@@ -25,6 +25,7 @@ from bert_elmo_jax.runs.finetuning import finetune
 from experiments.command_line.start import read_values, start
 
 FLAGS = flags.FLAGS
+OPTIONS = ("init", "tokenizer", "grid", "seeds", "parallel")
 
 
 def define() -> None:
@@ -49,15 +50,9 @@ def define() -> None:
 def main(config: ConfigDict) -> int:
     """Run or continue the fine-tuning."""
     config.update({name: value for name, value in read_values(NAMED).items() if value is not None})
-    options = read_values(("init", "tokenizer", "grid", "seeds", "parallel"))
-    return finetune(config, Path(FLAGS.workdir), **options)
+    return finetune(config, Path(FLAGS.workdir), **read_values(OPTIONS))
 
 
 if __name__ == "__main__":
-    headings = {
-        "config": "The run",
-        "task": "The task and its files",
-        "grid": "Many runs",
-        "parallel": "Several devices",
-    }
+    headings = {"config": "The run", "task": "The task and its files", "grid": "Many runs", "parallel": "Devices"}
     start("finetune", define, main, headings, config=str(CONFIGS / "finetune.py"))

@@ -52,8 +52,8 @@ def define() -> None:
 
 def main() -> None:
     """Run the study."""
-    settings, given = read_values(("model", *OF_SOME, "batch_size")), [n for n in OF_SOME if FLAGS[n].present]
-    run_study(FLAGS.what, FLAGS.output, settings, given=given, **read_values(("png", "guard_formulas")))
+    settings, options = read_values(("model", *OF_SOME, "batch_size")), [n for n in OF_SOME if FLAGS[n].present]
+    run_study(FLAGS.what, FLAGS.output, settings, given=options, **read_values(("png", "guard_formulas")))
 
 
 if __name__ == "__main__":

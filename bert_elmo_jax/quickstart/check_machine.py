@@ -66,8 +66,8 @@ def _vector_units() -> str:
     if not information.is_file():
         return ""
     line = next((line for line in information.read_text().splitlines() if line.startswith("flags")), "")
-    found = [name for name in ("avx2", "avx512f", "amx_bf16") if f" {name} " in f"{line} "]
-    return f", {' '.join(found) or 'no AVX'}"
+    features = [name for name in ("avx2", "avx512f", "amx_bf16") if f" {name} " in f"{line} "]
+    return f", {' '.join(features) or 'no AVX'}"
 
 
 def _compare_dtypes() -> str:
@@ -85,16 +85,16 @@ def _check_fused() -> str:
 
 
 def _measure_memory() -> str:
-    found = []
+    memories = []
     if Path("/proc/meminfo").is_file():
         lines = Path("/proc/meminfo").read_text().splitlines()
         kib = {line.split(":")[0]: int(line.split()[1]) for line in lines if line.endswith("kB")}
-        found.append(f"{kib['MemAvailable'] * 1024 / GIB:.1f} of {kib['MemTotal'] * 1024 / GIB:.1f} GiB free")
+        memories.append(f"{kib['MemAvailable'] * 1024 / GIB:.1f} of {kib['MemTotal'] * 1024 / GIB:.1f} GiB free")
     statistics = jax.devices()[0].memory_stats() or {}
     if "bytes_limit" in statistics:
         used, limit = statistics["bytes_in_use"] / GIB, statistics["bytes_limit"] / GIB
-        found.append(f"{limit - used:.1f} of {limit:.1f} GiB free on the first device")
-    return "; ".join(found) or "unknown on this system"
+        memories.append(f"{limit - used:.1f} of {limit:.1f} GiB free on the first device")
+    return "; ".join(memories) or "unknown on this system"
 
 
 def _describe_hub_cache() -> str:
@@ -110,9 +110,9 @@ def _find_fonts() -> str:
         from matplotlib import font_manager
     except ImportError:
         return "needed for figures as PNG only, which need matplotlib: pip install -e '.[figures]'"
-    known = ("Nanum", "Noto Sans CJK", "Noto Sans KR", "Malgun", "Apple SD Gothic", "UnDotum", "Baekmuk")
-    found = {font.name for font in font_manager.fontManager.ttflist if font.name.startswith(known)}
-    return ", ".join(sorted(found)[:3]) or "none of the known ones: figures as PNG will lack Hangul"
+    names = ("Nanum", "Noto Sans CJK", "Noto Sans KR", "Malgun", "Apple SD Gothic", "UnDotum", "Baekmuk")
+    fonts = {font.name for font in font_manager.fontManager.ttflist if font.name.startswith(names)}
+    return ", ".join(sorted(fonts)[:3]) or "none of the known ones: figures as PNG will lack Hangul"
 
 
 def _test_model() -> str:

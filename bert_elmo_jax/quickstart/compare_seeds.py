@@ -17,12 +17,11 @@ from bert_elmo_jax import train
 from bert_elmo_jax.data.tasks.batches import Batch, Collate, plan_epoch
 from bert_elmo_jax.data.tasks.packed_batches import PackedBatches
 from bert_elmo_jax.files import write_json
-from bert_elmo_jax.runs.finetuning import RESULT
 from bert_elmo_jax.runs.start_run import cost_kept, keep_freed_memory
 from bert_elmo_jax.runs.task_data import Data, read_data
+from bert_elmo_jax.runs.task_kinds import find_kind
 from bert_elmo_jax.runs.task_report import figures_of, score_name
-from bert_elmo_jax.runs.with_head import Start, prepare_head, start_head
-from bert_elmo_jax.runs.with_network import NetworkStart, prepare_network, start_network
+from bert_elmo_jax.runs.train_run import RESULT
 from bert_elmo_jax.train.checkpoint import save_params
 
 
@@ -42,7 +41,7 @@ def compare_seeds(
     with cost_kept(workdir):
         shutil.rmtree(workdir / "checkpoints", ignore_errors=True)  # of a run that was stopped
         data = read_data(config)
-        start = (start_network if "network" in config else start_head)(config, init, tokenizer)
+        start = find_kind(config).start(config, init, tokenizer)
         trained = train_seeds(config, workdir, data, start, [int(seed) for seed in seeds], workdir.name)
         score = score_name(data.task)
         scores = {str(one.seed): dict(one.figures) for one in trained}
@@ -73,14 +72,14 @@ class Trained(NamedTuple):
 
 
 def train_seeds(
-    config: ConfigDict, workdir: Any, data: Data, start: Start | NetworkStart, seeds: Sequence[int], name: str = ""
+    config: ConfigDict, workdir: Any, data: Data, start: Any, seeds: Sequence[int], name: str = ""
 ) -> list[Trained]:
     """Train all seeds, and score each on the dev data at the end; the model is described in `workdir`."""
     ready = []
     for seed in seeds:
-        own = copy.deepcopy(config)
-        own.seed = seed
-        ready.append(prepare_head(own, data, start) if isinstance(start, Start) else prepare_network(own, data, start))
+        seed_config = copy.deepcopy(config)
+        seed_config.seed = seed
+        ready.append(find_kind(config).prepare(seed_config, data, start))
     first = ready[0]
     steps, method = first.length.steps, first.method
     states = [train.new_state(r.params, method, jax.random.key(seed)) for r, seed in zip(ready, seeds)]
@@ -124,7 +123,7 @@ def join_batches(rows: Sequence[Any], batch_size: int, seeds: Sequence[int], col
             together = collate([*(rows[n] for part in chosen for n in part), longest], padding + 1)
             places = np.full((len(seeds), batch_size), padding)
             at = 0
-            for part, own in zip(chosen, places):
-                own[: len(part)] = np.arange(at, at + len(part))
+            for part, seed_places in zip(chosen, places):
+                seed_places[: len(part)] = np.arange(at, at + len(part))
                 at += len(part)
             yield {name: values[places] for name, values in together.items()}

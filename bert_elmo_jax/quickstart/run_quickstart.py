@@ -126,12 +126,12 @@ def list_parts(sizes: Sizes) -> list[Part]:
 
 def write_tasks(folder: Path, worlds: Sequence[ToyWorld], examples: int) -> None:
     """Write `examples` training examples per task and language (half as many passages), and half as many for dev."""
-    known: set[str] = set()
+    tags: set[str] = set()
     for part, count in (("train", examples), ("dev", max(2, examples // 2))):
-        found = [s for world in worlds for s in islice(sense_examples(world, part), count)]
-        known |= {tag for s in found for tag in s.tags} if part == "train" else set()
+        sentences = [s for world in worlds for s in islice(sense_examples(world, part), count)]
+        tags |= {tag for s in sentences for tag in s.tags} if part == "train" else set()
         # A sense that does not occur in so few training sentences cannot be learned.
-        lines = ("".join(f"{w}\t{t}\n" for w, t in zip(s.words, s.tags)) for s in found if known.issuperset(s.tags))
+        lines = ("".join(f"{w}\t{t}\n" for w, t in zip(s.words, s.tags)) for s in sentences if tags.issuperset(s.tags))
         write_text(folder / "senses" / f"{part}.conll", "\n".join(lines) + "\n")
         topics = ("\t".join(row) for world in worlds for row in islice(topic_examples(world, part), count))
         write_text(folder / "topics" / f"{part}.tsv", "\n".join(["text\tlabel", *topics]) + "\n")
@@ -145,11 +145,11 @@ def write_tasks(folder: Path, worlds: Sequence[ToyWorld], examples: int) -> None
 
 def write_quickstart_report(folders: QuickstartFolders, parts: Sequence[Part], worlds: Sequence[ToyWorld]) -> Path:
     """Write `report.html` from the run directories of the parts."""
-    known, scores = show_scores(folders.workdir)
+    score_lesson, scores = show_scores(folders.workdir)
     gained, transfer = show_transfer(folders, parts)
     read, senses = show_senses(folders.workdir, worlds)
     sections = [
-        ("", ABOUT + list_lessons([known, gained, read])),
+        ("", ABOUT + list_lessons([score_lesson, gained, read])),
         ("How well the models know the language · 언어를 얼마나 배웠나", scores),
         ("How much pretraining helps · 사전 학습의 효과", transfer),
         ("Senses of a word, layer by layer · 층별로 본 단어의 의미", senses),
@@ -162,7 +162,7 @@ def write_quickstart_report(folders: QuickstartFolders, parts: Sequence[Part], w
 
 def list_lessons(learned: Sequence[Lesson]) -> str:
     """Return the lessons and links to the guides, in English and Korean; built pages of the site come first."""
-    found = []
+    parts = []
     for language, heading, guides, lessons in zip(("en", "ko"), LEARNED, ("Guides", "안내서"), zip(*learned)):
         links = []
         for page in sorted((ROOT / "docs" / "guides").glob("*.md")):
@@ -170,10 +170,10 @@ def list_lessons(learned: Sequence[Lesson]) -> str:
                 site = ROOT / "site" / "guides" / f"{page.stem}.html"
                 title = page.read_text(encoding="utf-8").partition("\n")[0].lstrip("# ")
                 links.append(f'<a href="{(site if site.is_file() else page).as_uri()}">{html.escape(title)}</a>')
-        said = "".join(f"<li>{html.escape(lesson)}</li>" for lesson in lessons)
+        items = "".join(f"<li>{html.escape(lesson)}</li>" for lesson in lessons)
         more = f"<p>{guides}: {' · '.join(links)}</p>" if links else ""
-        found.append(f'<div lang="{language}"><h2>{heading}</h2><ol>{said}</ol>{more}</div>')
-    return "".join(found)
+        parts.append(f'<div lang="{language}"><h2>{heading}</h2><ol>{items}</ol>{more}</div>')
+    return "".join(parts)
 
 
 def show_transfer(folders: QuickstartFolders, parts: Sequence[Part]) -> tuple[Lesson, str]:
@@ -220,22 +220,22 @@ def show_scores(workdir: Path) -> tuple[Lesson, str]:
     stream = stream_scores(elmo, ConfigDict(read_json(elmo / "run.json")), elmo / "toyworld").lines
     rows = []
     for line in masked:
-        what, comma, language = line.name.partition(", ")
+        predicted, comma, language = line.name.partition(", ")
         share = f"{line.model / line.best:.0%} of it"
-        rows.append([f"BERT: {what} right{comma}{language}", f"{line.model:.3f}", f"{line.best:.3f}", share])
+        rows.append([f"BERT: {predicted} right{comma}{language}", f"{line.model:.3f}", f"{line.best:.3f}", share])
     for one in stream:
         above = f"{one.mean / one.true - 1:.0%} above"
         rows.append([f"ELMo: perplexity, {one.name}", f"{one.mean:.2f}", f"{one.true:.2f}", above])
-    words, whole = next(line for line in masked if line.name == "masked words"), stream[-1]
+    words, total = next(line for line in masked if line.name == "masked words"), stream[-1]
     lesson = (
         f"On held-out text, the BERT gets {words.model:.1%} of the masked words right (best "
-        f"possible: {words.best:.1%}), and the ELMo has a perplexity of {whole.mean:.2f} (lowest: {whole.true:.2f}).",
+        f"possible: {words.best:.1%}), and the ELMo has a perplexity of {total.mean:.2f} (lowest: {total.true:.2f}).",
         f"처음 보는 텍스트에서 BERT는 가린 단어의 {words.model:.1%}를 맞히고(최고 {words.best:.1%} 가능), "
-        f"ELMo의 퍼플렉서티는 {whole.mean:.2f}입니다(최저 {whole.true:.2f} 가능).",
+        f"ELMo의 퍼플렉서티는 {total.mean:.2f}입니다(최저 {total.true:.2f} 가능).",
     )
     figures = [
         compare_with_best(bert, "held_out/mlm_accuracy", "BERT: masked words right", "share, from 0 to 1", words.best),
-        compare_with_best(elmo, "held_out/perplexity", "ELMo: perplexity of a word", "perplexity", whole.true),
+        compare_with_best(elmo, "held_out/perplexity", "ELMo: perplexity of a word", "perplexity", total.true),
     ]
     curves = [
         draw_metric(f"{name}: loss", [(float(line["step"]), line["loss"]) for line in read_metrics(run)])
@@ -257,8 +257,8 @@ def compare_with_best(run: Path, figure: str, title: str, unit: str, best: float
 def show_senses(workdir: Path, worlds: Sequence[ToyWorld]) -> tuple[Lesson, str]:
     """Show how well each layer separates the senses of a word; some of the clouds also go to `senses.svg`."""
     sources: dict[str, Any] = {"BERT": load(workdir / "bert"), "ELMo": load(workdir / "elmo")}
-    own = {world.language: world for world in worlds}
-    words = {word: own[language] for word, language in WORDS.items() if language in own}
+    world_of = {world.language: world for world in worlds}
+    words = {word: world_of[language] for word, language in WORDS.items() if language in world_of}
     results, figures = toy_senses(sources, VectorFolder(workdir / "vectors"), words=words)
     about = (
         "How often a linear probe tells the sense of a word from its vector, in percent. The ideal reader knows every "
@@ -268,24 +268,24 @@ def show_senses(workdir: Path, worlds: Sequence[ToyWorld]) -> tuple[Lesson, str]
     layers = sorted({result.layer for result in results if result.layer})
     rows = []
     for word, world in words.items():
-        found = {(r.encoder, r.layer): r.percent for r in results if r.task == f"{word} ({world.language}), probe"}
-        ends = [found["chance", ""], found["ideal reader", ""]]
-        rows += [[word, name, *(found.get((name, layer), "") for layer in layers), *ends] for name in sources]
+        percents = {(r.encoder, r.layer): r.percent for r in results if r.task == f"{word} ({world.language}), probe"}
+        ends = [percents["chance", ""], percents["ideal reader", ""]]
+        rows += [[word, name, *(percents.get((name, layer), "") for layer in layers), *ends] for name in sources]
     first, *_, last = words
     elmo = [figure for figure in figures if figure.title.startswith(f"{last}: ELMo")]
     bert = [figure for figure in figures if figure.title.startswith(f"{first}: BERT")]
     write_text(workdir / "senses.svg", show(elmo[0], elmo[-1], bert[-1]).document)
     names = ["word", "encoder", *(f"layer {layer}" for layer in layers), "chance", "ideal reader"]
-    probed, told = [result for result in results if result.task.endswith("probe")], ", ".join(words)
+    probed, shown = [result for result in results if result.task.endswith("probe")], ", ".join(words)
     top = max((result.layer for result in probed if result.encoder == "BERT"), key=int)
     start, end, chance = (
         statistics.mean(result.score for result in probed if (result.encoder, result.layer) == place)
         for place in (("BERT", "0"), ("BERT", top), ("chance", ""))
     )
     lesson = (
-        f"From layer 0 of the BERT, which sees no context, a linear probe tells the sense of a word ({told}) in "
+        f"From layer 0 of the BERT, which sees no context, a linear probe tells the sense of a word ({shown}) in "
         f"{start:.0%} of the cases, from its last layer in {end:.0%}; guessing gets {chance:.0%}.",
-        f"선형 프로브가 단어({told})의 의미를 맞히는 비율은 문맥을 보지 않는 BERT 0층에서 {start:.0%}, 마지막 층에서 "
+        f"선형 프로브가 단어({shown})의 의미를 맞히는 비율은 문맥을 보지 않는 BERT 0층에서 {start:.0%}, 마지막 층에서 "
         f"{end:.0%}이고, 무작위로 고르면 {chance:.0%}입니다.",
     )
     return lesson, f"<p>{about}</p>" + draw_table(names, rows) + draw_figures(figures)

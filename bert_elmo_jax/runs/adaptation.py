@@ -43,8 +43,8 @@ def check_adaptation(config: ConfigDict, settings: Sequence[Mapping[str, Any]]) 
     if not config.encoder:
         raise ValueError(f"config.adapt.epochs={config.adapt.epochs} needs an encoder: give --config.encoder=…")
     if config.adapt.epochs < 0 or config.adapt.batch_size < 1:
-        given = f"epochs={config.adapt.epochs}, batch_size={config.adapt.batch_size}"
-        raise ValueError(f"config.adapt has {given}: expected 0 epochs or more, of batches of 1 text or more")
+        sizes = f"epochs={config.adapt.epochs}, batch_size={config.adapt.batch_size}"
+        raise ValueError(f"config.adapt has {sizes}: expected 0 epochs or more, of batches of 1 text or more")
 
 
 def adapt_encoder(
@@ -92,18 +92,18 @@ def save_words(stored: StoredModel, folder: Path) -> str:
 
 def build_recipe(config: ConfigDict, stored: StoredModel, manifest: dict, corpus: Path) -> ConfigDict:
     """Return the config of the language model's run: single sentences, and a rate that falls to zero."""
-    counts, asked = manifest["counts"]["train"], config.adapt
+    counts, fields = manifest["counts"]["train"], config.adapt
     length = 20
     rows = counts["sentences"] + counts["words"] // length  # long sentences are several rows
-    steps = max(1, round(asked.epochs * rows / asked.batch_size))
+    steps = max(1, round(fields.epochs * rows / fields.batch_size))
     every = max(1, steps // 4)
     sizes = dataclasses.asdict(stored.config)
     optimizer = {
-        "name": "adamw", "schedule": "linear_after_warmup", "learning_rate": asked.learning_rate, "warmup": 0.1,
+        "name": "adamw", "schedule": "linear_after_warmup", "learning_rate": fields.learning_rate, "warmup": 0.1,
         "long_learning_rate": 0.0, "long_warmup": 0.0, "decay": 0.0, "clip": 1.0, "gradient_scale": 1.0,
     }  # fmt: skip
     return ConfigDict({
-        "family": stored.kind, "data": str(corpus), "steps": steps, "batch_size": asked.batch_size, "accumulate": 1,
+        "family": stored.kind, "data": str(corpus), "steps": steps, "batch_size": fields.batch_size, "accumulate": 1,
         "seed": config.seed, "log_every": config.log_every, "eval_every": every, "eval_batches": None,
         "checkpoint_every": every, "keep": 3, "stop_after_failures": config.stop_after_failures, "workers": 0,
         "mesh": config.mesh, "optimizer": optimizer, "reading": "sentences", "length": length,

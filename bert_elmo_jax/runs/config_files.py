@@ -28,16 +28,16 @@ BOOLEANS = {"true": True, "t": True, "1": True, "false": False, "f": False, "0":
 
 def choose_recipe(*recipes: Callable[[], ConfigDict], default: str = "") -> Callable[..., ConfigDict]:
     """Return a `get_config(name)` that calls the recipe of that name."""
-    known = {recipe.__name__: recipe for recipe in recipes}
+    recipe_of = {recipe.__name__: recipe for recipe in recipes}
 
     def get_config(name: str = default) -> ConfigDict:
         """Return the config of a recipe."""
-        if name not in known:
+        if name not in recipe_of:
             problem = f"there is no recipe {name!r}" if name else "it needs a recipe"
-            raise ValueError(f"{problem}; choose from {', '.join(known)}{did_you_mean(name, known)}")
-        return known[name]()
+            raise ValueError(f"{problem}; choose from {', '.join(recipe_of)}{did_you_mean(name, recipe_of)}")
+        return recipe_of[name]()
 
-    get_config.recipes = known  # type: ignore[attr-defined]
+    get_config.recipes = recipe_of  # type: ignore[attr-defined]
     get_config.default = default  # type: ignore[attr-defined]
     return get_config
 
@@ -66,22 +66,22 @@ def _run(path: str, named: str) -> tuple[Any, str]:
     if not Path(path).is_file():
         raise FileNotFoundError(f"--config={named}: there is no such file; {_suggest_config(path)}")
     try:
-        found = runpy.run_path(path)
+        module = runpy.run_path(path)
     except Exception as error:  # from the config's own code
         raise ValueError(f"--config={named}: it cannot be run: {type(error).__name__}: {error}") from error
-    if "get_config" not in found:
+    if "get_config" not in module:
         raise ValueError(f"--config={named}: it has no function get_config; see the files of experiments/configs")
-    return found["get_config"], found["__doc__"] or ""
+    return module["get_config"], module["__doc__"] or ""
 
 
 def _suggest_config(path: str) -> str:
-    known: dict[str, str] = {}
+    file_of: dict[str, str] = {}
     for file in sorted(CONFIGS.glob("[!_]*.py")):
         get_config = runpy.run_path(str(file)).get("get_config")
-        known |= {f"{file.stem}_{recipe}": f"{file.name}:{recipe}" for recipe in getattr(get_config, "recipes", ())}
-        known |= {file.stem: file.name} if get_config else {}
-    near = nearest(Path(path).stem, known)
-    return f"did you mean experiments/configs/{known[near]}?" if near else "choose one from experiments/configs"
+        file_of |= {f"{file.stem}_{recipe}": f"{file.name}:{recipe}" for recipe in getattr(get_config, "recipes", ())}
+        file_of |= {file.stem: file.name} if get_config else {}
+    near = nearest(Path(path).stem, file_of)
+    return f"did you mean experiments/configs/{file_of[near]}?" if near else "choose one from experiments/configs"
 
 
 def check_program(file: str, config: ConfigDict, program: str) -> None:
@@ -99,12 +99,12 @@ def check_program(file: str, config: ConfigDict, program: str) -> None:
 
 def read_flags(words: Sequence[str]) -> dict[str, str | None]:
     """Return the flags among the words of a command by name; of repeated ones the last."""
-    found: dict[str, str | None] = {}
+    values: dict[str, str | None] = {}
     for word, after in zip(words, [*words[1:], None]):
-        name, given, value = word.lstrip("-").partition("=")
+        name, assigned, value = word.lstrip("-").partition("=")
         if word.startswith("-"):
-            found[name] = value if given else None if after is None or after.startswith("--") else after
-    return found
+            values[name] = value if assigned else None if after is None or after.startswith("--") else after
+    return values
 
 
 def list_fields(config: ConfigDict, above: str = "") -> Iterator[tuple[str, Any]]:

@@ -18,13 +18,13 @@ def describe_corpora(corpora: Mapping[str, float]) -> dict[str, dict[str, Any]]:
 
     The manifest of a corpus has the hashes of all its files, so no file is read again.
     """
-    found = {}
+    described = {}
     for folder, weight in corpora.items():
         manifest = open_store(folder).manifest
         content = json.dumps([manifest["shards"], manifest["tokenizer"]["fingerprint"]], sort_keys=True)
         digest = hashlib.sha256(content.encode()).hexdigest()
-        found[folder] = {"fingerprint": digest, "weight": weight, **manifest["counts"]["train"]}
-    return found
+        described[folder] = {"fingerprint": digest, "weight": weight, **manifest["counts"]["train"]}
+    return described
 
 
 def describe_files(files: Mapping[str, str]) -> dict[str, dict[str, str]]:
@@ -38,9 +38,9 @@ def describe_files(files: Mapping[str, str]) -> dict[str, dict[str, str]]:
     }
 
 
-def draw_data(facts: Mapping[str, Mapping[str, Any]]) -> tuple[str, str]:
+def draw_data(parts: Mapping[str, Mapping[str, Any]]) -> tuple[str, str]:
     """Return a section of the report, title and HTML: a row for each corpus or file."""
-    names = list(dict.fromkeys(name for row in facts.values() for name in row))
+    names = list(dict.fromkeys(name for row in parts.values() for name in row))
     return "Data", draw_table(
-        ["", *names], [[key, *(row.get(name, "") for name in names)] for key, row in facts.items()]
+        ["", *names], [[key, *(row.get(name, "") for name in names)] for key, row in parts.items()]
     )

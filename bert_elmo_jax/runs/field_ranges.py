@@ -20,39 +20,39 @@ ROWS, SIZE, LENGTH, LAYERS, PROCESSES = 2**22, 2**20, 2**20, 10_000, 1_024
 
 
 class Range(NamedTuple):
-    """Numbers from `low` to `high`; `above` and `below` leave the bound itself out."""
+    """Numbers from `low` to `high`; `above_low` and `below_high` leave the bound itself out."""
 
     low: int | float
     high: int | float
-    whole: bool = True
-    above: bool = False
-    below: bool = False
+    integers: bool = True
+    above_low: bool = False
+    below_high: bool = False
     note: str = ""
 
     def holds(self, value: Any) -> bool:
         """Return True for a number of the range; whole numbers are numbers, but True and False are not.
 
-        >>> share = Range(0, 1, whole=False, below=True)
+        >>> share = Range(0, 1, integers=False, below_high=True)
         >>> [share.holds(value) for value in (0, 0.5, 1.0, float("nan"), "0", True)]
         [True, True, False, False, False, False]
         """
-        if isinstance(value, bool) or not isinstance(value, int if self.whole else int | float):
+        if isinstance(value, bool) or not isinstance(value, int if self.integers else int | float):
             return False
-        low = self.low < value if self.above else self.low <= value
-        return low and (value < self.high if self.below else value <= self.high)
+        low = self.low < value if self.above_low else self.low <= value
+        return low and (value < self.high if self.below_high else value <= self.high)
 
     def __str__(self) -> str:
         """Return the range in words.
 
         >>> print(Range(1, 10_000))
         a whole number from 1 to 10,000
-        >>> print(Range(0, 1e9, whole=False, above=True, note=", such as 1.0"))
+        >>> print(Range(0, 1e9, integers=False, above_low=True, note=", such as 1.0"))
         a number above 0 and at most 1e+09, such as 1.0
         """
-        kind, low, high = "whole number" if self.whole else "number", _show(self.low), _show(self.high)
-        first = f"above {low}" if self.above else f"from {low}"
-        last = f"below {high}" if self.below else f"at most {high}" if self.above else high
-        return f"a {kind} {first} {'and' if self.above else 'to'} {last}{self.note}"
+        kind, low, high = "whole number" if self.integers else "number", _show(self.low), _show(self.high)
+        first = f"above {low}" if self.above_low else f"from {low}"
+        last = f"below {high}" if self.below_high else f"at most {high}" if self.above_low else high
+        return f"a {kind} {first} {'and' if self.above_low else 'to'} {last}{self.note}"
 
 
 def _show(bound: int | float) -> str:
@@ -60,21 +60,21 @@ def _show(bound: int | float) -> str:
 
 
 COUNT, OPTIONAL_COUNT = Range(1, MOST), Range(0, MOST)
-SIZES, SHARE = Range(1, SIZE), Range(0, 1, whole=False)
-RATE = Range(0, 1, whole=False, below=True)  # of dropout, of masking
-FACTOR = Range(0, 1e9, whole=False)
-POSITIVE = Range(0, 1e9, whole=False, above=True)
-LEARNING = Range(0, 1_000, whole=False, above=True)
-NO_CLIP = Range(0, 1e9, whole=False, above=True, note=", such as 1.0; 1e9 clips nothing")
+SIZES, SHARE = Range(1, SIZE), Range(0, 1, integers=False)
+RATE = Range(0, 1, integers=False, below_high=True)  # of dropout, of masking
+FACTOR = Range(0, 1e9, integers=False)
+POSITIVE = Range(0, 1e9, integers=False, above_low=True)
+LEARNING = Range(0, 1_000, integers=False, above_low=True)
+NO_CLIP = Range(0, 1e9, integers=False, above_low=True, note=", such as 1.0; 1e9 clips nothing")
 
 # A whole path decides before patterns, and the first pattern that fits a path, or its last name, before later ones.
 RANGES: Mapping[str, Range] = {
     # The length of a run, and what happens when.
     "steps": COUNT,
-    "epochs": Range(0, 1_000_000, whole=False, above=True),
-    "adapt.epochs": Range(0, 1_000_000, whole=False),
-    "lm.epochs": Range(0, 1_000_000, whole=False, note="; 0: no tuning of the language model"),
-    "head_epochs": Range(0, 1_000_000, whole=False, above=True),
+    "epochs": Range(0, 1_000_000, integers=False, above_low=True),
+    "adapt.epochs": Range(0, 1_000_000, integers=False),
+    "lm.epochs": Range(0, 1_000_000, integers=False, note="; 0: no tuning of the language model"),
+    "head_epochs": Range(0, 1_000_000, integers=False, above_low=True),
     "log_every": COUNT,
     "eval_every": OPTIONAL_COUNT,
     "eval_batches": COUNT,
@@ -107,31 +107,31 @@ RANGES: Mapping[str, Range] = {
     "spread": Range(0, LENGTH),
     "sequences": Range(1, ROWS),
     "copies": OPTIONAL_COUNT,
-    "share": Range(0, 1, whole=False, above=True),
-    "masking.rate": Range(0, 1, whole=False, above=True, below=True),
-    "masking.end_rate": Range(0, 1, whole=False, above=True, below=True),
+    "share": Range(0, 1, integers=False, above_low=True),
+    "masking.rate": Range(0, 1, integers=False, above_low=True, below_high=True),
+    "masking.end_rate": Range(0, 1, integers=False, above_low=True, below_high=True),
     "masking.rates": Range(2, MOST),
     "masking.predictions": Range(1, LENGTH),
     "masking.split": SHARE,
     # The optimizer.
     "optimizer.b1": RATE,
     "optimizer.b2": RATE,
-    "optimizer.eps": Range(0, 1, whole=False, above=True),
+    "optimizer.eps": Range(0, 1, integers=False, above_low=True),
     "optimizer.clip": NO_CLIP,
-    "optimizer.decay": Range(0, 1_000, whole=False),
-    "optimizer.warmup": Range(0, MOST, whole=False, note=": steps, or below 1 a share of them"),
-    "optimizer.long_warmup": Range(0, MOST, whole=False, note=": steps, or below 1 a share of them"),
-    "optimizer.cooldown": Range(0, MOST, whole=False, above=True, note=": steps, or below 1 a share of them"),
-    "optimizer.long_learning_rate": Range(0, 1_000, whole=False, note="; 0: no schedule of its own"),
+    "optimizer.decay": Range(0, 1_000, integers=False),
+    "optimizer.warmup": Range(0, MOST, integers=False, note=": steps, or below 1 a share of them"),
+    "optimizer.long_warmup": Range(0, MOST, integers=False, note=": steps, or below 1 a share of them"),
+    "optimizer.cooldown": Range(0, MOST, integers=False, above_low=True, note=": steps, or below 1 a share of them"),
+    "optimizer.long_learning_rate": Range(0, 1_000, integers=False, note="; 0: no schedule of its own"),
     "optimizer.gradient_scale": POSITIVE,
     "learning_rate": LEARNING,
-    "layer_decay": Range(0, 1, whole=False, above=True),
+    "layer_decay": Range(0, 1, integers=False, above_low=True),
     # Documents, and the language model below their classifier.
     "documents.part": Range(1, LENGTH),
     "documents.gradient_words": Range(0, MOST, note="; 0: all"),
     "documents.sizes": SIZES,
     "add_words": Range(0, MOST, note="; 0: none"),
-    "*drop_factor": Range(0, 1_000, whole=False),
+    "*drop_factor": Range(0, 1_000, integers=False),
     # Losses and heads.
     "coefficients.*": FACTOR,
     "smoothing": RATE,
@@ -144,7 +144,7 @@ RANGES: Mapping[str, Range] = {
     "sentences.top_score": FACTOR,
     "translations": OPTIONAL_COUNT,
     "beams": Range(1, 1_024),
-    "length_penalty": Range(0, 100, whole=False),
+    "length_penalty": Range(0, 100, integers=False),
     # Models. Where a size is also limited by another, the model's configuration says so.
     "*dropout": RATE,
     "*lstm_layers": Range(0, LAYERS),
@@ -153,12 +153,12 @@ RANGES: Mapping[str, Range] = {
     "model.max_characters": Range(3, 10_000),
     "model.filters": SIZES,
     "model.max_positions": Range(1, LENGTH),
-    "model.*_eps": Range(0, 1, whole=False, above=True, note=", such as 1e-12"),
-    "model.initializer_range": Range(0, 1_000, whole=False),
+    "model.*_eps": Range(0, 1, integers=False, above_low=True, note=", such as 1e-12"),
+    "model.initializer_range": Range(0, 1_000, integers=False),
     "model.initializer_cut": POSITIVE,
-    "model.*theta": Range(0, 1e12, whole=False, above=True),
+    "model.*theta": Range(0, 1e12, integers=False, above_low=True),
     "model.*_clip": POSITIVE,
-    "model.generator_size": Range(0, 1, whole=False, above=True),
+    "model.generator_size": Range(0, 1, integers=False, above_low=True),
     "word_size": Range(0, SIZE),
     "toyworld.vocab_size": Range(4, 10_000_000),
     "*_size": SIZES,
@@ -191,12 +191,12 @@ def find_pattern(name: str) -> str | None:
     >>> find_pattern("model.num_heads")
     '*_heads'
     """
-    found = name if name in RANGES else next((pattern for pattern in RANGES if _fits(name, pattern)), None)
+    pattern_of_name = name if name in RANGES else next((pattern for pattern in RANGES if _matches(name, pattern)), None)
     # The stage `lm` of a fine-tuning has fields of a pretraining.
-    return find_pattern(name[3:]) if found is None and name.startswith("lm.") else found
+    return find_pattern(name[3:]) if pattern_of_name is None and name.startswith("lm.") else pattern_of_name
 
 
-def _fits(name: str, pattern: str) -> bool:
+def _matches(name: str, pattern: str) -> bool:
     return fnmatchcase(name, pattern) or ("." not in pattern and fnmatchcase(name.rpartition(".")[2], pattern))
 
 

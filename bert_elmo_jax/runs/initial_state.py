@@ -45,33 +45,33 @@ def apply_compute(config: ConfigDict, platform: str | None = None) -> ConfigDict
         for group in (config, config.get("model")):
             if isinstance(group, ConfigDict):
                 rename_group(group)
-    asked = config.get("compute")
+    compute = config.get("compute")
     if "compute" in config:
         with config.unlocked():
             del config.compute
-    if not asked:
+    if not compute:
         return config
-    found = kind = (platform or jax.default_backend()) if asked == "auto" else asked
-    if asked == "auto" and kind not in COMPUTE:
+    device = kind = (platform or jax.default_backend()) if compute == "auto" else compute
+    if compute == "auto" and kind not in COMPUTE:
         kind = "cpu"
     part = config.get("model", config)
-    known = {**COMPUTE, "auto": {}}
-    chosen = FAST_CPU if (asked, found) == ("auto", "cpu") and fast_bfloat16() else choose("compute", kind, known)
+    choices = {**COMPUTE, "auto": {}}
+    chosen = FAST_CPU if (compute, device) == ("auto", "cpu") and fast_bfloat16() else choose("compute", kind, choices)
     fields = {name: value for name, value in chosen.items() if name in part}
     if kind == "tpu" and part.get("attention") == "splash":
         fields["attention"] = "splash"
     part.update(fields)
     shown = ", ".join(f"{name}={value}" for name, value in fields.items())
-    say(f"compute={asked}: {shown or 'a task network computes in float32 on every device'}")
+    say(f"compute={compute}: {shown or 'a task network computes in float32 on every device'}")
     return config
 
 
-def adopt_config(stored: Any, asked: Mapping[str, Any]) -> Any:
+def adopt_config(stored: Any, requested: Mapping[str, Any]) -> Any:
     """Return a stored model's configuration with the fields that a run may choose: how it computes, not its sizes."""
-    known = {field.name for field in dataclasses.fields(stored)}
-    free = {"dropout", "attention_dropout", "dtype", "attention", "remat", "scan", "vocab_size"} & known
+    names = {field.name for field in dataclasses.fields(stored)}
+    free = {"dropout", "attention_dropout", "dtype", "attention", "remat", "scan", "vocab_size"} & names
     free |= set(getattr(stored, "TRAINING_ONLY", ()))
-    fields = {name: value for name, value in asked.items() if name in free}
+    fields = {name: value for name, value in requested.items() if name in free}
     if "attention" in fields:
         fields["attention"] = choose_attention(stored.attention, fields["attention"])
     return dataclasses.replace(stored, **fields)
@@ -107,8 +107,8 @@ def _build_phase(o: ConfigDict, peak: float, warmup: float, steps: int, width: i
             "inverse_square_root, with the highest rate as learning_rate"
         )
     warm = round(warmup * steps) if warmup < 1 else int(warmup)
-    asked = COOLDOWN if o.get("cooldown") is None else o.cooldown
-    cooldown = round(asked * steps) if asked < 1 else int(asked)
+    decay = COOLDOWN if o.get("cooldown") is None else o.cooldown
+    cooldown = round(decay * steps) if decay < 1 else int(decay)
     named = {
         "linear_from_start": lambda: optim.linear_from_start(peak, warm, steps),
         "linear_after_warmup": lambda: optim.linear_after_warmup(peak, warm, steps),

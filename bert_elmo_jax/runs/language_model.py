@@ -55,8 +55,8 @@ def check_stages(config: ConfigDict, settings: Sequence[Mapping[str, Any]]) -> N
             )
     lm = config.lm
     if lm.epochs < 0 or lm.batch_size < 1:
-        given = f"epochs={lm.epochs}, batch_size={lm.batch_size}"
-        raise ValueError(f"config.lm has {given}: expected 0 epochs or more, of batches of 1 row or more")
+        sizes = f"epochs={lm.epochs}, batch_size={lm.batch_size}"
+        raise ValueError(f"config.lm has {sizes}: expected 0 epochs or more, of batches of 1 row or more")
     if config.unlabelled and not lm.epochs:
         raise ValueError(
             f"config.unlabelled={config.unlabelled} is read by the language model only, and config.lm.epochs=0: leave "
@@ -89,19 +89,19 @@ def add_new_words(start: DocumentStart, texts: Sequence[str], least: int) -> Doc
     """Add words that occur at least `least` times in texts to the models of both directions."""
     if least < 0:
         raise ValueError(f"config.add_words={least}: expected how often a new word must be seen, or 0 to add none")
-    known = start.vocabulary
-    if isinstance(known, Tokenizer) or not least:
+    vocabulary = start.vocabulary
+    if isinstance(vocabulary, Tokenizer) or not least:
         return start
-    counts = Counter(word for text in texts for word in split_line(text, known.rule or RULE))
-    lower = isinstance(known, WordVocabulary)
-    found = [word for word, count in counts.most_common() if count >= least and is_new(word, known, lower)]
-    if not found:
+    counts = Counter(word for text in texts for word in split_line(text, vocabulary.rule or RULE))
+    lower = isinstance(vocabulary, WordVocabulary)
+    new_words = [word for word, count in counts.most_common() if count >= least and is_new(word, vocabulary, lower)]
+    if not new_words:
         return start
-    say(f"{len(found):,} words of the task's texts are new to {start.source}: each gets the mean of its vectors")
+    say(f"{len(new_words):,} words of the task's texts are new to {start.source}: each gets the mean of its vectors")
 
     def extend(one: DocumentStart) -> DocumentStart:
         assert one.family.inputs.documents is not None and one.stored is not None
-        vocabulary, params = one.family.inputs.documents.add_words(one.vocabulary, one.stored.params, found)
+        vocabulary, params = one.family.inputs.documents.add_words(one.vocabulary, one.stored.params, new_words)
         config = dataclasses.replace(one.stored.config, vocab_size=vocabulary.vocab_size)
         stored = dataclasses.replace(one.stored, config=config, params=params, tokenizer=vocabulary)
         return one._replace(vocabulary=vocabulary, stored=stored)
@@ -109,9 +109,9 @@ def add_new_words(start: DocumentStart, texts: Sequence[str], least: int) -> Doc
     return extend(start)._replace(other=None if start.other is None else extend(start.other))
 
 
-def is_new(word: str, known: Any, cased: bool) -> bool:
+def is_new(word: str, vocabulary: Any, cased: bool) -> bool:
     """Return True for a word that a vocabulary lacks; without `cased`, also in lower case."""
-    return word not in known and word not in WORD_SPECIALS and (cased or word.lower() not in known)
+    return word not in vocabulary and word not in WORD_SPECIALS and (cased or word.lower() not in vocabulary)
 
 
 def tune(
@@ -145,9 +145,10 @@ def prepare_texts(folder: Path, texts: Sequence[str], start: DocumentStart, sour
     if isinstance(vocabulary, WordVocabulary):
         split = (split_line(text, vocabulary.rule or RULE) for text in texts)
         # Words that are known in lower case only, as in fastai's vocabularies, are written so.
-        known = start.vocabulary
+        model_words = start.vocabulary
         lines = [
-            [word if word in known or word.lower() not in known else word.lower() for word in one] for one in split
+            [word if word in model_words or word.lower() not in model_words else word.lower() for word in one]
+            for one in split
         ]
     else:
         lines = [text.split() for text in texts]

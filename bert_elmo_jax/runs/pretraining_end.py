@@ -31,12 +31,12 @@ def finish_pretraining(
     """
     sections = [suggest_next(workdir, inputs), draw_data(corpora)]
     if (config.get("average") or 1) > 1:
-        facts = train.write_average(
+        average = train.write_average(
             workdir, config.average, lambda mean: evaluate(dataclasses.replace(state, params=mean))
         )
-        sections.insert(0, describe_average(facts))
+        sections.insert(0, describe_average(average))
         if jax.process_index() == 0:
-            say(f"the mean of the last {len(facts['steps'])} checkpoints: {show_figures(facts['figures'])}")
+            say(f"the mean of the last {len(average['steps'])} checkpoints: {show_figures(average['figures'])}")
     if config.get("translations"):
         sections = [*add_translations(workdir, config, next(iter(corpora))), *sections]
     return Ending(sections)
@@ -54,14 +54,14 @@ def add_translations(run: Path, config: ConfigDict, corpus: str) -> list[Section
     return [describe_translations(texts, figures)]
 
 
-def describe_average(facts: Mapping[str, Any]) -> Section:
+def describe_average(average: Mapping[str, Any]) -> Section:
     """Return a section of the report: the held-out figures of the mean of the last checkpoints.
 
     >>> describe_average({"steps": [90, 100], "figures": {"held_out/accuracy": 0.98765}})[1]
     '<p>held_out/accuracy 0.9877. The mean of the checkpoints of steps 90, 100, which load reads.</p>'
     """
-    figures = show_figures(facts["figures"])
-    steps = ", ".join(map(str, facts["steps"]))
+    figures = show_figures(average["figures"])
+    steps = ", ".join(map(str, average["steps"]))
     text = f"{figures}. The mean of the checkpoints of steps {steps}, which load reads."
     return "The mean of the last checkpoints", f"<p>{html.escape(text)}</p>"
 

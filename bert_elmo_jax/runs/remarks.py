@@ -33,7 +33,7 @@ def _skipped(lines: Iterable[Mapping[str, Any]]) -> Iterator[str]:
 def _jumps(lines: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     """Yield a sentence about the largest jump of each held-out loss or perplexity, or its beginning at infinity."""
     best: dict[str, tuple[float, int]] = {}
-    found: dict[str, tuple[float, str]] = {}
+    jumps: dict[str, tuple[float, str]] = {}
     begun: dict[str, str] = {}
     for line in lines:
         for name, value in line.items():
@@ -45,11 +45,11 @@ def _jumps(lines: Iterable[Mapping[str, Any]]) -> Iterator[str]:
             if low == number == math.inf and name not in begun:
                 begun[name] = f"{name} was not finite at its first measurement (step {step:,})."
             rise = number / low if name.endswith("perplexity") else math.exp(min(number - low, 700.0))
-            if rise > max(JUMP, found.get(name, (0.0, ""))[0]):
-                there = format_number(number) if value is not None else "a number that is not finite"
+            if rise > max(JUMP, jumps.get(name, (0.0, ""))[0]):
+                reached = format_number(number) if value is not None else "a number that is not finite"
                 first = f"{name} rose from {format_number(low)} (step {before:,}, the best before)"
-                found[name] = rise, f"{first} to {there} (step {step:,})."
+                jumps[name] = rise, f"{first} to {reached} (step {step:,})."
             if number <= low:
                 best[name] = number, step
     yield from begun.values()
-    yield from (text for _, text in found.values())
+    yield from (text for _, text in jumps.values())

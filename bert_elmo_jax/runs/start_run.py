@@ -59,20 +59,20 @@ def join_processes(coordinator: str | None, processes: int | None, process: int 
     ...
     ValueError: --processes=4, --process=3 without --coordinator: this process would train alone; add --coordinator=…
     """
-    given = [
+    flags = [
         f"--{name}={value}" for name, value in (("processes", processes), ("process", process)) if value is not None
     ]
     if not coordinator:
-        if given:
+        if flags:
             raise ValueError(
-                f"{', '.join(given)} without --coordinator: this process would train alone; add --coordinator=…"
+                f"{', '.join(flags)} without --coordinator: this process would train alone; add --coordinator=…"
             )
         return
     if coordinator != "auto" and not coordinator.rpartition(":")[2].isdigit():
         raise ValueError(f"--coordinator={coordinator}: expected auto, or host:port with a number, host:1234")
     if processes is not None and process is not None and process >= processes:
         raise ValueError(
-            f"{', '.join(given)}: processes are counted from 0, so expected --process=0 to {processes - 1}"
+            f"{', '.join(flags)}: processes are counted from 0, so expected --process=0 to {processes - 1}"
         )
     address: dict[str, Any] = {} if coordinator == "auto" else {"coordinator_address": coordinator}
     jax.distributed.initialize(**address, num_processes=processes, process_id=process)
@@ -83,10 +83,10 @@ def leave_if_alone(program: str, error: BaseException) -> None:
 
     An ordinary exit waits at a barrier for the process that is gone, for minutes, and JAX aborts there.
     """
-    if not jax.distributed.is_initialized() or not (found := describe_lost_process(error)):
+    if not jax.distributed.is_initialized() or not (line := describe_lost_process(error)):
         return
     print(
-        f"{program}: another process of this run has ended, or cannot be reached ({found}); start all processes again, "
+        f"{program}: another process of this run has ended, or cannot be reached ({line}); start all processes again, "
         "and the same commands resume",
         file=sys.stderr,
     )
@@ -105,12 +105,12 @@ def describe_lost_process(error: BaseException) -> str:
     >>> describe_lost_process(ValueError("batch_size=3: expected 4"))
     ''
     """
-    seen: BaseException | None = error
-    while seen is not None:
-        text = (str(seen).splitlines() or [""])[0][:200]
+    cause: BaseException | None = error
+    while cause is not None:
+        text = (str(cause).splitlines() or [""])[0][:200]
         if LOST.search(text):
             return text
-        seen = seen.__cause__ or seen.__context__
+        cause = cause.__cause__ or cause.__context__
     return ""
 
 
@@ -145,8 +145,8 @@ def may_have_accelerator() -> bool:
     if os.environ.get("JAX_PLATFORMS") == "cpu":
         return False
     plugins = util.find_spec("jax_plugins")
-    there = [] if plugins is None else [*pkgutil.iter_modules(plugins.submodule_search_locations)]
-    return bool(there or metadata.entry_points(group="jax_plugins") or util.find_spec("libtpu"))
+    plugin_modules = [] if plugins is None else [*pkgutil.iter_modules(plugins.submodule_search_locations)]
+    return bool(plugin_modules or metadata.entry_points(group="jax_plugins") or util.find_spec("libtpu"))
 
 
 def say(line: str) -> None:
@@ -185,9 +185,9 @@ def read_costs(run: Path) -> list[dict[str, Any]]:
     return costs
 
 
-def sum_costs(run: Path, what: str = "seconds") -> float:
+def sum_costs(run: Path, part: str = "seconds") -> float:
     """Return what all starts of a run cost together, in seconds or in `processor` seconds."""
-    return sum((cost[what] for cost in read_costs(run)), 0.0)
+    return sum((cost[part] for cost in read_costs(run)), 0.0)
 
 
 def _find_device() -> str:

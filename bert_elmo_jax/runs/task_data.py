@@ -114,7 +114,7 @@ def hold_out(examples: Sequence[Any], task: Task, share: float) -> tuple[Sequenc
     if not least <= len(chosen) < len(examples):
         would = f"would be {len(chosen)} of them: use another share, or give a file"
         raise ValueError(f"--dev={share:g} of {len(examples):,} examples {would}")
-    train, dev = ([e for n, e in enumerate(examples) if (n in chosen) == held] for held in (False, True))
+    train, dev = ([e for n, e in enumerate(examples) if (n in chosen) == in_dev] for in_dev in (False, True))
     return train, dev
 
 
@@ -142,25 +142,25 @@ def count_steps(config: ConfigDict, rows: int) -> Length:
     return Length(steps, epoch, eval_every, checkpoint_every)
 
 
-def class_weights(asked: str, task: Task, train: Sequence[Any]) -> list[float] | None:
+def class_weights(setting: str, task: Task, train: Sequence[Any]) -> list[float] | None:
     """Return the weight of each label: `balanced`, inversely to its frequency, or as `asked` label by label."""
-    if not asked:
+    if not setting:
         return None
     if task.kind not in ("classification", "tags"):
-        raise ValueError(f"config.class_weights={asked!r} is for labels, and {task.name} has none; leave it out")
-    if asked == "balanced":
+        raise ValueError(f"config.class_weights={setting!r} is for labels, and {task.name} has none; leave it out")
+    if setting == "balanced":
         tagged = task.kind == "tags"
-        found = Counter[Any](chain.from_iterable(e.tags for e in train) if tagged else (e.label for e in train))
-        return [found.total() / (len(task.labels) * found[label]) if found[label] else 1.0 for label in task.labels]
-    pairs = [part.rpartition("=")[::2] for part in asked.split(",")]
+        counts = Counter[Any](chain.from_iterable(e.tags for e in train) if tagged else (e.label for e in train))
+        return [counts.total() / (len(task.labels) * counts[label]) if counts[label] else 1.0 for label in task.labels]
+    pairs = [part.rpartition("=")[::2] for part in setting.split(",")]
     try:
-        given = {label: float(number) for label, number in pairs}
+        weights = {label: float(number) for label, number in pairs}
     except ValueError:
-        given = {}
-    if set(given) != set(task.labels) or len(pairs) != len(given) or not all(0 < w < 1e9 for w in given.values()):
+        weights = {}
+    if set(weights) != set(task.labels) or len(pairs) != len(weights) or not all(0 < w < 1e9 for w in weights.values()):
         example = ",".join(f"{label}=1" for label in task.labels[:6])
         raise ValueError(
-            f"config.class_weights={asked!r}: expected balanced, or a number above 0 for each of the "
+            f"config.class_weights={setting!r}: expected balanced, or a number above 0 for each of the "
             f"{len(task.labels)} labels, such as {example}{',…' if len(task.labels) > 6 else ''}"
         )
-    return [given[label] for label in task.labels]
+    return [weights[label] for label in task.labels]

@@ -24,7 +24,7 @@ from bert_elmo_jax.report.svg import format_number
 
 REACH = 6  # words shown on each side of a wrong one
 NEVER = 1e9  # larger than any score
-GIVEN: dict[type, str] = {Number: "value", Choice: "choice", Label: "label"}
+ANSWERS: dict[type, str] = {Number: "value", Choice: "choice", Label: "label"}
 SHOWN = 24  # the most labels of a table and pieces of an attention map
 LONGEST = 200  # characters of a mistake's text
 Section = tuple[str, str]
@@ -76,36 +76,38 @@ def figures_of(task: Task, examples: Sequence[Any], predictions: Sequence[Any]) 
         figures = _answers(task, examples, predictions)
         return {name: float(value) for name, value in figures.items() if "total" not in name and name != "missing"}
     if task.kind == "tags":
-        gold, found = [list(e.tags) for e in examples], [list(p.tags) for p in predictions]
+        gold, predicted = [list(e.tags) for e in examples], [list(p.tags) for p in predictions]
         if task.entities:
-            scores = entities.score(gold, found)
+            scores = entities.score(gold, predicted)
             return {name: scores[name] for name in ("f1", "precision", "recall", "accuracy")}
-        return {"accuracy": glue.accuracy(list(chain(*gold)), list(chain(*found)))}
+        return {"accuracy": glue.accuracy(list(chain(*gold)), list(chain(*predicted)))}
     right: list[Any] = [example.label for example in examples]
-    given: list[Any] = [getattr(prediction, GIVEN[type(prediction)]) for prediction in predictions]
+    answers: list[Any] = [getattr(prediction, ANSWERS[type(prediction)]) for prediction in predictions]
     name = _find_metrics(task)
     if task.kind == "classification" and any(metric == "f1" for metric in glue.TASK_METRICS[name]):
-        right, given = ([int(label) for label in side] for side in (right, given))
-    figures = glue.score(name, right, given)
+        right, answers = ([int(label) for label in side] for side in (right, answers))
+    figures = glue.score(name, right, answers)
     if task.kind == "classification" and name != "classification":
-        figures.setdefault("accuracy", glue.accuracy(right, given))
+        figures.setdefault("accuracy", glue.accuracy(right, answers))
     return figures
 
 
 def find_mistakes(task: Task, examples: Sequence[Any], predictions: Sequence[Any], most: int = 10) -> list[Mistake]:
     """Return the mistakes with the highest probability, highest first; for a regression the largest errors."""
-    found: list[Mistake | None] = []
+    mistakes: list[Mistake | None] = []
     for example, prediction in zip(examples, predictions):
         if isinstance(prediction, Tags):
-            found += _wrong_words(example, prediction)
+            mistakes += _wrong_words(example, prediction)
         else:
-            found.append(_mistake(task, example, prediction))
-    return sorted(filter(None, found), key=lambda mistake: -mistake.sure)[:most]
+            mistakes.append(_mistake(task, example, prediction))
+    return sorted(filter(None, mistakes), key=lambda mistake: -mistake.sure)[:most]
 
 
 def _answers(task: Task, questions: Sequence[Question], predictions: Sequence[AnswerSpan]) -> dict[str, float]:
     version = "v2.0" if task.unanswerable else "1.1"
-    qas = [{"id": asked.id, "answers": [{"text": answer.text} for answer in asked.answers]} for asked in questions]
+    qas = [
+        {"id": question.id, "answers": [{"text": answer.text} for answer in question.answers]} for question in questions
+    ]
     data: Mapping[str, Any] = {"version": version, "data": [{"paragraphs": [{"qas": qas}]}]}
     ids = [question.id for question in questions]
     answers = {number: prediction.answer for number, prediction in zip(ids, predictions)}
@@ -144,13 +146,13 @@ def _mistake(task: Task, example: Any, prediction: Prediction) -> Mistake | None
 
 
 def _wrong_words(sentence: Any, prediction: Tags) -> list[Mistake]:
-    found, words = [], sentence.words
+    mistakes, words = [], sentence.words
     each = zip(sentence.lines, sentence.tags, prediction.tags, prediction.probabilities)
     for n, (line, right, tag, sure) in enumerate(each):
         if right != tag and not math.isnan(sure):
             around = [*words[max(0, n - REACH) : n], f"[{words[n]}]", *words[n + 1 : n + 1 + REACH]]
-            found.append(Mistake(f"{sentence.file}:{line}", " ".join(around), right, tag, sure))
-    return found
+            mistakes.append(Mistake(f"{sentence.file}:{line}", " ".join(around), right, tag, sure))
+    return mistakes
 
 
 def _text(example: Any) -> str:
@@ -201,17 +203,17 @@ def remark_one_answer(task: Task, examples: Sequence[Any], predictions: Sequence
     """Return a remark if all predictions have one label, and the examples have several."""
     right: set[Any]
     if task.kind == "classification":
-        right, found = {example.label for example in examples}, {prediction.label for prediction in predictions}
+        right, predicted = {example.label for example in examples}, {prediction.label for prediction in predictions}
     elif task.kind == "tags":
-        right, found = ({tag for one in side for tag in one.tags} for side in (examples, predictions))
+        right, predicted = ({tag for one in side for tag in one.tags} for side in (examples, predictions))
     else:
         return []
-    if len(found) != 1 or len(right) < 2:
+    if len(predicted) != 1 or len(right) < 2:
         return []
     share = "every word" if task.kind == "tags" else "every example"
     return [
-        f"The model gives {share} of the dev data the label {found.pop()!r}, and the data have {len(right)} labels: it "
-        "has learned nothing but this. Try another learning rate, more epochs, or another seed."
+        f"The model gives {share} of the dev data the label {predicted.pop()!r}, and the data have {len(right)} "
+        "labels: it has learned nothing but this. Try another learning rate, more epochs, or another seed."
     ]
 
 
@@ -240,8 +242,8 @@ def attention_maps(model: TaskModel, example: Any) -> tuple[list[str], Float[np.
     if model.config.attention != "reference":
         why = 'attention, which keeps no maps: load it with attention="reference"'
         raise ValueError(f"{model.source} was loaded with {model.config.attention} {why}")
-    whole = example if isinstance(example, Example) else to_example(model.task, example, 0)
-    row = make_rows(model.task, [whole], model.tokenizer, labelled=False)[0]
+    first_example = example if isinstance(example, Example) else to_example(model.task, example, 0)
+    row = make_rows(model.task, [first_example], model.tokenizer, labelled=False)[0]
     ids, types = row.ids[0][None], row.types[0][None]
     # A model of one type ignores the types of a tokenizer that was made for two.
     one_type = getattr(model.config, "type_vocab_size", 2) == 1

@@ -58,8 +58,8 @@ def read_teacher(path: str) -> Read:
 
 def add_teacher(objective: Objective, config: ConfigDict, family: Family, model: Any, read: Read) -> Objective:
     """Return the objective with the terms of a config's teacher; a coefficient of 0 leaves its term out."""
-    given = config.get("coefficients") or {}
-    terms = tuple(name for name in TERMS if given.get(name, 1.0))
+    coefficients = config.get("coefficients") or {}
+    terms = tuple(name for name in TERMS if coefficients.get(name, 1.0))
     return distil(
         objective, family, model, read.teacher, temperature=config.temperature, terms=terms,
         init_from_teacher=config.init_from_teacher,

@@ -123,7 +123,7 @@ def restore(
         return state, 0
     for line in checkpoint.damaged:
         say(line)
-    feed.batches.restore(checkpoint.facts["position"])
+    feed.batches.restore(checkpoint.record["position"])
     say(f"resuming from step {checkpoint.step:,}")
     return state, checkpoint.step
 

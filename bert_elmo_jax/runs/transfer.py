@@ -53,12 +53,12 @@ def build_transfer(
         spans = jax.tree.map(lambda _: optim.Spans(), dict(params))
     else:
         spans = plan_unfreezing(config, depth_of, params, length.epoch, fresh)
-    spans = jax.tree.map(lambda own, off: NEVER if off else own, spans, optim.matches(spans, frozen))
+    spans = jax.tree.map(lambda span, off: NEVER if off else span, spans, optim.matches(spans, frozen))
     leaves = jax.tree.leaves(spans)
-    if all(own.never for own in leaves):
+    if all(span.never for span in leaves):
         raise ValueError(f"config.transfer={config.transfer} leaves nothing to train")
     still = tuple(list_frozen(spans))
-    if all(own.always or own.never for own in leaves):
+    if all(span.always or span.never for span in leaves):
         method = build_optimizer(o, rate)
         method = optim.freeze(method, still) if still else method
     else:
@@ -82,11 +82,11 @@ def hold(loss: Callable[..., Any], frozen: Sequence[str]) -> Callable[..., Any]:
     if not frozen:
         return loss
 
-    def held(params: Any, *rest: Any) -> Any:
+    def stopped_loss(params: Any, *inputs: Any) -> Any:
         still = optim.matches(params, frozen)
-        return loss(jax.tree.map(lambda x, stop: jax.lax.stop_gradient(x) if stop else x, params, still), *rest)
+        return loss(jax.tree.map(lambda x, stop: jax.lax.stop_gradient(x) if stop else x, params, still), *inputs)
 
-    return held
+    return stopped_loss
 
 
 NEVER = optim.Spans(())
@@ -150,12 +150,12 @@ def count_upper(config: ConfigDict, layers: Sequence[int]) -> int:
     return int(config.upper_layers)
 
 
-def check_no_encoder(config: ConfigDict, given: bool) -> None:
+def check_no_encoder(config: ConfigDict, has_encoder: bool) -> None:
     """Raise ValueError for a field that needs a fine-tuned encoder; a `given` encoder is frozen."""
     why = "is for the layers of a fine-tuned encoder: add --config.tune_encoder=true, or leave it out"
     if config.layer_decay != 1:
         raise ValueError(f"config.layer_decay={config.layer_decay} {why}")
-    if config.transfer not in ("all", *(["frozen"] if given else [])):
+    if config.transfer not in ("all", *(["frozen"] if has_encoder else [])):
         raise ValueError(f"config.transfer={config.transfer} {why}")
     if config.get("upper_layers") is not None:
         raise ValueError(f"config.upper_layers={config.upper_layers} {why}")
@@ -168,15 +168,15 @@ def list_frozen(spans: Any, path: str = "") -> list[str]:
     ['encoder(/.*)?']
     """
     leaves = jax.tree.leaves(spans)
-    if leaves and all(own.never for own in leaves):
+    if leaves and all(leaf.never for leaf in leaves):
         return [f"{re.escape(path)}(/.*)?"]
     parts = spans.items() if isinstance(spans, Mapping) else ()
-    return [found for name, part in parts for found in list_frozen(part, f"{path}/{name}" if path else name)]
+    return [pattern for name, part in parts for pattern in list_frozen(part, f"{path}/{name}" if path else name)]
 
 
 def report_late(config: ConfigDict, spans: Sequence[optim.Spans], length: Length) -> None:
     """Say when a run ends before the last stage of its way of transfer."""
-    last = max(own.steps[-1][0] for own in spans if own.steps)
+    last = max(span.steps[-1][0] for span in spans if span.steps)
     if last >= length.steps:
         say(
             f"transfer={config.transfer}: this run of {length.steps:,} steps ends before its last stage, which begins "

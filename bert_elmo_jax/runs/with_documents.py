@@ -87,14 +87,14 @@ def _start_pretrained(config: ConfigDict, source: str, flag: str) -> DocumentSta
 
 def _start_other(config: ConfigDict, start: DocumentStart) -> DocumentStart:
     other = _start_pretrained(config, config.backward, "config.backward")
-    for name, flag, one, wanted in (
+    for name, flag, one, expected in (
         (start.source, "--init", start, "forward"),
         (config.backward, "config.backward", other, "backward"),
     ):
-        found = direction_of(one)
-        if found != wanted:
+        direction = direction_of(one)
+        if direction != expected:
             raise ValueError(
-                f"{flag}={name} is a {found} model, expected a {wanted} one: exchange them, or leave one out"
+                f"{flag}={name} is a {direction} model, expected a {expected} one: exchange them, or leave one out"
             )
     if other.vocabulary.fingerprint != start.vocabulary.fingerprint:
         raise ValueError(
@@ -115,8 +115,8 @@ def list_asked(config: ConfigDict, family: Family, factor: float | None = None) 
     assert family.inputs.documents is not None
     for name in config.rates:
         if name not in family.inputs.documents.rates:
-            known = ", ".join(family.inputs.documents.rates)
-            raise ValueError(f"config.rates has {name!r}; {family.called} has the rates {known}")
+            rates = ", ".join(family.inputs.documents.rates)
+            raise ValueError(f"config.rates has {name!r}; {family.called} has the rates {rates}")
     factor = config.drop_factor if factor is None else factor
     if factor < 0:
         raise ValueError(f"a factor of {factor} for the rates of dropout: expected 0 (none) or more, such as 1")
@@ -158,13 +158,13 @@ def read_unlabelled(config: ConfigDict, task: Task) -> list[str]:
     texts: list[str] = []
     for file in filter(None, (part.strip() for part in config.unlabelled.split(","))):
         if Path(file).suffix == ".txt":
-            found = [line.strip() for line in read_lines(file, config.encoding) if line.strip()]
+            file_texts = [line.strip() for line in read_lines(file, config.encoding) if line.strip()]
         else:
             examples: Sequence[Any] = read_examples(file, task, labelled=False, encoding=config.encoding)
-            found = [example.text for example in examples]
-        if not found:
+            file_texts = [example.text for example in examples]
+        if not file_texts:
             raise ValueError(f"config.unlabelled={file} has no texts: give a file with some, or leave it out")
-        texts += found
+        texts += file_texts
     return texts
 
 
@@ -182,9 +182,9 @@ def count_words(texts: Sequence[str], size: int) -> WordVocabulary:
 def check_documents(config: ConfigDict, task: Task) -> None:
     """Raise ValueError for a task or for fields that a classifier of documents does not have."""
     if task.kind != "classification" or task.pairs:
-        what = "pairs of texts" if task.pairs else task.kind
+        kind = "pairs of texts" if task.pairs else task.kind
         raise ValueError(
-            f"this config is for classification of single texts, and --task={task.name} has {what}: choose another "
+            f"this config is for classification of single texts, and --task={task.name} has {kind}: choose another "
             "config, such as experiments/configs/finetune.py"
         )
     d = config.documents
@@ -196,8 +196,8 @@ def check_documents(config: ConfigDict, task: Task) -> None:
     if config.batch_size < 2:
         raise ValueError(f"config.batch_size={config.batch_size}: batch norm needs two documents in a batch, or more")
     if d.part < 1 or d.gradient_words < 0:
-        given = f"part={d.part}, gradient_words={d.gradient_words}"
-        raise ValueError(f"config.documents has {given}: expected 1 or more, and 0 (all words) or more")
+        sizes = f"part={d.part}, gradient_words={d.gradient_words}"
+        raise ValueError(f"config.documents has {sizes}: expected 1 or more, and 0 (all words) or more")
     if len(d.dropout) != len(d.sizes) + 1 or not all(0 <= rate < 1 for rate in d.dropout):
         raise ValueError(
             f"config.documents.dropout={tuple(d.dropout)}: expected {len(d.sizes) + 1} rates from 0 to below 1, one "
@@ -220,8 +220,8 @@ def prepare_documents(
         texts = [example.text for example in data.train] + read_unlabelled(config, task)
         start = start._replace(vocabulary=count_words(texts, config.vocab_size))
     vocabulary, d = start.vocabulary, config.documents
-    own = {"vocab_size": vocabulary.vocab_size, "classifier": (*d.sizes, len(task.labels))}
-    model = dataclasses.replace(start.model, **own)
+    sizes = {"vocab_size": vocabulary.vocab_size, "classifier": (*d.sizes, len(task.labels))}
+    model = dataclasses.replace(start.model, **sizes)
     params = init_params(family, model, jax.random.key(config.seed), (NAME,))
     if start.stored is not None:
         params["encoder"] = start.stored.params["encoder"]
@@ -235,11 +235,11 @@ def prepare_documents(
     rate, method, frozen = build_transfer(config, family.depth_of, params, length)
     pool = functools.partial(reader.pool, model, last=count_parts(d.gradient_words, d.part))
     loss = document_loss(pool, d.dropout, class_weights(config.class_weights, task, data.train), placement.axis)
-    others = () if start.other is None else (BACKWARD,)
+    folders = () if start.other is None else (BACKWARD,)
     longest = max(row.width for row in rows)
 
     def describe(workdir: Path) -> None:
-        describe_run(workdir, model, params, vocabulary, task=task, average_with=others)
+        describe_run(workdir, model, params, vocabulary, task=task, average_with=folders)
 
     def open_task(workdir: Path) -> tuple[Collate, Predict]:
         kind = "pieces" if isinstance(vocabulary, Tokenizer) else "words"

@@ -49,18 +49,18 @@ class Start(NamedTuple):
 
 def start_head(config: ConfigDict, init: str | None, tokenizer: str | None) -> Start:
     """Return the model of `init`, or one of `config.preset` without weights for a given tokenizer."""
-    asked: dict[str, Any] = {"dtype": config.dtype, "attention": config.attention}
+    requested: dict[str, Any] = {"dtype": config.dtype, "attention": config.attention}
     if config.dropout is not None:
-        asked |= {"dropout": config.dropout, "attention_dropout": config.dropout}
+        requested |= {"dropout": config.dropout, "attention_dropout": config.dropout}
     if config.attention_dropout is not None:
-        asked["attention_dropout"] = config.attention_dropout
+        requested["attention_dropout"] = config.attention_dropout
     if init is not None:
         if tokenizer is not None:
             raise ValueError(f"--tokenizer={tokenizer} was given with --init={init}, which has its own: leave it out")
         stored, family = _read_encoder(init, "--init")
         if not isinstance(stored.tokenizer, Tokenizer):
             raise ValueError(f"--init={init} has no tokenizer (vocab.txt or a SentencePiece model): copy one there")
-        return Start(family, adopt_config(stored.config, asked), stored.tokenizer, stored)
+        return Start(family, adopt_config(stored.config, requested), stored.tokenizer, stored)
     if tokenizer is None:
         raise ValueError("--init=… is needed (anything `load` understands), or --tokenizer=… for a model from scratch")
     folder = Path(tokenizer) / "tokenizer"
@@ -75,8 +75,8 @@ def start_head(config: ConfigDict, init: str | None, tokenizer: str | None) -> S
     else:
         listed, hint = ", ".join(presets), did_you_mean(config.preset, presets)
         raise ValueError(f"config.preset={config.preset!r} is neither a preset ({listed}) nor a model{hint}")
-    own = family.vocabulary_fields(pieces)
-    return Start(family, dataclasses.replace(adopt_config(model, asked), **own), pieces, None)
+    vocabulary_fields = family.vocabulary_fields(pieces)
+    return Start(family, dataclasses.replace(adopt_config(model, requested), **vocabulary_fields), pieces, None)
 
 
 def list_presets() -> dict[str, tuple[Family, Mapping[str, Any]]]:
@@ -97,8 +97,8 @@ def list_presets() -> dict[str, tuple[Family, Mapping[str, Any]]]:
 def _read_encoder(source: str, flag: str) -> tuple[StoredModel, Family]:
     stored = read_model(source)
     if stored.network or not get_family(stored.kind).inputs.takes_heads:
-        known = ", ".join(family.name for family in all_families() if family.inputs.takes_heads)
-        raise ValueError(f"{flag}={source} is of the kind {stored.kind}, which reads no pieces: give one of {known}")
+        families = ", ".join(family.name for family in all_families() if family.inputs.takes_heads)
+        raise ValueError(f"{flag}={source} is of the kind {stored.kind}, which reads no pieces: give one of {families}")
     return stored, get_family(stored.kind)
 
 
@@ -174,8 +174,8 @@ def choose_next(config: ConfigDict, family: Family, model: Any, kind: str) -> Ca
             f"GPT; {family.called} does not: leave it out"
         )
     if config.transfer == "frozen" or kind == "sentences":
-        what = "with transfer=frozen" if config.transfer == "frozen" else "for task=sentences"
-        raise ValueError(f"config.lm_weight={weight} {what} would change nothing: leave it out")
+        reason = "with transfer=frozen" if config.transfer == "frozen" else "for task=sentences"
+        raise ValueError(f"config.lm_weight={weight} {reason} would change nothing: leave it out")
     [name] = tied
     head = family.head(name, model)
     return lambda params, states: head.apply({"params": {}}, states, params["encoder"]["embeddings"]["word"])

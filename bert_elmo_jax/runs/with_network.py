@@ -71,7 +71,7 @@ def prepare_network(
     """Return a network with its words, and with the encoder that it reads."""
     if start.source != config.encoder:  # a grid may name several
         start = start_network(config, None, None)
-    task, encoder, own = data.task, start.encoder, NETWORKS[config.network]
+    task, encoder, functions = data.task, start.encoder, NETWORKS[config.network]
     if "max_length" in config:
         least = 2 if task.kind == "questions" else 1
         if config.max_length < least:
@@ -80,13 +80,13 @@ def prepare_network(
     check_task(config.network, task)
     if config.tune_encoder and encoder is None:
         raise ValueError("config.tune_encoder needs an encoder: give --config.encoder=… or leave it out")
-    lexicon, known = build_lexicon(config, own.words(task, data.train))
+    lexicon, vectors = build_lexicon(config, functions.words(task, data.train))
     network = build_config(config, data, lexicon, encoder)
-    params = own.init(network, jax.random.key(config.seed), *lexicon.table(known))
+    params = functions.init(network, jax.random.key(config.seed), *lexicon.table(vectors))
     if encoder is not None and network.tuned:
         params["encoder"] = jax.tree.map(jax.numpy.array, encoder.params["encoder"])  # a copy: steps donate arrays
-    rows, notes = own.training_rows(task, data.train, lexicon)
-    dev_rows = own.reading_rows(task, data.dev, lexicon)
+    rows, notes = functions.training_rows(task, data.train, lexicon)
+    dev_rows = functions.reading_rows(task, data.dev, lexicon)
     for note in notes:
         say(f"{config.train}: {note}")
     length = count_steps(config, len(rows))
@@ -105,8 +105,8 @@ def prepare_network(
         if encoder is not None and not network.tuned:
             folder = Path(config.cache) if config.cache else workdir / "vectors" / encoder.fingerprint
             layers = fill_cache(folder, encoder, [text.words for row in (*rows, *dev_rows) for text in row.texts]).batch
-        outputs = jax.jit(own.outputs(network, task, encode))
-        make = functools.partial(own.collate, lexicon=lexicon, layers=layers)
+        outputs = jax.jit(functions.outputs(network, task, encode))
+        make = functools.partial(functions.collate, lexicon=lexicon, layers=layers)
         inputs = functools.partial(make, targets=False)
 
         def predict(params: Any, put: Put) -> list[Any]:
@@ -114,13 +114,13 @@ def prepare_network(
                 lambda batch: outputs(params, put(batch)), dev_rows, config.batch_size, inputs
             )
             # 20 answers per question, as `predict` has: the threshold for no answer depends on the best of them.
-            return own.predictions(task, data.dev, dev_rows, row_outputs, 20)
+            return functions.predictions(task, data.dev, dev_rows, row_outputs, 20)
 
         return make, predict
 
     return PreparedTask(
-        task, rows, length, params, hold(own.loss(network, encode), still), own.coefficients(network), rate, method,
-        describe, open_task, lambda batch: int(batch["lengths"].sum()),
+        task, rows, length, params, hold(functions.loss(network, encode), still), functions.coefficients(network),
+        rate, method, describe, open_task, lambda batch: int(batch["lengths"].sum()),
         () if encoder is None else find_family(encoder.config).sharding,
     )  # fmt: skip
 
@@ -129,7 +129,7 @@ def build_lexicon(config: ConfigDict, texts: Iterable[Sequence[str]]) -> tuple[L
     """Return the words of the training texts, and the pretrained vectors of `config.vectors`."""
     counts = Counter(word for words in texts for word in words)
     size = config.word_size or 100
-    known = later = None
+    vectors = later = None
     if config.unknown == "vectors" and not config.vectors:
         raise ValueError("config.unknown=vectors needs a file: give --config.vectors=…, or choose another value")
     if config.vectors:
@@ -137,16 +137,16 @@ def build_lexicon(config: ConfigDict, texts: Iterable[Sequence[str]]) -> tuple[L
         if config.word_size and config.word_size != size:
             has = f"has vectors of {size} numbers: leave word_size out, or give a file of that width"
             raise ValueError(f"config.word_size={config.word_size}, and {config.vectors} {has}")
-        known = read_vectors(config.vectors, {*counts, *(word.lower() for word in counts)})
-        there = int((places_of(list(counts), known) >= 0).sum())
-        twice = f" ({known.repeated:,} are in the file more than once)" if known.repeated else ""
-        say(f"{config.vectors}: vectors of {there:,} of the {len(counts):,} words of the training data{twice}")
-        if not there:
+        vectors = read_vectors(config.vectors, {*counts, *(word.lower() for word in counts)})
+        count = int((places_of(list(counts), vectors) >= 0).sum())
+        twice = f" ({vectors.repeated:,} are in the file more than once)" if vectors.repeated else ""
+        say(f"{config.vectors}: vectors of {count:,} of the {len(counts):,} words of the training data{twice}")
+        if not count:
             raise ValueError(f"{config.vectors} has no vector for any word of {config.train}; give one of its language")
         later = read_vectors(config.vectors, None, most=KEPT) if config.unknown == "vectors" else None
     characters = choose_characters(config) != "none"
     build = functools.partial(Lexicon.build, tuned=config.tune_words, seed=config.seed, characters=characters)
-    return build(counts, config.unknown, size, known=known, later=later), known
+    return build(counts, config.unknown, size, known=vectors, later=later), vectors
 
 
 def choose_characters(config: ConfigDict) -> str:
@@ -165,32 +165,32 @@ def build_config(config: ConfigDict, data: Data, lexicon: Lexicon, encoder: Enco
     """Return the network's configuration: fields of the run's config, and sizes of the data, words and encoder."""
     if data.task.kind == "questions" and config.longest_answer < 1:
         raise ValueError(f"config.longest_answer={config.longest_answer}: expected 1 or more words")
-    own = NETWORKS[config.network]
-    known = {field.name for field in dataclasses.fields(own.config)}
+    network_class = NETWORKS[config.network]
+    names = {field.name for field in dataclasses.fields(network_class.config)}
     layers, width = (0, 0) if encoder is None else layer_shape(encoder)
-    found = {name: config[name] for name in known if name in config} | {
+    fields = {name: config[name] for name in names if name in config} | {
         "num_words": len(lexicon.words), "num_specials": len(lexicon.specials), "word_size": lexicon.width,
         "characters": lexicon.characters, "encoder_layers": layers, "encoder_width": width,
         "encoder_columns": find_columns(encoder, config.directions),
         "tuned": config.tune_encoder, "pairs": data.task.pairs, "unanswerable": data.task.unanswerable,
     }  # fmt: skip
     if lexicon.characters:
-        found["character_encoder"] = choose_characters(config)
-    if own.counted is not None:
-        found[own.counted] = len(data.task.labels)
-    if "scheme" in known and data.task.entities:
-        found["scheme"] = find_scheme(data.train)
-    return own.config(**{name: value for name, value in found.items() if name in known})
+        fields["character_encoder"] = choose_characters(config)
+    if network_class.counted is not None:
+        fields[network_class.counted] = len(data.task.labels)
+    if "scheme" in names and data.task.entities:
+        fields["scheme"] = find_scheme(data.train)
+    return network_class.config(**{name: value for name, value in fields.items() if name in names})
 
 
 def check_same_network(workdir: Path, network: NetworkConfig, labels: Sequence[str], words: str) -> None:
     """Raise ValueError if a run directory has a network with other words, labels or sizes."""
     if not is_run_directory(workdir):
         return
-    facts = read_facts(workdir / "model.json")
-    config = read_config(facts["config"], facts["family"], str(workdir / "model.json"))
-    there = (config, facts["labels"] or [], (facts["tokenizer"] or {}).get("fingerprint"))
-    if there != (network, list(labels), words):
+    stored = read_facts(workdir / "model.json")
+    config = read_config(stored["config"], stored["family"], str(workdir / "model.json"))
+    identity = (config, stored["labels"] or [], (stored["tokenizer"] or {}).get("fingerprint"))
+    if identity != (network, list(labels), words):
         why = "its words, labels or sizes differ): resume with the same, or choose another run directory"
         raise ValueError(f"{workdir} was started with other training data, vectors or encoder ({why}")
 
@@ -199,13 +199,13 @@ def save_encoder(folder: Path, encoder: Encoder) -> dict[str, Any]:
     """Copy an encoder into a folder, and return its description; raise ValueError if another one is there."""
     described = describe_encoder(encoder)
     if is_run_directory(folder):
-        there = word_encoder(str(folder)).fingerprint
-        if there != encoder.fingerprint:
-            other = f"{there}, and {encoder.source} is {encoder.fingerprint}"
+        fingerprint = word_encoder(str(folder)).fingerprint
+        if fingerprint != encoder.fingerprint:
+            other = f"{fingerprint}, and {encoder.source} is {encoder.fingerprint}"
             how = "resume with that one, or choose another run directory"
             raise ValueError(f"this run was started with another encoder ({other}): {how}")
         return described
     shutil.rmtree(folder, ignore_errors=True)  # of a run that was killed while writing it
-    asked = {"program": "finetune", "encoder": encoder.source}
-    write_run_directory(folder, encoder.config, encoder.params, encoder.reads, run=asked)
+    run_fields = {"program": "finetune", "encoder": encoder.source}
+    write_run_directory(folder, encoder.config, encoder.params, encoder.reads, run=run_fields)
     return described

@@ -65,40 +65,40 @@ def write_average(
     """
     meet("last checkpoint")  # which one process marks as complete
     folder, steps = _folder(run), saved_steps(run)[-count:]
-    found = _facts(run)
-    if found.get("steps") == steps and not damage(folder):
-        return found
+    record = _read_record(run)
+    if record.get("steps") == steps and not damage(folder):
+        return record
     _, params = average_params(run, count)
-    facts = {"steps": steps, "figures": dict(evaluate(params)) if evaluate else {}}
+    record = {"steps": steps, "figures": dict(evaluate(params)) if evaluate else {}}
     meet("average")
     if jax.process_index() == 0:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+        (folder / "facts.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     meet("average folder")
     with ocp.StandardCheckpointer() as checkpointer:  # waits on exit until all is written
         checkpointer.save(folder / "params", params)
     if jax.process_index() == 0:
         write_file_list(folder)
     meet("average written")
-    return facts
+    return record
 
 
 def load_average(run: str | Path) -> tuple[list[int], Params] | None:
     """Return the steps and the parameters of the mean; None without one, or if there is a newer checkpoint."""
-    folder, facts, saved = _folder(run), _facts(run), saved_steps(run)
-    if not (folder / FILES).is_file() or not saved or facts.get("steps", [])[-1:] != saved[-1:]:
+    folder, record, saved = _folder(run), _read_record(run), saved_steps(run)
+    if not (folder / FILES).is_file() or not saved or record.get("steps", [])[-1:] != saved[-1:]:
         return None
     if wrong := damage(folder):
         raise ValueError(
             f"{folder} is damaged: {'; '.join(wrong[:3])}; copy it again, or delete it to read the last checkpoint"
         )
-    return facts["steps"], read_tree(folder / "params")
+    return record["steps"], read_tree(folder / "params")
 
 
 def _folder(run: str | Path) -> Path:
     return Path(run).absolute() / "checkpoints" / "average"
 
 
-def _facts(run: str | Path) -> dict[str, Any]:
+def _read_record(run: str | Path) -> dict[str, Any]:
     return read_json(_folder(run) / "facts.json", default={})

@@ -63,8 +63,8 @@ def load_params(run: str | Path, step: int | None = None) -> tuple[int, dict[str
     folder = _folder(run, step)
     # Checked here because orbax does not notice flipped bits, and its errors about truncated files are unreadable.
     if wrong := damage(folder):
-        others = ", ".join(str(other) for other in steps if other != step)
-        advice = f"use another step ({others}), or copy it again" if others else "copy it again"
+        remaining = ", ".join(str(other) for other in steps if other != step)
+        advice = f"use another step ({remaining}), or copy it again" if remaining else "copy it again"
         raise ValueError(f"{folder} is damaged: {_few(wrong)}; {advice}")
     return step, read_tree(folder / "params")
 
@@ -75,8 +75,8 @@ class Restored:
 
     step: int
     params: dict[str, Any]
-    rest: Any
-    facts: dict[str, Any]
+    training_state: Any
+    record: dict[str, Any]
     damaged: tuple[str, ...] = ()
 
 
@@ -90,7 +90,7 @@ class Checkpoints:
     ...     for step in (1, 2):
     ...         checkpoints.save(step, {"w": np.ones(2)}, {"momentum": np.zeros(2)}, {"position": step})
     ...     checkpoints.wait()
-    ...     checkpoints.restore({"w": np.zeros(2)}, {"momentum": np.zeros(2)}).facts["position"]
+    ...     checkpoints.restore({"w": np.zeros(2)}, {"momentum": np.zeros(2)}).record["position"]
     2
     """
 
@@ -118,13 +118,15 @@ class Checkpoints:
 
     def discard_unfinished(self) -> list[int]:
         """Remove unfinished checkpoints and return their steps. Only for the process that owns the run."""
-        found = {int(path.name): path for path in self.run.glob("checkpoints/*") if path.name.isdecimal()}
-        unfinished = sorted(found.keys() - set(saved_steps(self.run)))
+        folders = {int(path.name): path for path in self.run.glob("checkpoints/*") if path.name.isdecimal()}
+        unfinished = sorted(folders.keys() - set(saved_steps(self.run)))
         for step in unfinished:
-            shutil.rmtree(found[step])
+            shutil.rmtree(folders[step])
         return unfinished
 
-    def save(self, step: int, params: Any, rest: Any, facts: Mapping[str, Any], *, score: float | None = None) -> None:
+    def save(
+        self, step: int, params: Any, training_state: Any, record: Mapping[str, Any], *, score: float | None = None
+    ) -> None:
         """Start writing a checkpoint; the arrays may be donated on return. Raise the error of the previous one."""
         self.wait()
         folder = _folder(self.run, step)
@@ -134,10 +136,10 @@ class Checkpoints:
             if jax.process_index() == 0:
                 shutil.rmtree(folder, ignore_errors=True)
                 folder.mkdir(parents=True)
-                text = json.dumps({**facts, "score": None if score is None or math.isnan(score) else score}, indent=1)
+                text = json.dumps({**record, "score": None if score is None or math.isnan(score) else score}, indent=1)
                 (folder / "facts.json").write_text(text + "\n", encoding="utf-8")
             meet(f"checkpoint {step}")
-            trees = {"params": params, "rest": rest}
+            trees = {"params": params, "rest": training_state}
             expected = {name: _list_arrays(tree) for name, tree in trees.items()}
             for name, tree in trees.items():
                 self._writers[name].save(folder / name, tree)
@@ -174,14 +176,17 @@ class Checkpoints:
 
     def _prune(self) -> None:
         steps = saved_steps(self.run)
-        scores = {step: score for step in steps if (score := _facts(self.run, step).get("score")) is not None}
-        kept = {*steps[-self.keep :], *([max(scores, key=lambda step: (scores[step], step))] if scores else [])}
-        for step in set(steps) - kept:
+        scores = {step: score for step in steps if (score := _read_record(self.run, step).get("score")) is not None}
+        steps_to_keep = {
+            *steps[-self.keep :],
+            *([max(scores, key=lambda step: (scores[step], step))] if scores else []),
+        }
+        for step in set(steps) - steps_to_keep:
             folder = _folder(self.run, step)
             (folder / FILES).unlink()  # first, so that an interrupted removal leaves an unfinished checkpoint
             shutil.rmtree(folder)
 
-    def restore(self, params: Any, rest: Any) -> Restored | None:
+    def restore(self, params: Any, training_state: Any) -> Restored | None:
         """Read the newest complete checkpoint into trees like those given; return None if there is none.
 
         Leaves are arrays, or `jax.ShapeDtypeStruct` with the shardings to read into. Damaged checkpoints are skipped.
@@ -192,8 +197,8 @@ class Checkpoints:
             if wrong := damage(folder):
                 damaged.append(f"the checkpoint of step {candidate} is damaged and was skipped: {_few(wrong)}")
                 continue
-            trees = (read_tree(folder / "params", params), read_tree(folder / "rest", rest))
-            return Restored(candidate, *trees, _facts(self.run, candidate), tuple(damaged))
+            trees = (read_tree(folder / "params", params), read_tree(folder / "rest", training_state))
+            return Restored(candidate, *trees, _read_record(self.run, candidate), tuple(damaged))
         if damaged:
             raise ValueError(
                 f"no checkpoint of {self.run} can be read: {'; '.join(damaged)}; copy one back, or start in an empty "
@@ -211,10 +216,10 @@ def quiet_orbax() -> None:
         sys.unraisablehook = _show_ours
 
 
-def _show_ours(told: Any) -> None:
+def _show_ours(error: Any) -> None:
     # Other writes of the checkpoint end after the failed one, and the library finds its event loop closed.
-    if str(told.exc_value) != "Event loop is closed":
-        _BEFORE[-1](told)
+    if str(error.exc_value) != "Event loop is closed":
+        _BEFORE[-1](error)
 
 
 def _is_ours(record: logging.LogRecord) -> bool:
@@ -231,9 +236,9 @@ def meet(where: str) -> None:
 def check_written(path: Path, expected: Sequence[str]) -> None:
     """Raise OSError if the arrays on the disk, by their types and shapes, are not those that were to be written."""
     with ocp.StandardCheckpointer() as checkpointer:
-        found = _list_arrays(checkpointer.metadata(path).item_metadata.tree)
-    if found != expected:
-        lost = [array for array in expected if array not in found] or [f"{len(expected)} arrays, not {len(found)}"]
+        written = _list_arrays(checkpointer.metadata(path).item_metadata.tree)
+    if written != expected:
+        lost = [array for array in expected if array not in written] or [f"{len(expected)} arrays, not {len(written)}"]
         raise OSError(f"{path} does not have what was written: {_few(lost)}")
 
 
@@ -245,27 +250,27 @@ def _list_arrays(tree: Any) -> list[str]:
 def write_file_list(folder: Path) -> None:
     """Write size and hash of every file of a folder into the folder, atomically; this marks it as complete."""
     files = sorted(file for file in folder.rglob("*") if file.is_file() and file != folder / FILES)
-    facts = {file.relative_to(folder).as_posix(): [file.stat().st_size, hash_file(file)] for file in files}
-    write_json(folder / FILES, facts)
+    hashes = {file.relative_to(folder).as_posix(): [file.stat().st_size, hash_file(file)] for file in files}
+    write_json(folder / FILES, hashes)
 
 
 def damage(folder: Path) -> list[str]:
     """Return the differences between a folder's files and its list, empty if there are none."""
     try:
         listed = json.loads((folder / FILES).read_bytes()).items()
-        facts = {str(name): (int(size), str(digest)) for name, (size, digest) in listed}
-        if any(Path(name).is_absolute() or ".." in Path(name).parts for name in facts):
+        expected = {str(name): (int(size), str(digest)) for name, (size, digest) in listed}
+        if any(Path(name).is_absolute() or ".." in Path(name).parts for name in expected):
             raise ValueError("a file outside the folder")
     except (OSError, ValueError, TypeError, AttributeError, RecursionError):
         return [f"{FILES} is not a list of files"]
     wrong = []
-    for name, (size, digest) in facts.items():
-        there = folder / name
-        if not there.is_file():
+    for name, (size, digest) in expected.items():
+        file = folder / name
+        if not file.is_file():
             wrong.append(f"{name} is missing")
-        elif there.stat().st_size != size:
-            wrong.append(f"{name} has {there.stat().st_size:,} bytes, {size:,} were written")
-        elif hash_file(there) != digest:
+        elif file.stat().st_size != size:
+            wrong.append(f"{name} has {file.stat().st_size:,} bytes, {size:,} were written")
+        elif hash_file(file) != digest:
             wrong.append(f"{name} has changed (its hash differs)")
     return wrong
 
@@ -283,7 +288,7 @@ def _folder(run: str | Path, step: int) -> Path:
     return folder
 
 
-def _facts(run: str | Path, step: int) -> dict[str, Any]:
+def _read_record(run: str | Path, step: int) -> dict[str, Any]:
     return read_json(_folder(run, step) / "facts.json", default={})
 
 
@@ -294,9 +299,11 @@ def read_tree(path: Path, like: Any = None) -> Any:
             if like is not None:
                 return checkpointer.restore(path, jax.tree.map(_shape, like))
             # Onto one device: by default orbax asks for as many devices as wrote the checkpoint.
-            here = jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
-            found = checkpointer.metadata(path).item_metadata.tree
-            shapes = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=here), found)
+            one_device = jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
+            stored_tree = checkpointer.metadata(path).item_metadata.tree
+            shapes = jax.tree.map(
+                lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=one_device), stored_tree
+            )
             return jax.tree.map(np.asarray, checkpointer.restore(path, shapes))
     except (ValueError, OSError, KeyError) as error:
         raise ValueError(

@@ -102,10 +102,10 @@ def restore(checkpoints: Checkpoints, state: State, parallel: Parallel) -> tuple
     """Return the newest complete checkpoint as a state on the devices, or else the given state."""
     placed = parallel.place(state)
     like = to_arrays(parallel.gather(placed))
-    found = checkpoints.restore(like.pop("params"), like)
-    if found is None:
+    checkpoint = checkpoints.restore(like.pop("params"), like)
+    if checkpoint is None:
         return placed, None
-    return parallel.place(from_arrays({"params": found.params, **found.rest})), found
+    return parallel.place(from_arrays({"params": checkpoint.params, **checkpoint.training_state})), checkpoint
 
 
 def train(
@@ -151,9 +151,9 @@ def train(
         if pending is None:
             return
         (step, fetched, values), pending = pending, None
-        found = {name: float(value) for name, value in jax.device_get(dict(values)).items()}
-        failed = int(found.pop("failed"))
-        line = {"loss": found.pop("loss"), **found}
+        metric_values = {name: float(value) for name, value in jax.device_get(dict(values)).items()}
+        failed = int(metric_values.pop("failed"))
+        line = {"loss": metric_values.pop("loss"), **metric_values}
         log = step % schedule.log_every == 0 or step == schedule.steps
         if metrics is not None:
             metrics.write(step, {**line, **(figures or {})}, events=log)
@@ -205,11 +205,11 @@ def train(
         if metrics is not None:
             metrics.flush()
         arrays = to_arrays(parallel.gather(state))
-        facts = {"position": position, "figures": dict(figures)}
+        record = {"position": position, "figures": dict(figures)}
         params = arrays.pop("params")
         for attempt in (1, 2):
             try:
-                checkpoints.save(step, params, arrays, facts, score=figures.get(score) if score else None)
+                checkpoints.save(step, params, arrays, record, score=figures.get(score) if score else None)
                 return
             except OSError as error:
                 # The error may come from the previous checkpoint, written in the background: try this one again.

@@ -51,9 +51,9 @@ class Metrics:
     def __init__(self, run: str | Path, step: int):
         file = Path(run) / "metrics.jsonl"
         lines = file.read_bytes().splitlines(keepends=True) if file.is_file() else []
-        kept = [line for line in lines if line.endswith(b"\n") and json.loads(line)["step"] <= step]
-        if len(kept) < len(lines):
-            write_bytes(file, b"".join(kept))
+        complete = [line for line in lines if line.endswith(b"\n") and json.loads(line)["step"] <= step]
+        if len(complete) < len(lines):
+            write_bytes(file, b"".join(complete))
         self._file = open(file, "a", encoding="utf-8")  # noqa: SIM115 -- closed by __exit__
         self._events = Events(Path(run) / "events", step)
 

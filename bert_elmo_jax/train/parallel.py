@@ -82,15 +82,15 @@ def kept_whole(tree: Any, mesh: Mesh, rules: Rules = RULES) -> list[str]:
 
 def _spec(name: str, shape: tuple[int, ...], mesh: Mesh, rules: Rules) -> tuple[P, bool]:
     """Return the axes of one leaf, and whether one of them could not be split."""
-    found = next((spec for pattern, spec in rules if re.search(pattern, name)), P())
-    if len(found) > len(shape):
-        found = P()  # a statistic of a parameter, with fewer axes
+    spec = next((spec for pattern, spec in rules if re.search(pattern, name)), P())
+    if len(spec) > len(shape):
+        spec = P()  # a statistic of a parameter, with fewer axes
     sizes = [
         0 if axes is None else math.prod(mesh.shape[axis] for axis in (axes if isinstance(axes, tuple) else (axes,)))
-        for axes in found
+        for axes in spec
     ]
-    fits = [not size or length % size == 0 for length, size in zip(shape, sizes)]
-    return P(*(axes if fit else None for axes, fit in zip(found, fits))), not all(fits)
+    divisible = [not size or length % size == 0 for length, size in zip(shape, sizes)]
+    return P(*(axes if fit else None for axes, fit in zip(spec, divisible))), not all(divisible)
 
 
 def check_rows(batch: Mapping[str, Any], parts: int) -> None:

@@ -45,9 +45,9 @@ def refuse_other_files(run: str | Path) -> None:
     folder = Path(run)
     if not folder.is_dir() or (folder / "run.json").is_file():
         return
-    others = sorted(path.name for path in folder.iterdir() if not OWN_FILES.fullmatch(path.name))
-    if others:
-        raise FileExistsError(f"{folder} holds other files than a run's ({', '.join(others[:5])}): give a new folder")
+    names = sorted(path.name for path in folder.iterdir() if not OWN_FILES.fullmatch(path.name))
+    if names:
+        raise FileExistsError(f"{folder} holds other files than a run's ({', '.join(names[:5])}): give a new folder")
 
 
 @contextlib.contextmanager
@@ -62,10 +62,10 @@ def only_process(run: str | Path) -> Iterator[None]:
     BlockingIOError: ... is being written by process ...: wait for it, stop it, or choose another directory
     """
     folder = Path(run)
-    with contextlib.ExitStack() as held:
+    with contextlib.ExitStack() as stack:
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            held.enter_context(lock(folder / "lock"))
+            stack.enter_context(lock(folder / "lock"))
         except Held as error:
             raise BlockingIOError(
                 f"{folder} is being written by process {error.holder}: wait for it, stop it, or choose another "
@@ -77,7 +77,7 @@ def only_process(run: str | Path) -> Iterator[None]:
 
 
 def same_run(
-    run: str | Path, asked: Mapping[str, Any], free: tuple[str, ...] = (), added: Mapping[str, Any] = NOTHING
+    run: str | Path, settings: Mapping[str, Any], free: tuple[str, ...] = (), added: Mapping[str, Any] = NOTHING
 ) -> None:
     """Write the configuration to `run.json`, or raise if an existing one differs, listing every difference.
 
@@ -93,13 +93,13 @@ def same_run(
     """
     file = Path(run) / "run.json"
     if not file.is_file():
-        write_text(file, json.dumps(asked, indent=1, ensure_ascii=False, default=str) + "\n")
+        write_text(file, json.dumps(settings, indent=1, ensure_ascii=False, default=str) + "\n")
         return
     try:
-        there = rename_fields(json.loads(file.read_text(encoding="utf-8")))
+        recorded = rename_fields(json.loads(file.read_text(encoding="utf-8")))
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{file} is not JSON ({error}): restore it, or choose another run directory") from error
-    then, now = (_flat({k: v for k, v in values.items() if k not in free}) for values in (there, asked))
+    then, now = (_flat({k: v for k, v in values.items() if k not in free}) for values in (recorded, settings))
     then = {name: json.dumps(value) for name, value in added.items() if name in now} | then
     pairs = {name: (then.get(name, "nothing"), now.get(name, "nothing")) for name in sorted({*then, *now})}
     changed = [f"{name}: {before} then, {after} now" for name, (before, after) in pairs.items() if before != after]

@@ -98,9 +98,9 @@ def make_step(
     (5.0, [0.1, 0.3])
     """
 
-    def sums(params: Any, whole: Batch, part: Any) -> tuple[Sums, Any]:
+    def sums(params: Any, shared_batch: Batch, part: Any) -> tuple[Sums, Any]:
         rows, key, carry = part
-        terms, metrics, carry = loss(params, {**rows, **whole}, key, carry)
+        terms, metrics, carry = loss(params, {**rows, **shared_batch}, key, carry)
         if set(terms) != set(coefficients):
             raise ValueError(
                 f"the loss has the terms {sorted(terms)}, but the coefficients are for {sorted(coefficients)}"
@@ -109,13 +109,13 @@ def make_step(
         named = {name: (as_float(total), as_float(weight)) for name, (total, weight) in (terms | metrics).items()}
         return named, carry
 
-    def weigh(params: Any, whole: Batch, part: Any) -> dict[str, Array]:
-        return {name: weight for name, (_, weight) in sums(params, whole, part)[0].items()}
+    def weigh(params: Any, shared_batch: Batch, part: Any) -> dict[str, Array]:
+        return {name: weight for name, (_, weight) in sums(params, shared_batch, part)[0].items()}
 
     def objective(
-        small: Any, used: Any, whole: Batch, part: Any, weights: dict[str, Array] | None
+        small: Any, used: Any, shared_batch: Batch, part: Any, weights: dict[str, Array] | None
     ) -> tuple[Array, tuple[dict[str, Array], dict[str, Array], Any]]:
-        named, carry = sums(as_rows(small, used), whole, part)
+        named, carry = sums(as_rows(small, used), shared_batch, part)
         if weights is None:
             weights = over_devices({name: jax.lax.stop_gradient(weight) for name, (_, weight) in named.items()})
         means = {name: _mean(total, weights[name]) for name, (total, _) in named.items()}
@@ -136,14 +136,14 @@ def make_step(
         key, draw_key = jax.random.split(jax.random.fold_in(state.key, state.step))
         if axis is not None:
             key = jax.random.fold_in(key, jax.lax.axis_index(axis))
-        whole = {name: values for name, values in batch.items() if name in shared}
+        shared_batch = {name: values for name, values in batch.items() if name in shared}
         rows = {name: values for name, values in batch.items() if name not in shared}
         if draw is not None:
-            whole |= draw(batch, draw_key)
-        used = find_rows(state.params, everywhere(touched({**rows, **whole}))) if touched is not None else {}
+            shared_batch |= draw(batch, draw_key)
+        used = find_rows(state.params, everywhere(touched({**rows, **shared_batch}))) if touched is not None else {}
         small = take_rows(state.params, used)
         if accumulate == 1:
-            found, (means, weights, carry) = gradient(small, used, whole, (rows, key, state.carry), None)
+            gradients, (means, weights, carry) = gradient(small, used, shared_batch, (rows, key, state.carry), None)
         else:
             parts = (
                 jax.tree.map(lambda values: _split(values, accumulate, 0), rows),
@@ -152,31 +152,33 @@ def make_step(
             )
 
             def add_weights(so_far: Any, part: Any) -> tuple[Any, None]:
-                return jax.tree.map(jnp.add, so_far, weigh(as_rows(small, used), whole, part)), None
+                return jax.tree.map(jnp.add, so_far, weigh(as_rows(small, used), shared_batch, part)), None
 
             def add_gradients(so_far: Any, part: Any) -> tuple[Any, Any]:
-                found, (means, _, carry) = gradient(small, used, whole, part, weights)
-                return jax.tree.map(jnp.add, so_far, (found, means)), carry
+                gradients, (means, _, carry) = gradient(small, used, shared_batch, part, weights)
+                return jax.tree.map(jnp.add, so_far, (gradients, means)), carry
 
             # The compiler removes everything that the weights do not need, so this pass is cheap.
-            names = jax.eval_shape(weigh, as_rows(small, used), whole, jax.tree.map(lambda values: values[0], parts))
+            names = jax.eval_shape(
+                weigh, as_rows(small, used), shared_batch, jax.tree.map(lambda values: values[0], parts)
+            )
             none = dict.fromkeys(names, jnp.zeros(()))
             weights = over_devices(jax.lax.scan(add_weights, none, parts)[0])
             zero = jax.tree.map(jnp.zeros_like, small)
-            (found, means), carry = jax.lax.scan(add_gradients, (zero, none), parts)
+            (gradients, means), carry = jax.lax.scan(add_gradients, (zero, none), parts)
             carry = jax.tree.map(lambda values: _join(values, carry_axis), carry)
-        found, means = over_devices((found, means))
+        gradients, means = over_devices((gradients, means))
         loss = sum((coefficients[name] * means[name] for name in coefficients), start=jnp.zeros(()))
-        norm = optax.tree.norm(found)
+        norm = optax.tree.norm(gradients)
         fine = jnp.isfinite(loss) & jnp.isfinite(norm)
         old = (small, take_rows(state.optimizer, used))
 
-        def update(found: Any, old: Any) -> tuple[Any, Any]:
-            updates, optimized = optimizer.update(found, old[1], old[0])
+        def update(gradients: Any, old: Any) -> tuple[Any, Any]:
+            updates, optimized = optimizer.update(gradients, old[1], old[0])
             return optax.apply_updates(old[0], updates), optimized
 
         # It chooses between the small trees, so a large table with few touched rows is not read.
-        small, optimized = choose(fine, update, found, old)
+        small, optimized = choose(fine, update, gradients, old)
         carry = jax.tree.map(lambda a, b: jnp.where(fine, a, b), carry, state.carry)
         failed = jnp.where(fine, 0, state.failed + 1)
         after = State(
@@ -192,12 +194,12 @@ def make_step(
     return step
 
 
-def choose(fine: Array, update: Callable[[Any, Any], Any], found: Any, old: Any) -> Any:
+def choose(fine: Array, update: Callable[[Any, Any], Any], gradients: Any, old: Any) -> Any:
     """Return `update(found, old)` where `fine`, else `old`."""
     if jax.default_backend() == "gpu":  # where the choice becomes a part of the kernels that update
-        return jax.tree.map(partial(jnp.where, fine), update(found, old), old)
+        return jax.tree.map(partial(jnp.where, fine), update(gradients, old), old)
     # XLA on a CPU would copy the moments, and compute them twice, to choose number by number.
-    return jax.lax.cond(fine, update, lambda found, old: old, found, old)
+    return jax.lax.cond(fine, update, lambda gradients, old: old, gradients, old)
 
 
 def make_evaluate(
@@ -225,11 +227,11 @@ def make_evaluate(
         pending: Any = None
         now = carry
         for batch in batches():
-            found, now = sums(state.params, put(batch), now)
+            batch_sums, now = sums(state.params, put(batch), now)
             # The previous result is read while this one is computed.
             if pending is not None:
                 _add(totals, pending)
-            pending = found
+            pending = batch_sums
         if pending is None:
             raise ValueError("there is no held-out text to evaluate on: prepare the data with --heldout=0.01 or more")
         _add(totals, pending)
@@ -238,9 +240,9 @@ def make_evaluate(
     return evaluate
 
 
-def _add(totals: dict[str, np.ndarray], found: Mapping[str, Any]) -> None:
+def _add(totals: dict[str, np.ndarray], batch_sums: Mapping[str, Any]) -> None:
     # In float64, because float32 is too coarse to sum the losses of a million tokens.
-    for name, pair in jax.device_get(dict(found)).items():
+    for name, pair in jax.device_get(dict(batch_sums)).items():
         totals[name] = totals.get(name, np.zeros(2)) + np.array([float(value) for value in pair])
 
 

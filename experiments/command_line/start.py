@@ -52,11 +52,11 @@ def _describe_flag(flag: flags.Flag) -> Iterator[str]:
     default = [] if flag.default in (None, "", [], False) else [f"default {show_value(flag.default)}"]
     if values or default:
         text += f" [{'; '.join([', '.join(values), *default] if values else default)}]"
-    fits = len(name) + 2 <= COLUMN
-    if not fits:
+    is_short = len(name) + 2 <= COLUMN
+    if not is_short:
         yield name
-    first, rest = name.ljust(COLUMN) if fits else " " * COLUMN, " " * COLUMN
-    yield from textwrap.wrap(text, WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
+    first, indent = name.ljust(COLUMN) if is_short else " " * COLUMN, " " * COLUMN
+    yield from textwrap.wrap(text, WIDTH, initial_indent=first, subsequent_indent=indent, break_on_hyphens=False)
 
 
 def config_help(file: str) -> str:
@@ -65,8 +65,8 @@ def config_help(file: str) -> str:
     recipes, docstring = list_recipes(path)
     if recipes and not recipe:
         width = max(map(len, recipes)) + 2
-        room = WIDTH - len(file) - width - 3
-        short = {name: textwrap.shorten(first, room, placeholder=" …") for name, first in recipes.items()}
+        columns = WIDTH - len(file) - width - 3
+        short = {name: textwrap.shorten(first, columns, placeholder=" …") for name, first in recipes.items()}
         listed = [f"  {file}:{name:{width}}{first}" for name, first in short.items()]
         return "\n".join([docstring.strip(), "", "Recipes, each with its own --help:", *listed])
     config, docstring = read_config(file)
@@ -84,21 +84,21 @@ def read_comments(file: str | Path) -> dict[str, str]:
 
     The comments of a file replace the comments of the files of experiments/configs that it imports.
     """
-    found, before = dict[str, str](), list[str]()
+    comments, before = dict[str, str](), list[str]()
     for line in Path(file).read_text(encoding="utf-8").splitlines():
-        if alone := re.fullmatch(r"    # (.*)", line):
-            before.append(alone[1])
+        if whole_line := re.fullmatch(r"    # (.*)", line):
+            before.append(whole_line[1])
             continue
         if imported := re.fullmatch(r"from experiments\.configs import (.*)", line):
             for name in imported[1].split(", "):
-                found |= read_comments(CONFIGS / f"{name}.py")
+                comments |= read_comments(CONFIGS / f"{name}.py")
         # `c.mesh = ConfigDict({"data": -1, …})  # comment` is the comment of mesh.data.
         elif field := re.fullmatch(r'    \w+\.([\w.]+) = (?:ConfigDict\(\{"(\w+)")?.*?(?:  # (.*))?', line):
             group, first, comment = field.groups()
             if comment or before:
-                found[f"{group}.{first}" if first else group] = comment or " ".join(before)
+                comments[f"{group}.{first}" if first else group] = comment or " ".join(before)
         before = []
-    return found
+    return comments
 
 
 def start(
@@ -118,29 +118,34 @@ def start(
     `words`. `headings` structure `--help`: each precedes the flag that it is given for. `hint` ends the message
     about a surplus argument; `stopped` is the message after Ctrl-C.
     """
-    known = set(FLAGS)
+    flags_before = set(FLAGS)
     define()
-    own = [flag.name for some in FLAGS.flags_by_module_dict().values() for flag in some if flag.name not in known]
-    given: list[Any] = []
+    names = [
+        flag.name
+        for module_flags in FLAGS.flags_by_module_dict().values()
+        for flag in module_flags
+        if flag.name not in flags_before
+    ]
+    configs: list[Any] = []
 
     def parse(argv: Sequence[str]) -> list[str]:
         try:
-            plain, fields = split_fields(argv) if "config" in own else ([*argv], {})
-            file = read_flags(plain).get("config") if "config" in own else None
+            plain, fields = split_fields(argv) if "config" in names else ([*argv], {})
+            file = read_flags(plain).get("config") if "config" in names else None
             if file == "":
                 raise ValueError("--config= is empty: give FILE:RECIPE of experiments/configs, or leave it out")
             if HELP & set(plain):
-                print(config_help(file) if file else program_help(define.__globals__["__doc__"], own, headings or {}))
+                print(config_help(file) if file else program_help(define.__globals__["__doc__"], names, headings or {}))
                 sys.exit(0)
-            if "config" in own:
-                given.append(read_given(program, file or config, fields))
-            rest = list(FLAGS(plain))
-            check_values(own)
-            if len(rest) > 1 and not words:
-                raise ValueError(f"unexpected argument {rest[1]!r}; {hint}")
-            return rest
+            if "config" in names:
+                configs.append(read_given(program, file or config, fields))
+            words_left = list(FLAGS(plain))
+            check_values(names)
+            if len(words_left) > 1 and not words:
+                raise ValueError(f"unexpected argument {words_left[1]!r}; {hint}")
+            return words_left
         except flags.Error as error:
-            refuse(program, f"{describe(error, own)}; --help lists the flags")
+            refuse(program, f"{describe(error, names)}; --help lists the flags")
         except (OSError, ValueError, TypeError) as error:
             refuse(program, error)
 
@@ -151,7 +156,7 @@ def start(
             share_compiled()
         try:
             check_machine_limits()
-            return compute(program, main, *given, *([argv[1:]] if words else []))
+            return compute(program, main, *configs, *([argv[1:]] if words else []))
         except Diverged as error:
             refuse(program, error, DIVERGED)
         except BrokenPipeError:
@@ -164,7 +169,7 @@ def start(
                 raise
             refuse(program, f"out of memory: {str(error).splitlines()[0]}")
         except OSError as error:
-            refuse(program, explain(error, own))
+            refuse(program, explain(error, names))
         except (ValueError, TypeError, ImportError) as error:
             refuse(program, error)
         except KeyboardInterrupt:
@@ -173,10 +178,10 @@ def start(
     app.run(run, flags_parser=parse)
 
 
-def compute(program: str, main: Callable[..., int | None], *given: Any) -> int | None:
+def compute(program: str, main: Callable[..., int | None], *arguments: Any) -> int | None:
     """Call `main`; if another process of the run is lost, end this one at once, with one line."""
     try:
-        return main(*given)
+        return main(*arguments)
     except Exception as error:
         if "jax" in sys.modules:
             from bert_elmo_jax.runs.start_run import leave_if_alone
@@ -188,29 +193,29 @@ def compute(program: str, main: Callable[..., int | None], *given: Any) -> int |
 def check_values(names: Iterable[str]) -> None:
     """Raise ValueError for a flag that was given without a value, or a number that nothing can be computed with."""
     for flag in (FLAGS[name] for name in names):
-        given = flag.value if isinstance(flag.value, list) else [flag.value]
-        if flag.present and (not given or "" in given):
+        values = flag.value if isinstance(flag.value, list) else [flag.value]
+        if flag.present and (not values or "" in values):
             raise ValueError(f"--{flag.name}={show_value(flag.value)} is empty: give a value, or leave it out")
-        for value in given:
+        for value in values:
             if isinstance(value, int | float) and not abs(value) < LARGEST:
                 raise ValueError(f"--{flag.name}={value}: expected a finite number, below 9.2e18")
 
 
 def split_fields(argv: Sequence[str]) -> tuple[list[str], dict[str, str]]:
     """Return the words that set no field of the config, and the text for each field."""
-    rest, fields, pending = [], dict[str, str](), ""
+    plain, fields, pending = [], dict[str, str](), ""
     for word in argv:
-        found = re.fullmatch(r"--?(no)?config\.([^=]+)(=(.*))?", word, re.S)
+        match = re.fullmatch(r"--?(no)?config\.([^=]+)(=(.*))?", word, re.S)
         if pending and not word.startswith("--"):
             fields[pending], pending = word, ""
-        elif found is None:
-            rest.append(word)
+        elif match is None:
+            plain.append(word)
             pending = ""
         else:
-            negated, name, assigned, text = found.groups()
+            negated, name, assigned, text = match.groups()
             fields[name] = text if assigned else "false" if negated else "true"
             pending = "" if assigned or negated else name
-    return rest, fields
+    return plain, fields
 
 
 def read_given(program: str, file: str | None, fields: Mapping[str, str]) -> ConfigDict:
@@ -245,21 +250,21 @@ def read_layers(names: Sequence[str] | None) -> Literal["all"] | list[int] | Non
         raise ValueError(f"--layers={','.join(names)}: use numbers, such as 0,9,-1, or all alone") from None
 
 
-def describe(error: flags.Error, known: Sequence[str]) -> str:
+def describe(error: flags.Error, names: Sequence[str]) -> str:
     """Return the message about a flag."""
     text = str(error)
     if isinstance(error, flags.UnrecognizedFlagError):
-        near = did_you_mean(error.flagname, known).replace("mean ", "mean --")
+        near = did_you_mean(error.flagname, names).replace("mean ", "mean --")
         return f"there is no flag --{error.flagname}{near}"
-    if found := re.fullmatch(r"flag --(\w+)=None: Flag --\1 must have a value other than None\.", text):
-        return f"--{found[1]}=… is needed"
-    if found := re.fullmatch(r"flag --(\w+)=(.*): value should be one of <(.*)>", text, re.S):
-        name, given, values = found[1], found[2], found[3].split("|")
-        return f"--{name}={given} is not known; it is one of {', '.join(values)}{did_you_mean(given, values)}"
-    if (found := re.match(r"flag --(\w+)=(.*?): ", text, re.S)) and found[1] in known:
-        parser = FLAGS[found[1]].parser
+    if match := re.fullmatch(r"flag --(\w+)=None: Flag --\1 must have a value other than None\.", text):
+        return f"--{match[1]}=… is needed"
+    if match := re.fullmatch(r"flag --(\w+)=(.*): value should be one of <(.*)>", text, re.S):
+        name, value, values = match[1], match[2], match[3].split("|")
+        return f"--{name}={value} is not known; it is one of {', '.join(values)}{did_you_mean(value, values)}"
+    if (match := re.match(r"flag --(\w+)=(.*?): ", text, re.S)) and match[1] in names:
+        parser = FLAGS[match[1]].parser
         if isinstance(parser, flags.IntegerParser | flags.FloatParser):
-            return f"--{found[1]}={found[2]}: expected {describe_numbers(parser)}"
+            return f"--{match[1]}={match[2]}: expected {describe_numbers(parser)}"
     return text.removeprefix("flag ")
 
 
@@ -276,11 +281,11 @@ def describe_numbers(parser: flags.IntegerParser | flags.FloatParser) -> str:
     return kind if low is None else f"{kind} of at least {low:,}"
 
 
-def explain(error: OSError, known: Sequence[str]) -> str:
+def explain(error: OSError, names: Sequence[str]) -> str:
     """Return the message of an error of the system; one of a write says where to make room."""
     if error.errno not in UNWRITABLE:
         return str(error)
-    folders = [f"--{name}={FLAGS[name].value}" for name in ("workdir", "output", "to") if name in known]
+    folders = [f"--{name}={FLAGS[name].value}" for name in ("workdir", "output", "to") if name in names]
     where = "" if error.filename is not None or not folders else f" ({folders[0]})"
     return f"{error}{where}; make room there, or name another place, and run the command again"
 

@@ -99,7 +99,7 @@ def model(tmp_path_factory):
         ({}, {"config": {"transfer": "half"}}, "config.transfer='half' is not known; it is one of all, frozen"),
         ({}, {"config": {"optimizer.name": "adamx"}}, "config.optimizer.name='adamx' is not known"),
         ({}, {"config": {"max_length": 400}}, "max_length=400: use 8 to 48, the positions of this model"),
-        ({}, {"config": {"batch_size": 12}}, "config.batch_size=12 cannot be shared by 8 devices"),
+        ({}, {"config": {"accumulate": 5}}, "config.batch_size=32 cannot be shared by 1 devices in 5 parts"),
         ({}, {"config": {"epochs": 0.0}}, "--config.epochs=0.0: expected a number above 0"),
         ({}, {"config": {"epochs": 0.001}}, "is less than a step: use more epochs"),
         ({}, {"config": {"checkpoint_every": 2, "eval_every": 3}}, "the best model could not be kept"),

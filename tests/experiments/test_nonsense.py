@@ -55,8 +55,8 @@ def nonsense(name, kind, present):
     assert allowed is not None, f"{name} has no range in runs/field_ranges.py"
     texts = ["nan", "inf", "-inf", "1e400", "-1e300", str(10**20), str(-(10**20)), "zebra", "1_", "0x", "--"]
     texts += [] if present is None else [""]
-    low = f"{allowed.low:g}" if allowed.above else f"{allowed.low - 1:g}"
-    high = f"{allowed.high:g}" if allowed.below else str(int(allowed.high) + 1) if allowed.whole else "1e30"
+    low = f"{allowed.low:g}" if allowed.above_low else f"{allowed.low - 1:g}"
+    high = f"{allowed.high:g}" if allowed.below_high else str(int(allowed.high) + 1) if allowed.integers else "1e30"
     texts += [low, high]
     if kind is int:
         texts += ["0.5", "1e3"]
@@ -115,6 +115,6 @@ def test_the_programs_end_with_status_2_and_one_line(name, tmp_path):
 
 def test_ranges_in_words():
     assert str(Range(1, 8)) == "a whole number from 1 to 8"
-    assert str(Range(0, 1, whole=False, below=True)) == "a number from 0 to below 1"
-    assert str(Range(0, 1, whole=False, above=True, below=True)) == "a number above 0 and below 1"
+    assert str(Range(0, 1, integers=False, below_high=True)) == "a number from 0 to below 1"
+    assert str(Range(0, 1, integers=False, above_low=True, below_high=True)) == "a number above 0 and below 1"
     assert not Range(1, 8).holds(2.0) and not Range(1, 8).holds(True) and not Range(0, 8, False).holds(math.nan)

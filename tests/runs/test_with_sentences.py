@@ -50,7 +50,7 @@ def update(params, batch, placement):
     state = train.new_state(params, optax.sgd(1.0), jax.random.key(0))
     parallel = placement.compile(step, state)
     state, metrics = parallel.step(parallel.place(state), parallel.put(batch))
-    return jax.device_get((state.params, metrics["loss"]))
+    return jax.device_get((parallel.gather(state).params, metrics["loss"]))
 
 
 WAYS = [(1, "jit"), *(pytest.param(8, way, marks=pytest.mark.devices) for way in ("jit", "pmap"))]

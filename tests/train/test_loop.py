@@ -80,7 +80,7 @@ def run(
         state, found = restore(checkpoints, fresh(), parallel)
         said += found.damaged if found else ()
         batches = batches or Batches()
-        batches.at = found.facts["position"]["at"] if found else 0
+        batches.at = found.record["position"]["at"] if found else 0
         state, stopped = train(
             state,
             parallel,
