@@ -4,7 +4,7 @@
 Stored models, `run.json`, configs and command lines of those versions are read by these functions.
 """
 
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping
 from typing import Any
 
 DIRECTIONS = ("bidirectional", "causal")  # the earlier values of `attention`, by the value of `causal`
@@ -21,8 +21,8 @@ def rename_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     return renamed
 
 
-def rename_group(fields: MutableMapping[str, Any]) -> None:
-    """Give the fields of a group their names of today."""
+def rename_group(fields: Any) -> None:
+    """Give the fields of a group, a dictionary or a ConfigDict, their names of today."""
     if fields.get("attention") in DIRECTIONS:
         fields["causal"] = fields["attention"] == "causal"
         fields["attention"] = "reference"

@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, TypeVar
 
 import jax
 import numpy as np
@@ -18,6 +18,7 @@ from bert_elmo_jax.encoders.rows import Words
 from bert_elmo_jax.encoders.sentences import batches, max_rows, to_words, width_for
 
 Sentence = str | Words
+E = TypeVar("E", bound="EncodedWords")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -46,7 +47,7 @@ class EncodedWords:
     def __repr__(self) -> str:
         return show_shapes(type(self).__name__, len(self), last=self.last)
 
-    def __getitem__(self, part: slice | int) -> Self:
+    def __getitem__(self: E, part: slice | int) -> E:
         """Return some of the sentences, or one, padded to their longest; the arrays are views."""
         part = to_slice(part, len(self))
         mask = self.mask[part]
@@ -59,18 +60,18 @@ class EncodedWords:
             **self.cut_outputs(part, width),
         )
 
-    def __iter__(self) -> Iterator[Self]:
+    def __iter__(self: E) -> Iterator[E]:
         return (self[number] for number in range(len(self)))
 
     @classmethod
-    def blank(cls, sentences: Sequence[list[str]], widths: Sequence[int]) -> Self:
+    def blank(cls: type[E], sentences: Sequence[list[str]], widths: Sequence[int]) -> E:
         """Return zeros for the layers of sentences; `widths` has one for each layer."""
         lengths = np.array([len(words) for words in sentences])
         mask = np.arange(lengths.max()) < lengths[:, None]
         return cls(cls.zeros(mask.shape, widths), mask.astype(np.int32), list(sentences))
 
     @classmethod
-    def join(cls, parts: Sequence[Self]) -> Self:
+    def join(cls: type[E], parts: Sequence[E]) -> E:
         """Return sentences that were encoded one by one as one object."""
         widths = [layer.shape[-1] for layer in parts[0].layers]
         joined = cls.blank([words for part in parts for words in part.words or ()], widths)

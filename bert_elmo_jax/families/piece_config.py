@@ -5,12 +5,14 @@ import math
 from collections.abc import Mapping
 from dataclasses import InitVar, dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, TypeVar
 
 from bert_elmo_jax.families.family import check_choices, choose_preset
 from bert_elmo_jax.families.huggingface_config import ConfigFile
 from bert_elmo_jax.nn import activation
 from bert_elmo_jax.nn.attention import get_attention
+
+Config = TypeVar("Config", bound="PieceConfig")
 
 
 def placed(default: Any, after: str) -> Any:
@@ -129,14 +131,14 @@ class PieceConfig:
         return self.dropout if self.classifier_dropout is None else self.classifier_dropout
 
     @classmethod
-    def preset(cls, name: str, **changes: Any) -> Self:
+    def preset(cls: type[Config], name: str, **changes: Any) -> Config:
         """Return the configuration of a released size, with the fields in `changes` replaced."""
         return cls(**(choose_preset(name, cls.PRESETS) | changes))
 
     @classmethod
-    def from_json(cls, source: Mapping[str, Any] | str | Path) -> Self:
+    def from_json(cls: type[Config], source: Mapping[str, Any] | str | Path) -> Config:
         """Read a `config.json`, by path or content; raise on fields of unknown meaning."""
-        config: Self = cls.FILE.read(cls, source)
+        config: Config = cls.FILE.read(cls, source)
         return config
 
     def to_huggingface(self, heads: tuple[str, ...] = ()) -> dict[str, Any]:

@@ -110,7 +110,7 @@ def test_a_registered_function_stays_with_its_weights(stored, requested, chosen,
     assert choose_attention(stored, requested) == chosen
     if requested is not None:
         config = get_family("bert").config(**SIZES, attention=stored)
-        assert adopt_config(config, ConfigDict({"attention": requested})).attention == chosen
+        assert adopt_config(config, {"attention": requested}).attention == chosen
 
 
 def test_earlier_names_of_the_fields():
