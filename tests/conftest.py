@@ -117,6 +117,7 @@ def compiled_for_one_file():
     """Clear JAX's caches after each file, which together would need gigabytes; a file leaves JAX's settings alone."""
     import jax
 
+    jax.devices()  # before a program of a test starts JAX with other devices
     fixed = "jax_num_cpu_devices"  # once JAX runs, it has no effect
     before = dict(jax.config.values)
     yield

@@ -9,7 +9,7 @@ SWEEP = ["--sweep=experiments/sweeps/own_heads.py", "--workdir=x"]
 SEARCH = ["--over=batch_size=4,8", "--workdir=x"]
 TASK = ["--", "--task=sst2", "--train=t.tsv", "--dev=d.tsv"]
 PREPARE = ["--input=texts.txt", "--output=x"]
-PLAN = ["--config=experiments/configs/bert.py:tiny", "--topology=cpu:8"]
+PLAN = ["--config=experiments/configs/bert.py:tiny", "--topology=cpu:1"]
 PROBE = ["--what=toyworld", "--output=x"]
 EXTRACT = ["--model=x", "--input=y.conll", "--output=z.h5"]
 HUGE = "9" * 20

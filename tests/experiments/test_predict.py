@@ -59,7 +59,7 @@ def predict(stdin="", **given):
 def test_lines_of_standard_input(name, runs):
     status, lines, said = predict(LINES[name], model=runs[name])
     assert status == 0, said
-    assert said.startswith(f"{runs[name]} ({name}): standard input -> standard output, on 8 × cpu\n")
+    assert said.startswith(f"{runs[name]} ({name}): standard input -> standard output, on 1 × cpu\n")
     assert re.search(r"\d+ pieces in \d+ positions \(\d+\.\d% padding\)\n$", said)
     assert len(lines) == 2
     model = load(runs[name])

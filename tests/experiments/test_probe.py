@@ -65,7 +65,7 @@ def test_probes(run, files, goldens):
 def test_senses_and_neighbours(run, files):
     status, out, said = run("--what=senses", "--static=glove.txt", "--train=semcor.tsv", "--seeds=1")
     assert status == 0
-    assert said.startswith("senses of glove.txt -> out/senses, on 8 × cpu\n")
+    assert said.startswith("senses of glove.txt -> out/senses, on 1 × cpu\n")
     assert "first sense" in out
     assert "69.0" in out
     status, out, _ = run("--what=neighbours", "--static=glove.txt", "--train=texts.txt", "--words=w1")
