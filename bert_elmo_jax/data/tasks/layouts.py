@@ -8,7 +8,7 @@ from typing import Any
 
 from bert_elmo_jax.data.tasks.examples import ChoiceExample, TextExample, a_number
 from bert_elmo_jax.data.tasks.files import BadRow, check_characters
-from bert_elmo_jax.data.tasks.tables import Record, read_records
+from bert_elmo_jax.data.tasks.tables import Record, read_records, read_text_cell
 from bert_elmo_jax.did_you_mean import did_you_mean
 
 
@@ -104,7 +104,7 @@ def read_texts(
         if key is not None and lines.setdefault(key, record.line) != record.line:
             problem = f"the {columns.id} {key!r} of line {lines[key]} again"
             raise BadRow(path, record.line, problem, "remove one of the two")
-        text, *pair = (_text(record, name, path, empty) for name in texts)
+        text, *pair = (read_text_cell(record, name, path, empty) for name in texts)
         label = _label(record, columns, path, coarse=layout == "trec") if labelled else None
         examples.append(TextExample(text, pair[0] if pair else None, label, key, str(path), record.line))
     if len(empty) > columns.tolerance * len(records):
@@ -112,16 +112,6 @@ def read_texts(
     if not examples:
         raise BadRow(path, 1, f"no row with a label other than {columns.no_label!r}", "give a file with labels")
     return examples
-
-
-def _text(record: Record, column: str, path: str | Path, empty: list[BadRow]) -> str:
-    value = record.cells[column]
-    if not isinstance(value, str):
-        raise BadRow(path, record.line, f"{column} is {value!r}, expected a text", 'write it in quotes: "…"')
-    if not value.strip():
-        empty.append(BadRow(path, record.line, f"the text in {column} is empty", "fill it in, or remove the row"))
-    check_characters(value, path, record.line)
-    return value
 
 
 def _label(record: Record, layout: Layout, path: str | Path, *, coarse: bool) -> str | float:

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bert_elmo_jax.data.tasks.examples import SentenceExample, a_number
-from bert_elmo_jax.data.tasks.files import BadRow, check_characters, parse_json, read_text
+from bert_elmo_jax.data.tasks.files import BadRow, parse_json, read_text
 from bert_elmo_jax.data.tasks.layouts import LAYOUTS, Layout
-from bert_elmo_jax.data.tasks.tables import FORMATS, Record, read_records
+from bert_elmo_jax.data.tasks.tables import FORMATS, Record, read_records, read_text_cell
 
 LOSSES = ("in_batch", "triplets", "scores")
 PAIRS = (("anchor", "positive"), ("sentence1", "sentence2"), ("text", "pair"))  # names of the two texts
@@ -47,7 +47,10 @@ def read_sentences(
     table_options = {"layout": "tsv", "bare": STS.bare, "spare": STS.spare} if columns.bare else {}
     examples = []
     for record in read_records(path, required, encoding=encoding, **table_options):  # type: ignore[arg-type]
-        texts = tuple(_text(record, name, path) for name in columns.texts)
+        empty: list[BadRow] = []
+        texts = tuple(read_text_cell(record, name, path, empty) for name in columns.texts)
+        if empty:
+            raise empty[0]
         score = None if columns.score is None else _score(record, columns.score, path)
         examples.append(SentenceExample(texts, score, str(path), record.line))
     return examples
@@ -127,17 +130,6 @@ def _no_columns(path: str | Path, names: Sequence[str], required: str) -> BadRow
     return BadRow(
         path, 1, f"no {required} among {shown}", "add a header, or name the columns: --text=… --pair=… --label=…"
     )
-
-
-def _text(record: Record, column: str, path: str | Path) -> str:
-    value = record.cells[column]
-    if not isinstance(value, str) or not value.strip():
-        problem = (
-            f"the text in {column} is empty" if isinstance(value, str) else f"{column} is {value!r}, expected a text"
-        )
-        raise BadRow(path, record.line, problem, "fill it in, or remove the row")
-    check_characters(value, path, record.line)
-    return value
 
 
 def _score(record: Record, column: str, path: str | Path) -> float:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bert_elmo_jax.data.tasks.files import BadRow, lines_of, parse_json, read_text
+from bert_elmo_jax.data.tasks.files import BadRow, check_characters, lines_of, parse_json, read_text
 from bert_elmo_jax.data.tasks.labels import compose
 
 Rows = Iterator[tuple[int, list[str]]]  # the line and the cells of each row
@@ -145,6 +145,17 @@ def _no_header(
         None: "give the column names of this file (--text=…, --label=…), or add a header",
     }[other]
     return BadRow(path, line, f"no column {missing} among {shown}, expected a header{either}", remedy)
+
+
+def read_text_cell(record: Record, column: str, path: str | Path, empty: list[BadRow]) -> str:
+    """Return the text of a cell; add the error about an empty one to `empty`."""
+    value = record.cells[column]
+    if not isinstance(value, str):
+        raise BadRow(path, record.line, f"{column} is {value!r}, expected a text", 'write it in quotes: "…"')
+    if not value.strip():
+        empty.append(BadRow(path, record.line, f"the text in {column} is empty", "fill it in, or remove the row"))
+    check_characters(value, path, record.line)
+    return value
 
 
 def _record(item: Any, path: str | Path, line: int, required: Sequence[str]) -> Record:
