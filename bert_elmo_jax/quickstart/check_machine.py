@@ -20,6 +20,7 @@ from bert_elmo_jax.inference.run_directory import write_run_directory
 from bert_elmo_jax.nn.attention import fused, reference
 from bert_elmo_jax.text import train_wordpiece
 from bert_elmo_jax.train.devices import describe_devices
+from bert_elmo_jax.weights.hub import hub_cache
 
 PACKAGES = ("bert_elmo_jax", "jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "tokenizers", "sentencepiece")
 OPTIONAL = {"ray": "sweeps and preparation on a cluster", "optuna": "search", "matplotlib": "figures as PNG",
@@ -98,8 +99,7 @@ def _measure_memory() -> str:
 
 
 def _describe_hub_cache() -> str:
-    home = Path(os.environ.get("HF_HOME", Path.home() / ".cache" / "huggingface"))
-    folder = Path(os.environ.get("HF_HUB_CACHE", home / "hub"))
+    folder = hub_cache()
     models = len(list(folder.glob("models--*"))) if folder.is_dir() else 0
     offline = ", HF_HUB_OFFLINE is set" if os.environ.get("HF_HUB_OFFLINE") else ""
     return f"{folder}: {models} models{offline}"
