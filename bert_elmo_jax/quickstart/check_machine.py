@@ -22,9 +22,9 @@ from bert_elmo_jax.text import train_wordpiece
 from bert_elmo_jax.train.devices import describe_devices
 from bert_elmo_jax.weights.hub import hub_cache
 
-PACKAGES = ("bert_elmo_jax", "jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "tokenizers", "sentencepiece")
-OPTIONAL = {"ray": "sweeps and preparation on a cluster", "optuna": "search", "matplotlib": "figures as PNG",
-            "huggingface-hub": "models from the hub"}  # fmt: skip
+PACKAGES = ("bert_elmo_jax", "jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "tokenizers", "sentencepiece",
+            "huggingface-hub")  # fmt: skip
+OPTIONAL = {"ray": "sweeps and preparation on a cluster", "optuna": "search", "matplotlib": "figures as PNG"}
 GIB = 2**30
 
 

@@ -104,10 +104,11 @@ def _find_snapshot(name: str, revision: str, token: str | bool | None) -> Path:
     if problem is None and lacking:
         parts = " and ".join(str(folder / part) for part in lacking)
         raise FileNotFoundError(f"{name} on the hub has none of {', '.join(WEIGHTS)}; see {parts}")
-    if cached is None and problem is not None:
-        cached = _find_incomplete(problem, download)
+    reason = (str(problem).strip() or type(problem).__name__).splitlines()[0]
+    if cached is None and (cached := _find_incomplete(problem, download)):
+        logging.getLogger(__name__).warning("%s: %s is used, although files are missing: %s", name, cached, reason)
+        return cached
     if cached is None:
-        reason = (str(problem).strip() or type(problem).__name__).splitlines()[0]
         raise FileNotFoundError(
             f"there is no path {name}, and no {name} (revision {revision}) with weights in the hub's cache {cache}, "
             f"and the download failed ({reason}). Without a network, give the path of a folder with the model's files"
@@ -135,7 +136,7 @@ def _parts_without_weights(folder: Path) -> list[str]:
     return [part for part in parts or [""] if not any((folder / part / file).is_file() for file in WEIGHTS)]
 
 
-def _find_incomplete(problem: Exception, download: Callable[..., Path]) -> Path | None:
+def _find_incomplete(problem: Exception | None, download: Callable[..., Path]) -> Path | None:
     """Return an incomplete snapshot that the client found offline, if weights and modules.json are there."""
     snapshot = getattr(problem, "snapshot_path", None)
     try:

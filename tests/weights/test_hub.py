@@ -239,6 +239,8 @@ def test_an_incomplete_snapshot_offline(client, sentence_model, caplog):
     client.online = False
     (model / "config_sentence_transformers.json").unlink()
     assert resolve(NAME) == model
+    [record] = caplog.records
+    assert "is used, although files are missing: ['config_sentence_transformers.json']" in record.getMessage()
     (model / "modules.json").unlink()
     with pytest.raises(FileNotFoundError, match=r"the download failed \(.*modules.json.* are missing\)"):
         resolve(NAME)
