@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bert_elmo_jax.families.bert import huggingface as huggingface_bert
-from bert_elmo_jax.families.bert.formats import is_prefix
+from bert_elmo_jax.families.bert.formats import WEIGHTS, is_prefix
 from bert_elmo_jax.families.bert.google import checkpoint_prefix, names
 from bert_elmo_jax.families.bert.google import read_weights as read_google
 from bert_elmo_jax.inference.read_model import read_weights
@@ -60,7 +59,7 @@ def google(tmp_path, write_bundle):
 
 def test_the_golden_checkpoint_equals_the_hugging_face_folder(goldens):
     google, report = read_google(goldens / "bert_tiny_tf")
-    hugging_face, _ = huggingface_bert.read_weights(goldens / "bert_tiny")
+    hugging_face, _ = WEIGHTS.read_weights(goldens / "bert_tiny")
     a, b = flatten(google), flatten(hugging_face)
     assert a.keys() == b.keys()
     for path in a:

@@ -1,19 +1,17 @@
 """The shapes of BERT's parameters, and their names in both formats."""
 
-from bert_elmo_jax.families.bert import google, huggingface
+from bert_elmo_jax.families.bert import google
 from bert_elmo_jax.families.bert.config import BertConfig
 from bert_elmo_jax.families.bert.formats import WEIGHTS
 
-bert_shapes = WEIGHTS.shapes
-
 
 def test_example_of_bert_shapes():
-    assert bert_shapes(BertConfig.preset("tiny"), {"classify": 3})["classify/bias"] == (3,)
+    assert WEIGHTS.shapes(BertConfig.preset("tiny"), {"classify": 3})["classify/bias"] == (3,)
 
 
 def test_names_in_both_formats():
     path = "encoder/layer_11/attention/output/kernel"
-    assert huggingface.names(12)[path] == "encoder.layer.11.attention.output.dense.weight"
+    assert WEIGHTS.names(12)[path] == "encoder.layer.11.attention.output.dense.weight"
     table = google.names(12)
     assert table[path] == "encoder/layer_11/attention/output/dense/kernel"
     assert table["encoder/embeddings/type"] == "embeddings/token_type_embeddings"
