@@ -34,7 +34,7 @@ class Lines(Titled):
     up: str
     series: Mapping[str, Sequence[tuple[Number, Number]]]
     logarithmic: bool = False
-    note: str = "Each dot is one measurement; a line connects those of one name."
+    note: str = "Each dot is one measurement; a line connects the dots of one name."
 
 
 @dataclass(frozen=True, repr=False)

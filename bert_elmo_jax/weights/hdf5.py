@@ -82,7 +82,7 @@ def _refuse_other_files(path: Path, file: h5py.File) -> None:
             name = f"{prefix}{key}"
             kind = group.id.links.get_info(key.encode()).type
             if kind == h5py.h5l.TYPE_SOFT:
-                continue  # leads to another name of this file, which is visited by itself
+                continue  # leads to another name of this file, which is visited, too
             if kind != h5py.h5l.TYPE_HARD:
                 link = group.get(key, getlink=True) if kind == h5py.h5l.TYPE_EXTERNAL else None
                 _refuse(path, f"{name} is a link to", link.filename if link else "something outside it")
@@ -109,7 +109,7 @@ def _refuse_stored_elsewhere(path: Path, name: str, dataset: h5py.Dataset) -> No
 def _refuse(path: Path, problem: str, other: str) -> None:
     raise OtherFileError(
         f"{path}: {problem} {other}. A file of a model may not name another file, so this is refused. Use a file that "
-        "holds all its numbers itself: ask whoever wrote it for one, or, if you trust it, copy every dataset into a "
+        "holds all its numbers itself: ask its author for one, or, if you trust it, copy every dataset into a "
         "new file with h5py"
     )
 

@@ -16,10 +16,10 @@ NAME = re.compile(r"[A-Za-z0-9_][\w.-]*(/[A-Za-z0-9_][\w.-]*)?", re.ASCII)
 MODULES = "modules.json"  # of sentence-transformers: the folders of a model's parts
 # The files that a model is read from, in all folders of a repository (a `*` of the client matches `/`, too) …
 READ = ["*.json", "*.txt", "*.model", "*.spm", "*.bpe", "*model.safetensors", "*model-*-of-*.safetensors"]
-# … except copies for other programs, and what a training left there.
+# … except copies for other programs and the checkpoints of a training.
 COPIES = [f"{part}{name}" for name in ("onnx/*", "openvino/*", "coreml/*", "checkpoint-*/*") for part in ("", "*/")]
 UNKNOWN_FILES = (
-    "%s: the hub cannot be asked, so the files in its cache are used as they are; if this is a sentence model, its "
+    "%s: the hub cannot be asked, so its cache is used, which may lack files; if this is a sentence model, its "
     "modules.json is missing there, and vectors of texts are plain means: `hf download %s` completes the cache"
 )
 PICKLES = ["pytorch_model.bin", "pytorch_model.bin.index.json", "pytorch_model-*-of-*.bin"]

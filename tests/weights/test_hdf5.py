@@ -93,7 +93,7 @@ OTHER_FILES = [
         store_elsewhere,
         r"the numbers of a/kernel are stored in /etc/passwd\. A file of a model may not name another file",
     ),
-    (link_elsewhere, r"a/kernel is a link to /etc/hostname. .* ask whoever wrote it for one"),
+    (link_elsewhere, r"a/kernel is a link to /etc/hostname. .* ask its author for one"),
     (link_through_another_name, r"z is a link to /etc/hostname"),
     (gather_from_elsewhere, r"a/kernel is a virtual dataset, put together from /etc/hostname"),
 ]

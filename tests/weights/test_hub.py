@@ -136,7 +136,7 @@ def test_a_cache_without_the_pooling_says_so_offline(client, sentence_model, cap
     client.online = False
     assert load(NAME).num_layers == 3
     [record] = caplog.records
-    assert "our-org/model: the hub cannot be asked, so the files in its cache are used" in record.getMessage()
+    assert "our-org/model: the hub cannot be asked, so its cache is used" in record.getMessage()
     assert "its modules.json is missing there" in record.getMessage()
 
 
