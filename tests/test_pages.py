@@ -107,10 +107,10 @@ def page_folder(made_once, tmp_path, monkeypatch):
 
 
 RUN = [page for page in (*ENGLISH, Path("README.ko.md")) if "```python" in read(page)]  # other twins have equal code
-RUNS = [pytest.param(page, marks=[pytest.mark.long] * (page != Path("README.md"))) for page in RUN]
 
 
-@pytest.mark.parametrize("page", RUNS, ids=str)
+@pytest.mark.long
+@pytest.mark.parametrize("page", RUN, ids=str)
 @pytest.mark.usefixtures("page_folder", "as_users_run", "one_device")
 def test_python_blocks_run(page):
     """Run blocks in order in one namespace. A directly following text block is the output, except for stand-ins."""

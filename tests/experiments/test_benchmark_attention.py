@@ -16,6 +16,7 @@ def run(tmp_path, monkeypatch):
     return functools.partial(run_program, "benchmarks.attention", "--output=figures")
 
 
+@pytest.mark.long
 def test_lengths(run, tmp_path):
     status, out, _ = run("--what=length", "--steps=2")
     assert status == 0

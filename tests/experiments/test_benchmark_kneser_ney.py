@@ -123,6 +123,7 @@ def test_sentences_begin_and_end_as_a_language_model_reads_them(benchmark, corpu
     assert len(forward) == store.counts["tokens"] + 2 * store.counts["sentences"]
 
 
+@pytest.mark.long
 def test_it_prints_a_table_beside_a_run(benchmark, corpus, tmp_path, capsys):
     (tmp_path / "run.json").write_text(json.dumps({"program": "pretrain", "eval_batches": None}))
     figures = {"held_out/perplexity": 9.0, "held_out/forward_perplexity": 8.0, "held_out/backward_perplexity": 10.0}

@@ -41,6 +41,7 @@ def test_the_nearest_shares_most_words(benchmark):
     assert benchmark.find_nearest(["x x y"], ["x y z", "y x"]) == [(1, 1.0)], "words count once"
 
 
+@pytest.mark.long
 def test_the_table(benchmark, run, capsys):
     folder, corpus = run
     flags.FLAGS.run, flags.FLAGS.tokenize = str(folder), "char"

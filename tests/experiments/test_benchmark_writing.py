@@ -31,6 +31,7 @@ def runs(tmp_path, monkeypatch):
 
 
 @pytest.mark.usefixtures("runs")
+@pytest.mark.long
 def test_a_table_and_samples():
     status, out, err = run_program("benchmarks.writing", "--masked=bert", "--next=gpt", "--count=3", "--samples=1")
     assert status == 0, err

@@ -152,14 +152,19 @@ WAYS = {
 }
 
 
-@pytest.mark.usefixtures("one_device")
-@pytest.mark.parametrize("way", [pytest.param(way, marks=[pytest.mark.long] * (way != "gru")) for way in WAYS])
-def test_cells_characters_and_directions_learn_and_are_loaded(program, files, way, tmp_path):
-    """From a file to predictions; a killed run ends like an uninterrupted one."""
+def gru_config(files, way, folder):
     fields = {**files["entities"], "epochs": 20.0, "dropout": 0.0, "mix_dropout": 0.0, "eval_every": 20}
-    config = config_of(fields, **{**GRU, **WAYS[way]}, encoder=ELMO, cache=str(tmp_path / "vectors"))
+    config = config_of(fields, **{**GRU, **WAYS[way]}, encoder=ELMO, cache=str(folder / "vectors"))
     config.optimizer.learning_rate = 0.02
     config.checkpoint_every = 10
+    return config
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("one_device")
+@pytest.mark.parametrize("way", WAYS)
+def test_a_lost_run_ends_like_an_uninterrupted_one(program, files, way, tmp_path):
+    config = gru_config(files, way, tmp_path)
     prepared_task = program("bert_elmo_jax.runs.prepared_task")
     evaluations, figures_of = [], prepared_task.figures_of
 
@@ -179,6 +184,12 @@ def test_cells_characters_and_directions_learn_and_are_loaded(program, files, wa
     assert (lost / "metrics.jsonl").read_bytes() == (alone / "metrics.jsonl").read_bytes()
     jax.tree.map(np.testing.assert_array_equal, load_params(lost)[1], load_params(alone)[1])
 
+
+@pytest.mark.usefixtures("one_device")
+@pytest.mark.parametrize("way", [pytest.param(way, marks=[pytest.mark.long] * (way != "gru")) for way in WAYS])
+def test_cells_characters_and_directions_learn_and_are_loaded(program, files, way, tmp_path):
+    config, alone = gru_config(files, way, tmp_path), tmp_path / "alone"
+    assert run_network(program, config, alone) == 0
     tagger = load(alone)
     result = json.loads((alone / "result.json").read_text(encoding="utf-8"))
     assert result["dev"]["f1"] > 0.8
@@ -195,12 +206,12 @@ def test_cells_characters_and_directions_learn_and_are_loaded(program, files, wa
         assert single.tags == prediction.tags
         assert single.probabilities == pytest.approx(prediction.probabilities, abs=1e-4)
     # The cache has whole layers, which other settings share.
-    other = config_of(fields, **{**GRU, **WAYS[way], "directions": "both", "layers": "0,1"}, encoder=ELMO)
-    other.update(epochs=1.0, cache=config.cache)
+    other = gru_config(files, way, tmp_path)
+    other.update(epochs=1.0, directions="both", layers="0,1")
     before = (tmp_path / "vectors" / "vectors.json").stat().st_mtime_ns
     assert run_network(program, other, tmp_path / "other") == 0
     assert (tmp_path / "vectors" / "vectors.json").stat().st_mtime_ns == before
-    changed = config_of(fields, **{**GRU, **WAYS[way]}, encoder=ELMO, cache=config.cache)
+    changed = gru_config(files, way, tmp_path)
     changed.directions = {"forward": "backward", "backward": "forward", "both": "forward"}[config.directions]
     with pytest.raises(ValueError, match="directions: "):
         run_network(program, changed, alone)

@@ -50,6 +50,7 @@ def faults(how):
     not sys.platform.startswith("linux") or not hasattr(ctypes.CDLL(None), "mallopt"),
     reason="the C library here is not glibc",
 )
+@pytest.mark.long
 def test_memory_is_asked_for_once():
     given_back, kept = faults("given back"), faults("kept")
     assert all(10 * few < many for few, many in zip(kept, given_back, strict=True)), (given_back, kept)

@@ -177,6 +177,7 @@ def test_the_program(arguments, status, message):
         assert done.stdout.startswith(said)
 
 
+@pytest.mark.long
 def test_no_compiled_program_is_kept(tmp_path):
     cache = {"JAX_COMPILATION_CACHE_DIR": str(tmp_path), "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
     arguments = ["--config=experiments/configs/bert.py:tiny", "--config.long_share=0", "--topology=cpu:1"]

@@ -136,7 +136,8 @@ def test_on_ray_a_stop_is_still_the_callers_to_answer():
     assert set(heard) == {answer}
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.long) for n in range(1, 10))])
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(10))
 def test_killed_anywhere_it_goes_on_and_ends_with_the_same_bytes(text, tmp_path, undisturbed, seed):
     kind, expected, duration = undisturbed
     coins = random.Random(seed)

@@ -127,6 +127,7 @@ def test_grids_share_the_language_model(files, models, tmp_path):
     assert 0 <= found.probability <= 1 and load(tmp_path).others
 
 
+@pytest.mark.long
 def test_a_document_of_100_000_words(files, models, tmp_path):
     """It is trained on and predicted; with all words in memory, the layers alone would need gigabytes."""
     lines = (Path(files["train"])).read_text(encoding="utf-8").splitlines()

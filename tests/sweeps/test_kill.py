@@ -74,6 +74,7 @@ def test_the_table_is_that_of_the_undisturbed_sweep(write_small, tmp_path):
         assert (run / "started.txt").read_text().count("started") == 1, "shared pretraining is run exactly once"
 
 
+@pytest.mark.long
 def test_stopped_it_says_so_and_what_failed_is_told(write_small, tmp_path):
     file = write_small(more={("b", "NER"): {"text": "fail"}, ("c", "MNLI"): {"text": "saves"}}, seeds=(0, 1))
     stopped = start(file, tmp_path / "w")
@@ -101,7 +102,12 @@ def test_stopped_it_says_so_and_what_failed_is_told(write_small, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("how", "saved"), [("TERM TERM", True), pytest.param("INT", True, marks=pytest.mark.long), ("INT INT", False)]
+    ("how", "saved"),
+    [
+        pytest.param("TERM TERM", True, marks=pytest.mark.long),
+        pytest.param("INT", True, marks=pytest.mark.long),
+        ("INT INT", False),
+    ],
 )
 def test_only_a_second_interrupt_is_in_a_hurry(write_small, tmp_path, how, saved):
     """`timeout` sends SIGTERM twice: a run must still save."""
