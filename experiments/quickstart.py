@@ -14,8 +14,10 @@ from pathlib import Path
 
 from absl import flags
 
-from bert_elmo_jax.quickstart.run_quickstart import run_quickstart
+from bert_elmo_jax.quickstart.run_quickstart import Ceilings, run_quickstart
 from experiments.command_line.start import start
+from experiments.studies.ceilings.best_masked import masked_scores
+from experiments.studies.ceilings.best_stream import stream_scores
 
 FLAGS = flags.FLAGS
 
@@ -28,7 +30,7 @@ def define() -> None:
 
 def main() -> int:
     """Run or resume the quickstart."""
-    status = run_quickstart(Path(FLAGS.workdir))
+    status = run_quickstart(Path(FLAGS.workdir), Ceilings(masked_scores, stream_scores))
     if not status and FLAGS.open:
         webbrowser.open((Path(FLAGS.workdir) / "report.html").absolute().as_uri())
     return status

@@ -18,7 +18,7 @@ PAGES = [ROOT / "docs" / name for name in ("architecture.md", "architecture.ko.m
 # Tests register families of their own; the package's families have a folder.
 FAMILIES = sorted(name for name in REGISTRY if (PACKAGE / "families" / name).is_dir())
 # These folders choose a family for each run.
-FREE = ("experiments/configs/", "experiments/sweeps/", "experiments/benchmarks/")
+FREE = ("experiments/configs/", "experiments/sweeps/", "experiments/benchmarks/", "experiments/studies/")
 # Names that code outside a family's folder may use: (path, name or "" for all, reason).
 ALLOWED = [
     ("bert_elmo_jax/quickstart/", "", "it pretrains a BERT and an ELMo by design"),

@@ -102,9 +102,9 @@ QUICKSTART = """
 import sys
 from pathlib import Path
 from bert_elmo_jax.quickstart.run_quickstart import run_quickstart
-from tests.experiments.test_quickstart import TINY
+from tests.experiments.test_quickstart import CEILINGS, TINY
 if __name__ == "__main__":
-    sys.exit(run_quickstart(Path(sys.argv[1]), TINY, jobs=2))
+    sys.exit(run_quickstart(Path(sys.argv[1]), CEILINGS, TINY, jobs=2))
 """
 
 

@@ -5,11 +5,11 @@ import html
 import json
 import os
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ml_collections import ConfigDict
 
@@ -24,8 +24,6 @@ from bert_elmo_jax.report.figures import Figure, Lines
 from bert_elmo_jax.report.page import draw_code, draw_figures, draw_table, write_page
 from bert_elmo_jax.report.show import show
 from bert_elmo_jax.runs.finetuning import RESULT
-from bert_elmo_jax.runs.ideal.best_masked import masked_scores
-from bert_elmo_jax.runs.ideal.best_stream import stream_scores
 from bert_elmo_jax.runs.pretraining import pretrain
 from bert_elmo_jax.runs.run_report import draw_metric
 from bert_elmo_jax.runs.start_run import Call, cache_compiled, may_have_accelerator, say, sum_costs
@@ -143,9 +141,18 @@ def write_tasks(folder: Path, worlds: Sequence[ToyWorld], examples: int) -> None
         write_text(folder / "questions" / f"{part}.json", f"{text}\n")
 
 
-def write_quickstart_report(folders: QuickstartFolders, parts: Sequence[Part], worlds: Sequence[ToyWorld]) -> Path:
+class Ceilings(NamedTuple):
+    """The scores of a run beside the best possible ones, as functions of the run, its config and its corpus."""
+
+    masked: Callable[[Path, ConfigDict, Path], Any]  # of the BERT
+    stream: Callable[[Path, ConfigDict, Path], Any]  # of the ELMo
+
+
+def write_quickstart_report(
+    folders: QuickstartFolders, parts: Sequence[Part], worlds: Sequence[ToyWorld], ceilings: Ceilings
+) -> Path:
     """Write `report.html` from the run directories of the parts."""
-    score_lesson, scores = show_scores(folders.workdir)
+    score_lesson, scores = show_scores(folders.workdir, ceilings)
     gained, transfer = show_transfer(folders, parts)
     read, senses = show_senses(folders.workdir, worlds)
     sections = [
@@ -213,11 +220,11 @@ def show_commands(folders: QuickstartFolders, parts: Sequence[Part]) -> str:
     return f"<p>{about}</p>{draw_code(lines)}"
 
 
-def show_scores(workdir: Path) -> tuple[Lesson, str]:
+def show_scores(workdir: Path, ceilings: Ceilings) -> tuple[Lesson, str]:
     """Compare held-out scores with the best possible, and show the curves of both pretrainings."""
     bert, elmo = workdir / "bert", workdir / "elmo"
-    masked = masked_scores(bert, ConfigDict(read_json(bert / "run.json")), bert / "toyworld").lines
-    stream = stream_scores(elmo, ConfigDict(read_json(elmo / "run.json")), elmo / "toyworld").lines
+    masked = ceilings.masked(bert, ConfigDict(read_json(bert / "run.json")), bert / "toyworld").lines
+    stream = ceilings.stream(elmo, ConfigDict(read_json(elmo / "run.json")), elmo / "toyworld").lines
     rows = []
     for line in masked:
         predicted, comma, language = line.name.partition(", ")
@@ -311,7 +318,7 @@ def show_attention(folders: QuickstartFolders, parts: Sequence[Part]) -> str:
     return "".join(shown)
 
 
-def run_quickstart(workdir: Path, sizes: Sizes | None = None, jobs: int | None = None) -> int:
+def run_quickstart(workdir: Path, ceilings: Ceilings, sizes: Sizes | None = None, jobs: int | None = None) -> int:
     """Run every part that is not done, by default two at a time on two cores; write the page; return the status."""
     jobs = jobs or (1 if may_have_accelerator() or (os.cpu_count() or 1) < 2 else 2)
     sizes = sizes or Sizes()
@@ -335,5 +342,5 @@ def run_quickstart(workdir: Path, sizes: Sizes | None = None, jobs: int | None =
             return 1
         say("the report")
         cache_compiled(workdir / "compiled")
-        say(f"{write_quickstart_report(folders, parts, worlds)}: open it in a browser")
+        say(f"{write_quickstart_report(folders, parts, worlds, ceilings)}: open it in a browser")
     return 0

@@ -17,9 +17,9 @@ from pathlib import Path
 from absl import flags
 
 from bert_elmo_jax import load
-from bert_elmo_jax.analysis.why_attention.studies import TRAINED, study_words, write_findings
 from bert_elmo_jax.inference.toy_worlds import find_common_world
 from experiments.command_line.start import start
+from experiments.studies.why_attention.studies import TRAINED, study_words, write_findings
 
 FLAGS = flags.FLAGS
 

@@ -36,10 +36,10 @@ from bert_elmo_jax.data.pipeline.batches import eval_batches
 from bert_elmo_jax.families import get_family
 from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.runs.adaptation import quiet
-from bert_elmo_jax.runs.ideal.held_out import build_means, read_asked, read_held_out
 from bert_elmo_jax.text import WordVocabulary
 from bert_elmo_jax.train.metrics import read_metrics
 from experiments.command_line.start import start
+from experiments.studies.ceilings.held_out import build_means, read_asked, read_held_out
 
 FLAGS = flags.FLAGS
 

@@ -5,7 +5,7 @@ r"""The scores of a run on the toy world, compared with the best possible ones o
   python -m experiments.benchmarks.toyworld --run=runs/gpt_toy
 
 The toy world is finite-state, so the expectations of an ideal reader are computed exactly (`bert_elmo_jax.toyworld`).
-`best_masked`, `best_stream` and `best_next` in `bert_elmo_jax/runs/ideal` describe what it sees of the rows.
+`best_masked`, `best_stream` and `best_next` in `experiments/studies/ceilings` describe what it sees of the rows.
 """
 
 from pathlib import Path
@@ -14,11 +14,11 @@ from absl import flags
 
 from bert_elmo_jax.families import get_family
 from bert_elmo_jax.inference.read_model import read_model
-from bert_elmo_jax.runs.ideal.best_masked import MaskedScores, masked_scores
-from bert_elmo_jax.runs.ideal.best_next import NextScores, next_scores
-from bert_elmo_jax.runs.ideal.best_stream import StreamScores, stream_scores
-from bert_elmo_jax.runs.ideal.held_out import read_asked
 from experiments.command_line.start import start
+from experiments.studies.ceilings.best_masked import MaskedScores, masked_scores
+from experiments.studies.ceilings.best_next import NextScores, next_scores
+from experiments.studies.ceilings.best_stream import StreamScores, stream_scores
+from experiments.studies.ceilings.held_out import read_asked
 
 FLAGS = flags.FLAGS
 

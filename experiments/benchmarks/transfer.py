@@ -18,9 +18,9 @@ from pathlib import Path
 from absl import flags
 
 from bert_elmo_jax.inference.toy_worlds import find_common_world
-from bert_elmo_jax.runs.transfer_study import WAYS, study_transfer, write_study
 from experiments.command_line.start import start
 from experiments.configs import finetune, tagger
+from experiments.studies.transfer.compare_ways import WAYS, study_transfer, write_study
 
 FLAGS = flags.FLAGS
 

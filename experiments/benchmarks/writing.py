@@ -11,10 +11,10 @@ Both continue the first sentence of a story with a second one. They are trained 
 from absl import flags
 
 from bert_elmo_jax import load
-from bert_elmo_jax.analysis.writing import compare_writing
 from bert_elmo_jax.inference.toy_worlds import find_common_world
 from bert_elmo_jax.report.results import format_table
 from experiments.command_line.start import start
+from experiments.studies.writing import compare_writing
 
 FLAGS = flags.FLAGS
 

@@ -4,8 +4,8 @@ import functools
 
 import pytest
 
-from bert_elmo_jax.analysis.why_attention.studies import Findings, thin, write_findings
 from bert_elmo_jax.report.figures import Lines
+from experiments.studies.why_attention.studies import Findings, thin, write_findings
 
 from .programs import run_program
 

@@ -20,12 +20,12 @@ from bert_elmo_jax.families.elmo.config import ElmoConfig
 from bert_elmo_jax.families.elmo.model import init_elmo_params
 from bert_elmo_jax.families.init_params import init_params
 from bert_elmo_jax.inference.run_directory import describe_run
-from bert_elmo_jax.runs.ideal import best_masked as masked_scores
-from bert_elmo_jax.runs.ideal import best_next as next_scores
-from bert_elmo_jax.runs.ideal import best_stream as stream_scores
-from bert_elmo_jax.runs.ideal import toy_passages
 from bert_elmo_jax.text import WordVocabulary, load_tokenizer
 from bert_elmo_jax.toyworld import ToyWorld, best_masked, word_log_probabilities
+from experiments.studies.ceilings import best_masked as masked_scores
+from experiments.studies.ceilings import best_next as next_scores
+from experiments.studies.ceilings import best_stream as stream_scores
+from experiments.studies.ceilings import toy_passages
 
 WORLDS = {name: ToyWorld(name) for name in ("en", "ko")}
 TOY = {"data": "toyworld", "toyworld": {"language": "en,ko"}, "batch_size": 4, "eval_batches": None, "steps": 3}

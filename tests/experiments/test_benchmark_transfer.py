@@ -1,4 +1,4 @@
-"""Messages of the program that compares ways of transfer; tests/runs/test_transfer_study.py runs the study."""
+"""Messages of the program that compares ways of transfer; studies/transfer/test_compare_ways.py runs the study."""
 
 from .programs import run_program
 

@@ -13,6 +13,7 @@ from bert_elmo_jax import load
 from bert_elmo_jax.quickstart.run_quickstart import (
     COLUMNS,
     TASKS,
+    Ceilings,
     QuickstartFolders,
     Sizes,
     list_parts,
@@ -23,8 +24,11 @@ from bert_elmo_jax.runs.finetuning import RESULT
 from bert_elmo_jax.runs.task_data import read_data
 from bert_elmo_jax.sweeps.schedule import Progress, SweepState
 from bert_elmo_jax.toyworld import ToyWorld
+from experiments.studies.ceilings.best_masked import masked_scores
+from experiments.studies.ceilings.best_stream import stream_scores
 
 ROOT = Path(__file__).parents[2]
+CEILINGS = Ceilings(masked_scores, stream_scores)
 WORLDS = [ToyWorld(language, topics=4, words=4) for language in ("en", "ko")]
 STEPS = {"steps": 4, "eval_every": 2, "checkpoint_every": 2, "toyworld.documents": 150}
 SMALL = {"model.hidden_size": 8, "model.num_heads": 2, "model.feed_forward_size": 8, "model.num_layers": 1}
@@ -115,13 +119,13 @@ def test_all_of_it_stopped_and_resumed(tmp_path, capsys, monkeypatch):
 
     monkeypatch.chdir(ROOT)
     monkeypatch.setattr(Progress, "changed", stop_after_four)
-    assert run_quickstart(tmp_path, TINY, jobs=2) == 75
+    assert run_quickstart(tmp_path, CEILINGS, TINY, jobs=2) == 75
     assert "the same command continues" in capsys.readouterr().err
     monkeypatch.setattr(Progress, "changed", changed)
     folders, parts = QuickstartFolders(tmp_path), list_parts(TINY)
     assert 4 <= len([part for part in parts if folders.is_done(part.point)]) <= 5
     kept = {file: file.stat().st_mtime_ns for file in tmp_path.rglob(RESULT)}
-    assert run_quickstart(tmp_path, TINY, jobs=2) == 0
+    assert run_quickstart(tmp_path, CEILINGS, TINY, jobs=2) == 0
     assert {file: file.stat().st_mtime_ns for file in kept} == kept, "no part runs twice"
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     for part in parts:
@@ -143,5 +147,5 @@ def test_all_of_it_stopped_and_resumed(tmp_path, capsys, monkeypatch):
     assert model.predict([("Who is at sea ?", "The ship is at sea .")])[0].answer
     assert load(tmp_path / "senses_network_elmo").predict(["배를 타고 갔다 ."])[0].tags
     capsys.readouterr()
-    assert run_quickstart(tmp_path, TINY) == 0
+    assert run_quickstart(tmp_path, CEILINGS, TINY) == 0
     assert ": done" not in capsys.readouterr().err

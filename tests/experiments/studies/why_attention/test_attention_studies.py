@@ -2,8 +2,8 @@
 
 import pytest
 
-from bert_elmo_jax.analysis.why_attention import studies
 from bert_elmo_jax.report.show import show
+from experiments.studies.why_attention import studies
 
 
 @pytest.mark.long  # test_scaling.py has the numbers

@@ -2,11 +2,11 @@
 
 import pytest
 
-from bert_elmo_jax.runs.transfer_study import EXAMPLES, study_transfer, write_senses, write_study
 from bert_elmo_jax.toyworld import ToyWorld
 from experiments.configs import finetune, tagger
+from experiments.studies.transfer.compare_ways import EXAMPLES, study_transfer, write_senses, write_study
 
-from ..experiments.task_files import write_model
+from ...task_files import write_model
 
 WORLD = ToyWorld("en", topics=2, words=2)
 

@@ -11,8 +11,6 @@ import jax
 from ml_collections import ConfigDict
 
 from bert_elmo_jax import train
-from bert_elmo_jax.analysis.transfer_drift import Trace, build_step, compare_ways, follow, mean_trace, name_layers
-from bert_elmo_jax.analysis.why_attention.studies import Findings
 from bert_elmo_jax.data.tasks.batches import TaskBatches
 from bert_elmo_jax.data.tasks.packed_batches import PackedBatches
 from bert_elmo_jax.did_you_mean import did_you_mean
@@ -27,6 +25,8 @@ from bert_elmo_jax.runs.task_report import figures_of, score_name
 from bert_elmo_jax.runs.with_head import prepare_head, start_head
 from bert_elmo_jax.runs.with_network import prepare_network, start_network
 from bert_elmo_jax.toyworld import ToyWorld, sense_examples
+from experiments.studies.transfer.drift import Trace, build_step, compare_ways, follow, mean_trace, name_layers
+from experiments.studies.why_attention.studies import Findings
 
 # The ways that are compared, with the fields that they need.
 WAYS: dict[str, dict[str, Any]] = {

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from bert_elmo_jax.analysis.why_attention.small_training import toy_texts
-from bert_elmo_jax.analysis.why_attention.warmup import compare_warm_ups, warm_up
 from bert_elmo_jax.toyworld import ToyWorld
+from experiments.studies.why_attention.small_training import toy_texts
+from experiments.studies.why_attention.warmup import compare_warm_ups, warm_up
 
 
 @pytest.fixture(scope="module")

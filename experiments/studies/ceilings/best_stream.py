@@ -16,11 +16,11 @@ from jaxtyping import Bool, Float
 from ml_collections import ConfigDict
 
 from bert_elmo_jax.inference.toy_worlds import load_worlds
-from bert_elmo_jax.runs.ideal.held_out import Batch, build_means, read_held_out
 from bert_elmo_jax.text.words import UNK_WORD
 from bert_elmo_jax.toyworld import MASK, ToyWorld
 from bert_elmo_jax.toyworld.automaton import infer
 from bert_elmo_jax.toyworld.oracle import automaton, encode
+from experiments.studies.ceilings.held_out import Batch, build_means, read_held_out
 
 DIRECTIONS = ("forward", "backward")
 

@@ -4,8 +4,8 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from bert_elmo_jax.analysis.why_attention.small_training import first_above, fit, mean_loss, toy_texts
 from bert_elmo_jax.toyworld import ToyWorld
+from experiments.studies.why_attention.small_training import first_above, fit, mean_loss, toy_texts
 
 
 def test_sentences_come_back_from_their_ids():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bert_elmo_jax.analysis.why_attention.length import build_layer, count_operations, find_crossing, measure_lengths
+from experiments.studies.why_attention.length import build_layer, count_operations, find_crossing, measure_lengths
 
 
 def test_memory_against_length():

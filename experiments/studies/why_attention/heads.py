@@ -14,7 +14,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from bert_elmo_jax.analysis.why_attention.small_training import fit, last_tenth, mean_loss, normal
+from experiments.studies.why_attention.small_training import fit, last_tenth, mean_loss, normal
 
 ROLES = ("who", "did", "what", "where", "when", "why", "how", "whose")
 ASKED, WORDS, WIDTH = 4, 256, 64  # the query asks for the first roles; words of the language; width of the layer

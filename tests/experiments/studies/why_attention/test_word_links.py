@@ -5,7 +5,14 @@ import numpy as np
 import pytest
 
 from bert_elmo_jax import load
-from bert_elmo_jax.analysis.why_attention.word_links import (
+from bert_elmo_jax.families.bert.config import BertConfig
+from bert_elmo_jax.families.bert.family import FAMILY
+from bert_elmo_jax.families.init_params import init_params
+from bert_elmo_jax.inference import write_run_directory
+from bert_elmo_jax.report.show import show
+from bert_elmo_jax.text import train_wordpiece
+from bert_elmo_jax.toyworld import ToyWorld, fill_masks
+from experiments.studies.why_attention.word_links import (
     SENTENCES,
     best_offset,
     draw_head,
@@ -15,13 +22,6 @@ from bert_elmo_jax.analysis.why_attention.word_links import (
     score_links,
     toy_links,
 )
-from bert_elmo_jax.families.bert.config import BertConfig
-from bert_elmo_jax.families.bert.family import FAMILY
-from bert_elmo_jax.families.init_params import init_params
-from bert_elmo_jax.inference import write_run_directory
-from bert_elmo_jax.report.show import show
-from bert_elmo_jax.text import train_wordpiece
-from bert_elmo_jax.toyworld import ToyWorld, fill_masks
 
 WORLDS = {language: ToyWorld(language, topics=3, words=3) for language in ("en", "ko")}
 

@@ -7,7 +7,8 @@ import optax
 import pytest
 
 from bert_elmo_jax import optim, train
-from bert_elmo_jax.analysis.transfer_drift import (
+from bert_elmo_jax.report.show import show
+from experiments.studies.transfer.drift import (
     Trace,
     build_step,
     compare_ways,
@@ -18,7 +19,6 @@ from bert_elmo_jax.analysis.transfer_drift import (
     name_layers,
     own_drifts,
 )
-from bert_elmo_jax.report.show import show
 
 PARAMS = {
     "encoder": {"embeddings": {"word": jnp.array([3.0, 4.0])}, "layer_0": {"bias": jnp.array([2.0])}},

@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from bert_elmo_jax.analysis.why_attention.crosstalk import (
+from bert_elmo_jax.toyworld import ToyWorld
+from experiments.studies.why_attention.crosstalk import (
     choose_places,
     init_reader,
     most_frequent_share,
@@ -13,8 +14,7 @@ from bert_elmo_jax.analysis.why_attention.crosstalk import (
     read_words,
     see_oneself,
 )
-from bert_elmo_jax.analysis.why_attention.small_training import toy_texts
-from bert_elmo_jax.toyworld import ToyWorld
+from experiments.studies.why_attention.small_training import toy_texts
 
 WORLD = ToyWorld("en", topics=2, words=2)
 

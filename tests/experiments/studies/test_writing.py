@@ -5,7 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from bert_elmo_jax.analysis.writing import (
+from bert_elmo_jax.toyworld import ToyWorld, word_log_probabilities
+from experiments.studies.writing import (
     ORDERS,
     Story,
     compare_writing,
@@ -18,7 +19,6 @@ from bert_elmo_jax.analysis.writing import (
     score_next,
     score_texts,
 )
-from bert_elmo_jax.toyworld import ToyWorld, word_log_probabilities
 
 WORLD = ToyWorld("en", topics=2, words=2)
 WORDS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORLD.network.words)

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from bert_elmo_jax.analysis.why_attention import scaling
-from bert_elmo_jax.analysis.why_attention.scaling import saturate, softmax, softmax_gradient, train_recall
+from experiments.studies.why_attention import scaling
+from experiments.studies.why_attention.scaling import saturate, softmax, softmax_gradient, train_recall
 
 
 @pytest.fixture(scope="module")

@@ -4,8 +4,8 @@ import jax
 import numpy as np
 import pytest
 
-from bert_elmo_jax.analysis.why_attention import heads
-from bert_elmo_jax.analysis.why_attention.heads import answer, compare_heads, draw_roles, init_roles, read_roles
+from experiments.studies.why_attention import heads
+from experiments.studies.why_attention.heads import answer, compare_heads, draw_roles, init_roles, read_roles
 
 
 def test_four_heads_answer_better_than_one_of_the_same_width(monkeypatch):
