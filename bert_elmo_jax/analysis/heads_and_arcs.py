@@ -53,22 +53,22 @@ def heads_and_arcs(
         raise ValueError(f"{name} attends to one side only; its heads cannot follow arcs to the other")
     encoded = [encoder.tokenizer.encode_words(list(sentence.words)) for sentence in sentences]
     short = [n for n, text in enumerate(encoded) if len(text) <= encoder.config.max_positions]
-    kept = sorted((n for n in short if list_arcs(sentences[n])), key=lambda n: -len(encoded[n]))
-    found: dict[str, _Hits] = {}
+    chosen = sorted((n for n in short if list_arcs(sentences[n])), key=lambda n: -len(encoded[n]))
+    hits_by_relation: dict[str, _Hits] = {}
     forward = jax.jit(partial(run, encoder.family, encoder.config), static_argnames="request")
-    for at in range(0, len(kept), batch_size):
-        batch = kept[at : at + batch_size]
+    for at in range(0, len(chosen), batch_size):
+        batch = chosen[at : at + batch_size]
         tokens, mask = _pad(encoder, [encoded[n] for n in batch], batch_size)
         maps: Any = forward(encoder.params, tokens, None, None, mask, request=Request(attentions=True)).attentions
         for n, values in zip(batch, np.moveaxis(jax.device_get(maps), 1, 0)):
             for relation, *hits in _follow(sentences[n], values, encoded[n]):
-                zeros = (np.zeros((2, *np.shape(some)), np.int64) for some in hits)
-                for sums, some in zip(found.setdefault(relation, _Hits(*zeros)), hits):
-                    sums[n % 2] += some
+                zeros = (np.zeros((2, *np.shape(counts)), np.int64) for counts in hits)
+                for sums, counts in zip(hits_by_relation.setdefault(relation, _Hits(*zeros)), hits):
+                    sums[n % 2] += counts
         if at // batch_size % 20 == 0:
-            report(f"attention, {name}: {at + len(batch):,} of {len(kept):,} sentences")
+            report(f"attention, {name}: {at + len(batch):,} of {len(chosen):,} sentences")
     left = len(sentences) - len(short)
-    return _score(found, name, f"; {left:,} sentences left out" if left else "")
+    return _score(hits_by_relation, name, f"; {left:,} sentences left out" if left else "")
 
 
 def list_arcs(sentence: ParsedSentence) -> list[Arc]:
@@ -99,20 +99,23 @@ def _follow(sentence: ParsedSentence, maps: np.ndarray, text: Encoding) -> Itera
         yield from ((relation, 1, hits[:, n], fixed[:, n]) for relation in names)
 
 
-def _score(found: dict[str, _Hits], name: str, note: str) -> tuple[list[Result], list[Grid]]:
-    often = sorted((r for r, hits in found.items() if hits.arcs.min() >= LEAST), key=lambda r: -found[r].arcs.sum())
+def _score(hits_by_relation: dict[str, _Hits], name: str, note: str) -> tuple[list[Result], list[Grid]]:
+    often = sorted(
+        (r for r, hits in hits_by_relation.items() if hits.arcs.min() >= LEAST),
+        key=lambda r: -hits_by_relation[r].arcs.sum(),
+    )
     if not often:
-        most = max((int(hits.arcs.min()) for hits in found.values()), default=0)
+        most = max((int(hits.arcs.min()) for hits in hits_by_relation.values()), default=0)
         raise ValueError(
             f"{most} arcs of the most frequent relation in half of the text: {LEAST} are needed; give more"
         )
     results: list[Result] = []
     figures: list[Grid] = []
     for relation in often:
-        hits, task = found[relation], f"attention: {relation}"
+        hits, task = hits_by_relation[relation], f"attention: {relation}"
         count = int(hits.arcs[1])
         (way, offset), (side, layer, head) = (
-            np.unravel_index(int(some[0].argmax()), some[0].shape) for some in (hits.offsets, hits.maps)
+            np.unravel_index(int(counts[0].argmax()), counts[0].shape) for counts in (hits.offsets, hits.maps)
         )
         fixed, best = hits.offsets[1, way, offset] / count, hits.maps[1, side, layer, head] / count
         results.append(Result(task, f"offset {OFFSETS[offset]:+}", "", float(fixed), count, DIRECTIONS[way]))

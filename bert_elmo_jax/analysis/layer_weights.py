@@ -17,13 +17,13 @@ def layer_shares(params: Mapping[str, Any]) -> dict[str, Float[np.ndarray, " L"]
     A mix has `weights`, one per layer, and a scalar `gamma`: in features, or in a task network's input and output.
     """
     flat = {path: np.asarray(value) for path, value in flatten(params).items()}
-    found = {}
+    results = {}
     for path, value in flat.items():
         above, _, name = path.rpartition("/")
         if name == "weights" and value.ndim == 1 and np.shape(flat.get(f"{above}/gamma", np.zeros(1))) == ():
             powers = np.exp(value.astype(np.float64) - value.max())
-            found[above] = powers / powers.sum()
-    return found
+            results[above] = powers / powers.sum()
+    return results
 
 
 def weight_results(

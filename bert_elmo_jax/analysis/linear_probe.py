@@ -47,13 +47,13 @@ def choose_probe(
     if not len(dev_labels):
         raise ValueError("no labelled vector to choose the penalty: give dev data of the same kind")
     data, probe = Standardised(vectors, labels), None
-    found: list[tuple[LinearProbe, float]] = []
+    fitted: list[tuple[LinearProbe, float]] = []
     for strength in STRENGTHS:  # each starts from the one before
         probe = fit_probe(data, strength, probe)
-        found.append((probe, float(np.mean(probe.predict(dev) == dev_labels))))
-        if len(found) > 1 and found[-1][1] < found[-2][1]:  # weaker penalties are worse
+        fitted.append((probe, float(np.mean(probe.predict(dev) == dev_labels))))
+        if len(fitted) > 1 and fitted[-1][1] < fitted[-2][1]:  # weaker penalties are worse
             break
-    return max(found, key=lambda pair: pair[1])
+    return max(fitted, key=lambda pair: pair[1])
 
 
 class Standardised:
@@ -103,6 +103,6 @@ def fit_probe(data: Standardised, strength: float, start: LinearProbe | None = N
         return loss, slope.ravel()
 
     limits = {"maxiter": STEPS, "maxfun": 2 * STEPS, "gtol": SLOPE, "ftol": 1e-9}
-    found = minimize(value, first.ravel(), jac=True, method="L-BFGS-B", options=limits)
-    weights = found.x.reshape(shape).astype(np.float32)
-    return LinearProbe(data.labels, weights[:-1], weights[-1], data.mean, data.scale, strength, bool(found.success))
+    minimum = minimize(value, first.ravel(), jac=True, method="L-BFGS-B", options=limits)
+    weights = minimum.x.reshape(shape).astype(np.float32)
+    return LinearProbe(data.labels, weights[:-1], weights[-1], data.mean, data.scale, strength, bool(minimum.success))

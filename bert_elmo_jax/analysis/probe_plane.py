@@ -58,7 +58,7 @@ def _split(labels: np.ndarray, seed: int) -> list[Int[np.ndarray, " n"]]:
     for label in set(labels.tolist()):
         mine = order[labels[order] == label]
         turn[mine] = np.arange(len(mine)) % 4
-    return [np.flatnonzero(np.isin(turn, some)) for some in ((0, 1), (2,), (3,))]
+    return [np.flatnonzero(np.isin(turn, turns)) for turns in ((0, 1), (2,), (3,))]
 
 
 def _plane(probe: LinearProbe, vectors: Float32[np.ndarray, "N D"]) -> Float[np.ndarray, "N 2"]:
@@ -67,8 +67,8 @@ def _plane(probe: LinearProbe, vectors: Float32[np.ndarray, "N D"]) -> Float[np.
     if weights.shape[1] == 2:
         across = weights[:, 1] - weights[:, 0]
         logits = rows @ across
-        rest = rows - np.outer(logits, across) / max(float(across @ across), 1e-12)
-        plane = np.stack([logits, principal_plane(rest)[:, 0]], axis=1)
+        remainder = rows - np.outer(logits, across) / max(float(across @ across), 1e-12)
+        plane = np.stack([logits, principal_plane(remainder)[:, 0]], axis=1)
     else:
         plane = principal_plane(rows @ weights)
     return (plane - plane.mean(axis=0)) / np.maximum(plane.std(axis=0), 1e-12)

@@ -44,11 +44,11 @@ def select_parts(parts: Parts, task: str) -> Words:
             for number, sentence in enumerate(parts[part])
             for word, label in zip(sentence.words, labels_of(sentence, task))
         )
-        found = [(row, n, word, str(label)) for row, (n, word, label) in enumerate(places) if label is not None]
-        if not found:
+        labelled = [(row, n, word, str(label)) for row, (n, word, label) in enumerate(places) if label is not None]
+        if not labelled:
             advice = "name tasks that this treebank annotates, such as pos"
             raise ValueError(f"no word of the {part} data has {task}: {advice}")
-        rows, sentence, words, labels = zip(*found)
+        rows, sentence, words, labels = zip(*labelled)
         selected[part] = LabelledWords(np.array(rows), np.array(sentence), np.array(words, object), np.array(labels))
     return selected
 
@@ -67,13 +67,13 @@ def probe(
     treebank does not annotate raises.
     """
     selected = {task: select_parts(parts, task) for task in tasks}  # raises before anything is computed
-    kept = {name: _compute_vectors(source, parts, folder) for name, source in sources.items()}
+    vectors_of = {name: _compute_vectors(source, parts, folder) for name, source in sources.items()}
     results = []
     for task, words in selected.items():
         train, test = words["train"], words["test"]
         note = f"{len(set(train.labels.tolist()))} labels, {len(train.labels):,} words of training"
         results.append(Result(task, BASELINE, "", _score_baseline(train, test), len(test.labels), note))
-        for name, vectors in kept.items():
+        for name, vectors in vectors_of.items():
             for layer in vectors["train"].layers:
                 report(f"{task}, {name}, layer {layer}")
                 fitted, on_dev, right = _fit(words, _read_layer(words, vectors, layer))
@@ -132,8 +132,8 @@ def find_best_layer(source: Source, parts: Parts, folder: VectorFolder, task: st
     words, numbers = select_parts(parts, task), choose_layers(source, folder.layers)
     if len(numbers) == 1:
         return numbers[0]
-    kept = _compute_vectors(source, parts, folder)
-    return numbers[int(np.argmax([_fit(words, _read_layer(words, kept, n))[1] for n in numbers]))]
+    vectors = _compute_vectors(source, parts, folder)
+    return numbers[int(np.argmax([_fit(words, _read_layer(words, vectors, n))[1] for n in numbers]))]
 
 
 def draw_layers(task: str, results: Sequence[Result]) -> Lines:
@@ -160,8 +160,8 @@ def _compute_vectors(source: Source, parts: Parts, folder: VectorFolder) -> dict
     return {part: folder.compute(source, [sentence.words for sentence in parts[part]]) for part in PARTS}
 
 
-def _read_layer(words: Words, kept: Mapping[str, KeptVectors], layer: int) -> Arrays:
-    return {part: np.asarray(kept[part].layer(layer)[words[part].rows]) for part in PARTS}
+def _read_layer(words: Words, vectors: Mapping[str, KeptVectors], layer: int) -> Arrays:
+    return {part: np.asarray(vectors[part].layer(layer)[words[part].rows]) for part in PARTS}
 
 
 def _fit(words: Words, vectors: Arrays, rows: Any = slice(None)) -> tuple[LinearProbe, float, float]:

@@ -86,9 +86,9 @@ def check_settings(what: str, settings: Mapping[str, Any], given: Collection[str
             raise ValueError(f"--{name}= is empty: name one or more, or leave it out")
 
 
-def _read_numbers(name: str, given: Sequence[Any] | None, kind: Any) -> list[Any] | None:
+def _read_numbers(name: str, values: Sequence[Any] | None, kind: Any) -> list[Any] | None:
     try:
-        return given and [kind(value) for value in given]  # type: ignore[return-value]
+        return values and [kind(value) for value in values]  # type: ignore[return-value]
     except ValueError:
-        shown, whole = ",".join(map(str, given or ())), "whole " * (kind is int)
-        raise ValueError(f"--{name}={shown}: use {whole}numbers with commas between") from None
+        shown, kind_of_number = ",".join(map(str, values or ())), "whole " * (kind is int)
+        raise ValueError(f"--{name}={shown}: use {kind_of_number}numbers with commas between") from None

@@ -44,14 +44,20 @@ def find_senses(
     A word that does not occur there gets WordNet's first sense from every method. A second set of results is
     restricted to words with several senses in training, the only ones with a choice.
     """
-    known, asked = ([sense for sentence in part for sense in sentence.senses] for part in (train, test))
-    if not known or not asked:
-        raise ValueError(f"{len(known)} words with senses to train on, {len(asked)} to test on: give more documents")
-    items, senses, test_items = [s.item for s in known], [s.keys[0] for s in known], [s.item for s in asked]
+    train_senses, test_senses = ([sense for sentence in part for sense in sentence.senses] for part in (train, test))
+    if not train_senses or not test_senses:
+        raise ValueError(
+            f"{len(train_senses)} words with senses to train on, {len(test_senses)} to test on: give more documents"
+        )
+    items, senses, test_items = (
+        [s.item for s in train_senses],
+        [s.keys[0] for s in train_senses],
+        [s.item for s in test_senses],
+    )
     first = first_senses(items, senses, test_items)
     unseen = sum(guess is None for guess in first)
-    note = f"{len(known):,} of training; {unseen:,} words not in it have WordNet's first sense"
-    answers = [("first sense", "", note, _check(asked, first))]
+    note = f"{len(train_senses):,} of training; {unseen:,} words not in it have WordNet's first sense"
+    answers = [("first sense", "", note, _check(test_senses, first))]
     texts = [
         ([sentence.words for sentence in part], [[(s.first, s.end) for s in sentence.senses] for sentence in part])
         for part in (train, test)
@@ -60,8 +66,8 @@ def find_senses(
         train_vectors, test_vectors = (folder.compute(source, words, spans) for words, spans in texts)
         for layer in train_vectors.layers:
             report(f"senses, {name}, layer {layer}")
-            found = nearest_senses(train_vectors.layer(layer), items, senses, test_vectors.layer(layer), test_items)
-            answers.append((name, str(layer), "", _check(asked, found)))
+            nearest = nearest_senses(train_vectors.layer(layer), items, senses, test_vectors.layer(layer), test_items)
+            answers.append((name, str(layer), "", _check(test_senses, nearest)))
     results = [Result("senses", name, layer, float(right.mean()), len(right), n) for name, layer, n, right in answers]
     kinds = Counter(item for item, _ in set(zip(items, senses)))
     several = [n for n, item in enumerate(test_items) if kinds[item] > 1]
@@ -70,7 +76,7 @@ def find_senses(
     return results
 
 
-def _check(asked: Sequence[Sense], given: Sequence[str | None]) -> np.ndarray:
+def _check(senses: Sequence[Sense], answers: Sequence[str | None]) -> np.ndarray:
     """Return for each word whether the sense is right; None is WordNet's first sense."""
-    pairs = zip(asked, given)
+    pairs = zip(senses, answers)
     return np.array([1 in sense.numbers if guess is None else guess in sense.keys for sense, guess in pairs])

@@ -99,8 +99,8 @@ def write_source_attention(path: str | Path, model: Any, pairs: Sequence[tuple[s
     """Write an HTML page with the attention of each pair of a source and a target; None is the model's translation."""
     sections = []
     for source, target in pairs:
-        found = attention_to_source(model, source, target)
-        sections.append((source, draw_figures(draw_source_attention(found))))
+        attention = attention_to_source(model, source, target)
+        sections.append((source, draw_figures(draw_source_attention(attention))))
     return write_page(path, "Attention from target to source", sections)
 
 

@@ -90,8 +90,8 @@ def load_sources(options: StudyOptions, sentences: Iterable[Any] = ()) -> dict[s
 
 def read_static(path: str, forms: set[str] | None, most: int | None = None) -> StaticVectors:
     """Return the static vectors of some words, or of the first ones in the file."""
-    known = read_vectors(path, forms, most=most)
-    return StaticVectors(dict(zip(known.words, known.vectors)), path)
+    stored = read_vectors(path, forms, most=most)
+    return StaticVectors(dict(zip(stored.words, stored.vectors)), path)
 
 
 def load_models(options: StudyOptions) -> dict[str, Any]:
@@ -111,7 +111,7 @@ def probe_efficiency(options: StudyOptions) -> Study:
     sources, parts = load_treebank(options)
     arguments: dict[str, Any] = {"fractions": options.fractions, "seeds": options.seeds, "report": options.report}
     each = [probes.sample_efficiency(sources, parts, options.folder, task=task, **arguments) for task in options.tasks]
-    return Study([*chain(*each)], [probes.draw_efficiency(some) for some in each])
+    return Study([*chain(*each)], [probes.draw_efficiency(of_task) for of_task in each])
 
 
 def study_senses(options: StudyOptions) -> Study:
@@ -134,16 +134,18 @@ def study_neighbours(options: StudyOptions) -> Study:
     encoders = load_models(options)
     rule = choose_word_rule(encoders)
     sentences = [split_line(text, rule) for text in texts]
-    own = None if options.sentence is None else split_line(options.sentence, rule)
+    sentence = None if options.sentence is None else split_line(options.sentence, rule)
     sections, text, rows = [], [], []
     for word in options.words:
         if encoders:
-            found = word_neighbours.find_neighbours(encoders, sentences, word, options.folder, sentence=own)
-            about = word_neighbours.describe_neighbours(sentences, word, found)
-            drawn = word_neighbours.draw_neighbours(found)
+            neighbourhoods = word_neighbours.find_neighbours(
+                encoders, sentences, word, options.folder, sentence=sentence
+            )
+            about = word_neighbours.describe_neighbours(sentences, word, neighbourhoods)
+            drawn = word_neighbours.draw_neighbours(neighbourhoods)
             sections.append((f"Neighbours of {word}", f"<p>{html.escape(about)}</p>{drawn}"))
-            text += [about, word_neighbours.format_neighbours(found)]
-            rows += word_neighbours.list_neighbours(found)
+            text += [about, word_neighbours.format_neighbours(neighbourhoods)]
+            rows += word_neighbours.list_neighbours(neighbourhoods)
         for name, path in shorten_names(options.static).items():
             near = word_neighbours.find_static_neighbours(read_static(path, None, COMMON), word)
             cells = [[other, f"{cosine:.3f}"] for other, cosine in near]
@@ -159,8 +161,8 @@ def study_attention(options: StudyOptions) -> Study:
     results: list[Result] = []
     figures: list[Figure] = []
     for name, encoder in load_models(options).items():
-        found, drawn = heads_and_arcs(encoder, sentences, name, batch_size=options.batch_size, report=options.report)
-        results += [result for result in found if result not in results]  # encoders share the fixed offset
+        scores, drawn = heads_and_arcs(encoder, sentences, name, batch_size=options.batch_size, report=options.report)
+        results += [result for result in scores if result not in results]  # encoders share the fixed offset
         figures += drawn
     tasks = list(dict.fromkeys(result.task for result in results))
     return Study(sorted(results, key=lambda result: tasks.index(result.task)), figures)
@@ -173,8 +175,8 @@ def study_weights(options: StudyOptions) -> Study:
     for name, model in load_models(options).items():
         features = getattr(getattr(model, "head", None), "features", None)
         layers = None if features is None else [n % (model.config.num_layers + 1) for n in features.layers]
-        found, drawn = weight_results(model.params, name, layers)
-        results += found
+        weights, drawn = weight_results(model.params, name, layers)
+        results += weights
         figures += drawn
     return Study(results, figures)
 

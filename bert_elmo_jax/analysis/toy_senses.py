@@ -28,18 +28,18 @@ def find_occurrences(world: ToyWorld, word: str, per_sense: int) -> list[Place]:
     """
     senses = [sense for sense in world.network.senses if sense.partition(".")[0] == word]
     if len(senses) < 2:
-        known = sorted({sense.partition(".")[0] for sense in world.network.senses if "." in sense})
+        ambiguous = sorted({sense.partition(".")[0] for sense in world.network.senses if "." in sense})
         where = f"the toy world ({world.language})"
-        raise ValueError(f"{word!r} has a single sense in {where}; use one of {', '.join(known)}")
-    found: dict[str, list[Place]] = {sense: [] for sense in senses}
+        raise ValueError(f"{word!r} has a single sense in {where}; use one of {', '.join(ambiguous)}")
+    places: dict[str, list[Place]] = {sense: [] for sense in senses}
     for sentence in islice(sense_examples(world, "test"), READ):
         for place, tag in enumerate(sentence.tags):
-            if tag in found and len(found[tag]) < per_sense:
-                found[tag].append((sentence, place))
-        if all(len(places) == per_sense for places in found.values()):
+            if tag in places and len(places[tag]) < per_sense:
+                places[tag].append((sentence, place))
+        if all(len(occurrences) == per_sense for occurrences in places.values()):
             break
-    least = min(map(len, found.values()))  # a rare sense shortens all, so that guessing the sense has no advantage
-    return [place for places in found.values() for place in places[:least]]
+    least = min(map(len, places.values()))  # a rare sense shortens all, so that guessing the sense has no advantage
+    return [place for occurrences in places.values() for place in occurrences[:least]]
 
 
 def toy_senses(
@@ -73,9 +73,9 @@ def toy_senses(
         }
         for name, source in sources.items():
             spans = [[(place, place + 1)] for _, place in places]
-            kept = folder.compute(source, [sentence.words for sentence, _ in places], spans)
-            for layer in kept.layers:
-                vectors = np.array(kept.layer(layer))
+            computed = folder.compute(source, [sentence.words for sentence, _ in places], spans)
+            for layer in computed.layers:
+                vectors = np.array(computed.layer(layer))
                 by_centroid = separation(vectors, tags, seed=seed).accuracy
                 probed = probe_plane(vectors, tags, seed=seed)
                 title = f"{word}: {name}, layer {layer}, {probed.accuracy:.0%} right"
@@ -83,12 +83,12 @@ def toy_senses(
                 counts = ((by_centroid, len(tags) // 2), (probed.accuracy, len(probed.groups)))
                 for task, (score, count) in zip(tasks, counts):
                     scores[task].append(Result(task, name, str(layer), score, count))
-        results += [result for some in scores.values() for result in some]
+        results += [result for of_layer in scores.values() for result in of_layer]
     return results, figures
 
 
 def _score_ideal(world: ToyWorld, places: Sequence[Place]) -> float:
     chances = sense_posteriors(world, [sentence.text for sentence, _ in places])
     senses = world.network.senses
-    guesses = [senses[int(np.argmax(some[at]))] for some, (_, at) in zip(chances, places)]
+    guesses = [senses[int(np.argmax(probabilities[at]))] for probabilities, (_, at) in zip(chances, places)]
     return float(np.mean([guess == sentence.tags[at] for guess, (sentence, at) in zip(guesses, places)]))

@@ -83,11 +83,11 @@ def find_neighbours(
     >>> [(around.layer, [neighbour.place for neighbour in around.found]) for around in found]
     [(1, [(0, 1), (1, 1)]), (2, [(0, 1), (1, 1)])]
     """
-    places, own = find_occurrences(sentences, pattern), find_occurrences([sentence or ()], pattern)
-    if sentence is not None and not own:
+    places, own_places = find_occurrences(sentences, pattern), find_occurrences([sentence or ()], pattern)
+    if sentence is not None and not own_places:
         raise ValueError(f"{pattern!r} is not in the sentence {' '.join(sentence)!r}: name a word of it")
-    if len(places) < 2 - len(own[:1]):
-        needed = "one is" if own else "two are"
+    if len(places) < 2 - len(own_places[:1]):
+        needed = "one is" if own_places else "two are"
         raise ValueError(
             f"{pattern!r} occurs {len(places)} times in the text: {needed} needed. A * matches any ending, as in 배*"
         )
@@ -96,25 +96,25 @@ def find_neighbours(
         spans[n].append((at, at + 1))
     occurrences = [Neighbour(place, tuple(sentences[place[0]]), 1.0) for place in places]
     chosen = np.unique(np.linspace(0, len(places) - 1, min(asked, len(places))).round().astype(int)).tolist()
-    found = []
-    for row in [None] if own else chosen:
+    neighbourhoods = []
+    for row in [None] if own_places else chosen:
         for name, source in sources.items():
             inner = folder
             if folder.layers is None and getattr(source, "FIXED_INPUT", False):
                 inner = dataclasses.replace(folder, layers=range(1, source.num_layers + 1))
-            kept = inner.compute(source, sentences, spans)
+            vectors = inner.compute(source, sentences, spans)
             if row is None:
-                at = own[0][1]
-                alone, query = inner.compute(source, [sentence or ()], [[(at, at + 1)]]), 0
+                at = own_places[0][1]
+                query_vectors, query = inner.compute(source, [sentence or ()], [[(at, at + 1)]]), 0
                 first = Neighbour((-1, at), tuple(sentence or ()), 1.0)
             else:
-                alone, query, first = kept, row, occurrences[row]
-            for layer in kept.layers:
-                near = neighbours(kept.layer(layer), np.array(alone.layer(layer)[query]), count + 1)
-                others = [(other, cosine) for other, cosine in near if other != row][:count]
-                some = (occurrences[other]._replace(cosine=cosine) for other, cosine in others)
-                found.append(Neighbourhood(name, layer, (first, *some)))
-    return found
+                query_vectors, query, first = vectors, row, occurrences[row]
+            for layer in vectors.layers:
+                near = neighbours(vectors.layer(layer), np.array(query_vectors.layer(layer)[query]), count + 1)
+                nearest = [(other, cosine) for other, cosine in near if other != row][:count]
+                closest = (occurrences[other]._replace(cosine=cosine) for other, cosine in nearest)
+                neighbourhoods.append(Neighbourhood(name, layer, (first, *closest)))
+    return neighbourhoods
 
 
 def find_static_neighbours(vectors: StaticVectors, word: str, count: int = 10) -> list[tuple[str, float]]:
@@ -128,8 +128,8 @@ def find_static_neighbours(vectors: StaticVectors, word: str, count: int = 10) -
 
 def describe_neighbours(sentences: Sequence[Words], pattern: str, found: Sequence[Neighbourhood]) -> str:
     """Return a sentence that explains the neighbours to readers."""
-    asked = dict.fromkeys(around.asked.place for around in found)
-    which = f"{len(asked)} of them, spread evenly over the text, here are the other occurrences"
+    queries = dict.fromkeys(around.asked.place for around in found)
+    which = f"{len(queries)} of them, spread evenly over the text, here are the other occurrences"
     if found[0].asked.place[0] < 0:
         which = f"the {found[0].asked.word} in your sentence, here are the occurrences"
     return (

@@ -129,7 +129,7 @@ class Add:
         if not seeds or len(set(seeds)) < len(seeds):
             raise ValueError(f"{name}: seeds={list(seeds)}, expected one or more, none of them twice")
         each = ((f"{name}, seed {seed}", {**settings, "seed": seed}) for seed in seeds)
-        return tuple(self._add(Point(called, "finetune", config, own)) for called, own in each)
+        return tuple(self._add(Point(called, "finetune", config, settings_of_run)) for called, settings_of_run in each)
 
     def figure(
         self, row: str, column: str, points: Point | Sequence[Point], *, of: str, score: str, percent: bool = False
@@ -147,9 +147,9 @@ class Add:
         return point
 
     def _add_cell(self, cell: Cell) -> None:
-        for kind, name, known in (("row", cell.row, self.paper.rows), ("column", cell.column, self.paper.columns)):
-            if name not in known:
-                listed = f"{', '.join(known)}{did_you_mean(name, known)}"
+        for kind, name, names in (("row", cell.row, self.paper.rows), ("column", cell.column, self.paper.columns)):
+            if name not in names:
+                listed = f"{', '.join(names)}{did_you_mean(name, names)}"
                 raise ValueError(f"there is no {kind} {name!r} in the table: its {kind}s are {listed}")
         if (cell.row, cell.column) in self.cells:
             raise ValueError(f"the cell {cell.row}, {cell.column} is there twice")
@@ -161,31 +161,30 @@ def read_sweep(file: str, scale: str) -> Sweep:
     path = Path(file)
     if not path.is_file():
         near = nearest(path.stem, sorted(other.stem for other in SWEEPS.glob("[!_]*.py")))
-        told = f"did you mean experiments/sweeps/{near}.py?" if near else f"see {SWEEPS}"
-        raise FileNotFoundError(f"--sweep={file}: there is no such file; {told}")
+        hint = f"did you mean experiments/sweeps/{near}.py?" if near else f"see {SWEEPS}"
+        raise FileNotFoundError(f"--sweep={file}: there is no such file; {hint}")
     with _locate_errors(path):
-        found = runpy.run_path(file)
-    lacking = [name for name in ("PAPER", "SCALES", "sweep") if name not in found]
-    about = (found["__doc__"] or "").strip()
+        definition = runpy.run_path(file)
+    lacking = [name for name in ("PAPER", "SCALES", "sweep") if name not in definition]
+    about = (definition["__doc__"] or "").strip()
     if lacking or not about:
         missing = ", ".join(lacking) or "docstring"
         raise ValueError(f"--sweep={file}: it has no {missing}; see the files of experiments/sweeps")
-    if scale not in found["SCALES"]:
-        there = ", ".join(found["SCALES"])
-        raise ValueError(f"--scale={scale}: {path.stem} has no such scale; it has {there}")
-    notes, plot = found.get("NOTES", {}), found.get("plot")
-    if not isinstance(notes, dict) or not notes.keys() <= set(found["SCALES"]):
-        raise ValueError(
-            f"--sweep={file}: NOTES={notes!r}, expected a text for some of its scales, {', '.join(found['SCALES'])}"
-        )
+    if scale not in definition["SCALES"]:
+        scales = ", ".join(definition["SCALES"])
+        raise ValueError(f"--scale={scale}: {path.stem} has no such scale; it has {scales}")
+    notes, plot = definition.get("NOTES", {}), definition.get("plot")
+    if not isinstance(notes, dict) or not notes.keys() <= set(definition["SCALES"]):
+        scales = ", ".join(definition["SCALES"])
+        raise ValueError(f"--sweep={file}: NOTES={notes!r}, expected a text for some of its scales, {scales}")
     if plot is not None and not callable(plot):
         raise ValueError(f"--sweep={file}: plot={plot!r}, expected a function of the table's means")
-    add = Add(scale, found["PAPER"])
+    add = Add(scale, definition["PAPER"])
     with _locate_errors(path):
-        found["sweep"](add)
+        definition["sweep"](add)
     if not add.cells:
         raise ValueError(f"--sweep={file}: it adds nothing; use add.transfer(row, column, …)")
-    return Sweep(path.stem, scale, about, found["PAPER"], tuple(add.cells.values()), plot, notes.get(scale, ""))
+    return Sweep(path.stem, scale, about, definition["PAPER"], tuple(add.cells.values()), plot, notes.get(scale, ""))
 
 
 @contextlib.contextmanager

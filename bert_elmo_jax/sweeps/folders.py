@@ -50,12 +50,12 @@ class Folders:
     def run(self, point: Point) -> Path:
         """Return the run directory of a point: an existing one of the same identity, or a new one."""
         if point.identity not in self._runs:
-            there = self._list_runs().get(point.identity)
-            if not there:
+            existing = self._list_runs().get(point.identity)
+            if not existing:
                 name = re.sub(r"[^\w.+=]+", "-", point.name).strip("-")
                 name = name.encode()[:160].decode(errors="ignore")  # a file's name may have 255 bytes
                 return self.workdir / "points" / f"{name}-{point.identity}"
-            self._runs[point.identity] = min(there, key=lambda run: (not (run / DONE[point.program]).is_file(), run))
+            self._runs[point.identity] = min(existing, key=lambda run: (not (run / DONE[point.program]).is_file(), run))
         return self._runs[point.identity]
 
     def claim(self, point: Point) -> Path:
@@ -91,8 +91,8 @@ class Folders:
         if cache := self.cache(point):
             fields["cache"] = str(cache)
         config, run = Path(find_config(point.config)), str(self.run(point))
-        here = str(config.relative_to(Path.cwd()) if config.is_relative_to(Path.cwd()) else config)
-        return Job(point.identity, self.calls[point.program], here, fields, run, options)
+        short = str(config.relative_to(Path.cwd()) if config.is_relative_to(Path.cwd()) else config)
+        return Job(point.identity, self.calls[point.program], short, fields, run, options)
 
     def config(self, point: Point) -> ConfigDict:
         """Return the config of a point, with the paths of files and runs."""
@@ -127,9 +127,9 @@ class Folders:
         stamp = folder.stat().st_mtime_ns if folder.is_dir() else 0
         if stamp not in self._listed:
             self._listed.clear()
-            found = self._listed[stamp] = {}
+            runs = self._listed[stamp] = {}
             for run in folder.iterdir() if stamp else ():
-                found.setdefault(run.name.rpartition("-")[2], []).append(run)
+                runs.setdefault(run.name.rpartition("-")[2], []).append(run)
         return self._listed[stamp]
 
 

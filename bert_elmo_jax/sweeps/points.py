@@ -128,8 +128,8 @@ class Step:
         if config.checkpoint_every < 1:
             raise ValueError(f"{self.point.name}: checkpoint_every={config.checkpoint_every}, expected 1 or more")
         every, last = config.checkpoint_every, config.steps
-        kept = [last, *range(last - (last % every or every), 0, -every)][: config.keep]
-        if self.step not in kept:
+        steps = [last, *range(last - (last % every or every), 0, -every)][: config.keep]
+        if self.step not in steps:
             keeps = f"it keeps {config.keep}, one every {every} of {last} steps"
             raise ValueError(f"{self.point.name} keeps no checkpoint of step {self.step}: {keeps}")
 
@@ -165,11 +165,11 @@ def find_config(config: str) -> str:
 
 def sort_by_needs(points: list[Point]) -> list[Point]:
     """Return all points and the points they need, each once, needs first."""
-    found: dict[str, Point] = {}
+    by_identity: dict[str, Point] = {}
     for point in points:
         for each in (*sort_by_needs(point.needs), point):
-            found.setdefault(each.identity, each)
-    return list(found.values())
+            by_identity.setdefault(each.identity, each)
+    return list(by_identity.values())
 
 
 def identify(value: Any) -> Any:

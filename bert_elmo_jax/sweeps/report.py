@@ -36,15 +36,15 @@ def write_markdown(table: Table) -> str:
 def list_cells(table: Table) -> list[list[str]]:
     """Return the table's head and rows, with our figure and the paper's for every column."""
     paper = table.sweep.paper
-    found = [["", *(word for column in table.columns for word in (column, "paper"))]]
+    lines = [["", *(word for column in table.columns for word in (column, "paper"))]]
     for row in table.rows:
         line = [f"{row} (reference)" if row == paper.reference else row]
         for column in table.columns:
             score, figure = table.scores.get((row, column)), paper.figure(row, column)
             line.append("" if score is None else write_cell(score, table.p(row, column)))
             line.append("" if figure is None else f"{figure:g}")
-        found.append(line)
-    return found
+        lines.append(line)
+    return lines
 
 
 def write_cell(score: Score, p: float | None = None) -> str:
@@ -58,10 +58,10 @@ def write_cell(score: Score, p: float | None = None) -> str:
 
 def describe_columns(sweep: Sweep) -> str:
     """Return a sentence that says what the columns measure."""
-    told = dict.fromkeys(f"{cell.column}: {cell.of}" for cell in sweep.cells)
+    scores = dict.fromkeys(f"{cell.column}: {cell.of}" for cell in sweep.cells)
     seeds = max(len(cell.seeds) for cell in sweep.cells)
     how = f"mean ± standard deviation over {seeds} seeds of the task" if seeds > 1 else "one seed"
-    return f"Measured ({how}): {'; '.join(told)}. The paper's figures: {sweep.paper.source}."
+    return f"Measured ({how}): {'; '.join(scores)}. The paper's figures: {sweep.paper.source}."
 
 
 def explain_marks(table: Table) -> Iterator[str]:
@@ -106,11 +106,11 @@ def describe_order(order: Order) -> str:
     begin = f"order of rows as the paper's: Kendall's τ = {order.tau:.2f}"
     if not order.against:
         return f"{begin}, all {order.pairs} pairs agree."
-    told = []
+    notes = []
     for pair in order.against:
         noise = "" if pair.p is None else f", p = {pair.p:.2f}" + (": within chance" if pair.p >= LEVEL else "")
-        told.append(f"{pair.better} > {pair.worse} (paper by {pair.paper:.1f}, here {pair.ours:+.2f}{noise})")
-    return f"{begin}, {order.pairs - len(order.against)} of {order.pairs} pairs agree; not so {'; '.join(told)}."
+        notes.append(f"{pair.better} > {pair.worse} (paper by {pair.paper:.1f}, here {pair.ours:+.2f}{noise})")
+    return f"{begin}, {order.pairs - len(order.against)} of {order.pairs} pairs agree; not so {'; '.join(notes)}."
 
 
 def format_csv(lines: Sequence[Mapping[str, object]]) -> str:
@@ -126,19 +126,19 @@ def list_costs(sweep: Sweep, folders: Folders) -> list[dict[str, object]]:
     """Return one line of `costs.csv` per point: its cost, its device and its command."""
     pairs = ((cell, point, seed) for cell in sweep.cells for point, seed in zip(cell.points, cell.seeds))
     cells = {point.identity: (cell.row, cell.column, seed) for cell, point, seed in pairs}
-    found: list[dict[str, object]] = []
+    rows: list[dict[str, object]] = []
     for point in sweep.points:
         row, column, seed = cells.get(point.identity, (point.name, "shared", ""))
         run = folders.run(point)
         starts = read_costs(run)
-        found.append({
+        rows.append({
             "row": row, "column": column, "seed": seed, "done": folders.is_done(point),
             "seconds": round(sum_costs(run), 1) or None,
             "processor seconds": round(sum_costs(run, "processor"), 1) or None,
             "starts": len(starts), "device": next((start["device"] for start in starts[::-1] if start["device"]), ""),
             "run": run.name, "command": folders.command(point),
         })  # fmt: skip
-    return found
+    return rows
 
 
 def write_tables(table: Table, folders: Folders, folder: Path) -> None:
@@ -165,14 +165,14 @@ def write_sweep_report(table: Table, folders: Folders, folder: Path, command: st
         except Exception as error:  # an error in the sweep's file must not stop its runs
             drawn = f"<p>The plot of the sweep's file fails: {html.escape(f'{type(error).__name__}: {error}')}</p>"
     remarks = (line.removeprefix("\\") for line in (*explain_marks(table), *compare_orders(table)))
-    said = "".join(f"<li>{html.escape(line)}</li>" for line in remarks)
+    items = "".join(f"<li>{html.escape(line)}</li>" for line in remarks)
     costs = list_costs(sweep, folders)
     spent = sum(float(str(line["seconds"])) for line in costs if line["seconds"])
     ready = sum(bool(line["done"]) for line in costs)
     about = f"{ready} of {len(costs)} runs done. {html.escape(describe_columns(sweep))}"
     sections = [
         ("", f"<p>Scale <b>{html.escape(sweep.scale)}</b>: {about}</p>"),
-        ("", f"{draw_table(head, rows)}{drawn}<ul>{said}</ul>"),
+        ("", f"{draw_table(head, rows)}{drawn}<ul>{items}</ul>"),
         ("", f"<p>{html.escape(sweep.notes)}</p>" if sweep.notes else ""),
         ("What it cost", f"<p>{spent:,.0f} seconds of runs, one after the other. The whole sweep:</p>"),
         ("", draw_code(command) + "".join(_cost(line, folders, folder) for line in costs)),
@@ -184,10 +184,10 @@ def write_sweep_report(table: Table, folders: Folders, folder: Path, command: st
 def _cost(line: Mapping[str, object], folders: Folders, folder: Path) -> str:
     """Return a run's entry: its cell, its cost and device, its command, and a link to its own report."""
     seed = f"seed {line['seed']}" if line["seed"] != "" else ""
-    what = ", ".join(str(part) for part in (line["row"], line["column"], seed) if part)
+    title = ", ".join(str(part) for part in (line["row"], line["column"], seed) if part)
     cost = f"{line['seconds']} s" if line["seconds"] else ("seconds unknown" if line["done"] else "not done")
     again = f", {line['starts']} starts" if int(str(line["starts"])) > 1 else ""
     where = f" on {line['device']}" if line["device"] else ""
-    there = folders.workdir / "points" / str(line["run"]) / "report.html"
-    link = f'<a href="../points/{html.escape(str(line["run"]))}/report.html">its report</a>' if there.is_file() else ""
-    return draw_details(f"{what}: {cost}{where}{again}", draw_code(str(line["command"])) + link)
+    page = folders.workdir / "points" / str(line["run"]) / "report.html"
+    link = f'<a href="../points/{html.escape(str(line["run"]))}/report.html">its report</a>' if page.is_file() else ""
+    return draw_details(f"{title}: {cost}{where}{again}", draw_code(str(line["command"])) + link)

@@ -57,16 +57,16 @@ def check_same_data(sweep: Sweep, folders: Folders) -> None:
     reads: dict[str, set[File]] = {}
     for point in sweep.points:  # needs come first
         reads[point.identity] = set(point.files).union(*(reads[need.identity] for need in point.needs))
-    seen = folders.workdir / SEEN
+    record = folders.workdir / SEEN
     with folders.locked():
         try:
-            known = read_json(seen, default={"files": {}, "runs": {}})
-            files, runs = dict(known["files"]), dict(known["runs"])
+            stored = read_json(record, default={"files": {}, "runs": {}})
+            files, runs = dict(stored["files"]), dict(stored["runs"])
         except (ValueError, KeyError, TypeError) as error:
-            raise ValueError(f"{seen} cannot be read ({error!r}): delete it, if the data have not changed") from error
+            raise ValueError(f"{record} cannot be read ({error!r}): delete it, if the data have not changed") from error
         for file in dict.fromkeys(file for point in sweep.points for file in point.files):
-            given = folders.file(file)
-            path = given / "manifest.json" if given.is_dir() else given
+            source = folders.file(file)
+            path = source / "manifest.json" if source.is_dir() else source
             if not path.is_file():
                 continue  # a folder without a corpus, which `check_points` reports
             stamp = [str(path), path.stat().st_size, path.stat().st_mtime_ns]
@@ -75,15 +75,15 @@ def check_same_data(sweep: Sweep, folders: Folders) -> None:
             now = files[file.name]["digest"]
             readers = [point for point in sweep.points if file in reads[point.identity]]
             begun = [point for point in readers if folders.run(point).is_dir()]
-            if others := [point for point in begun if runs.get(point.identity, {}).get(file.name, now) != now]:
+            if outdated := [point for point in begun if runs.get(point.identity, {}).get(file.name, now) != now]:
                 restore = "restore the old file, choose another --workdir"
                 remedy = "delete it and it is made again" if file.made else restore
-                listed = "\n".join(f"  {folders.run(point)}" for point in others)
-                since = f"{given} has changed since {len(others)} runs have read it"
+                listed = "\n".join(f"  {folders.run(point)}" for point in outdated)
+                since = f"{source} has changed since {len(outdated)} runs have read it"
                 raise ValueError(f"{since}: {remedy}, or delete them:\n{listed}")
             for point in readers:
                 runs[point.identity] = {**runs.get(point.identity, {}), file.name: now}
-        write_json(seen, {"files": files, "runs": runs})
+        write_json(record, {"files": files, "runs": runs})
 
 
 def check_points(sweep: Sweep, folders: Folders) -> None:
@@ -110,8 +110,8 @@ def check_points(sweep: Sweep, folders: Folders) -> None:
 
 def _check_pretraining(config: ConfigDict) -> None:
     if config.steps < 1 or config.checkpoint_every < 1 or config.keep < 1:
-        given = f"steps={config.steps}, checkpoint_every={config.checkpoint_every}, keep={config.keep}"
-        raise ValueError(f"{given}: expected 1 or more")
+        values = f"steps={config.steps}, checkpoint_every={config.checkpoint_every}, keep={config.keep}"
+        raise ValueError(f"{values}: expected 1 or more")
     train.check_average(config.get("average"), config.keep)
     family, objective = build_objective(config, None)
     if config.data != "toyworld":
@@ -144,11 +144,11 @@ def _check_finetuning(point: Point, config: ConfigDict, data: Data) -> None:
 def _check_beginnings(point: Point, folders: Folders, by_identity: Mapping[str, Point]) -> None:
     """Raise unless the runs that a point begins with are of the right kind and keep what it needs."""
     if point.program == "finetune":
-        given = {"init", "tokenizer"} & set(point.settings)
-        if "network" in point.resolved and given:
+        flags = {"init", "tokenizer"} & set(point.settings)
+        if "network" in point.resolved and flags:
             why = "has no use for a network, which is trained from scratch: use encoder=…"
-            raise ValueError(f"{' and '.join(given)} {why}")
-        if "network" not in point.resolved and len(given) != 1:
+            raise ValueError(f"{' and '.join(flags)} {why}")
+        if "network" not in point.resolved and len(flags) != 1:
             raise ValueError("expected either init=…, the weights to begin with, or tokenizer=…, to train from scratch")
     for name, begin in point.beginnings.items():
         takes, value = _list_kinds(point, name), point.settings[name]
@@ -160,10 +160,10 @@ def _check_beginnings(point: Point, folders: Folders, by_identity: Mapping[str, 
             Step(by_identity[begin.identity], value.step)  # which may have been added with another checkpoint_every
             folder = folders.run(begin) / "checkpoints"
             if folders.is_done(begin) and not (folder / str(value.step)).is_dir():
-                there = ", ".join(sorted((file.name for file in folder.iterdir()), key=len))
+                names = ", ".join(sorted((file.name for file in folder.iterdir()), key=len))
                 how = "with another checkpoint_every or keep: choose another --workdir, or delete it"
-                found = f"{name}={begin.name!r} after {value.step} steps: {folder} has only {there}"
-                raise ValueError(f"{found}. It was made for another sweep, {how}")
+                problem = f"{name}={begin.name!r} after {value.step} steps: {folder} has only {names}"
+                raise ValueError(f"{problem}. It was made for another sweep, {how}")
 
 
 def _list_kinds(point: Point, name: str) -> list[str]:
@@ -173,8 +173,8 @@ def _list_kinds(point: Point, name: str) -> list[str]:
     words = [family.name for family in all_families() if family.inputs.adapts]
     if "documents" in point.resolved:
         readers = [family.name for family in all_families() if family.inputs.documents is not None]
-        taken = dict.fromkeys(("backward", "tokenizer", "preset"), readers) | {"init": [*readers, "finetune"]}
-        return taken.get(name, [])
+        readable = dict.fromkeys(("backward", "tokenizer", "preset"), readers) | {"init": [*readers, "finetune"]}
+        return readable.get(name, [])
     pieces = [family.name for family in all_families() if family.inputs.takes_heads]
     if name == "encoder":
         return words if point.resolved.adapt.epochs else [*words, *pieces]
@@ -184,8 +184,8 @@ def _list_kinds(point: Point, name: str) -> list[str]:
 def _kind_of(value: Any) -> str:
     """Return the kind of the model that a setting names: the family of a language model, or finetune."""
     while isinstance(value, Adapted):
-        own, begin = value.point.beginnings, value.point.settings
-        value = next((begin[name] for name in ("init", "encoder", "preset") if name in own), value.point)
+        beginnings, begin = value.point.beginnings, value.point.settings
+        value = next((begin[name] for name in ("init", "encoder", "preset") if name in beginnings), value.point)
     point = getattr(value, "point", value)
     return "finetune" if point.program == "finetune" else str(point.resolved.family)
 
@@ -218,9 +218,9 @@ def run_sweep(
 
     The arguments are the flags of `experiments.sweep`; `command` is what the report shows as the sweep's command.
     """
-    for name, given, least in (("jobs", jobs, 1), ("retries", retries, 0)):
-        if given is not None and given < least:
-            raise ValueError(f"--{name}={given}: expected {least} or more")
+    for name, number, least in (("jobs", jobs, 1), ("retries", retries, 0)):
+        if number is not None and number < least:
+            raise ValueError(f"--{name}={number}: expected {least} or more")
     check_places(runner, jobs, devices, address, read_resources(resources))
     sweep = read_sweep(file, scale)
     folders = Folders(Path(workdir).expanduser().absolute(), Path(data).expanduser().absolute() if data else None)
@@ -254,9 +254,9 @@ def check_places(
             f"--jobs={jobs} with --devices={','.join(devices)}: some devices would have more jobs than others; use a "
             f"multiple of {len(devices)}"
         )
-    given: dict[str, Any] = {"--address": address, "--resources": resources} if runner == "local" else {}
-    given |= {"--devices": devices} if runner == "ray" else {}
-    if idle := [flag for flag, value in given.items() if value]:
+    flags: dict[str, Any] = {"--address": address, "--resources": resources} if runner == "local" else {}
+    flags |= {"--devices": devices} if runner == "ray" else {}
+    if idle := [flag for flag, value in flags.items() if value]:
         other = "ray" if runner == "local" else "local"
         raise ValueError(
             f"{' and '.join(idle)} without effect: --runner={runner} was given; use --runner={other}, or leave it out"
@@ -303,9 +303,9 @@ def report_dropped(sweep: Sweep, folders: Folders, folder: Path, say: Callable[[
     """Name the runs of an earlier definition that this one no longer uses; they are kept."""
     file, now = folder / "points.json", {folders.run(point).name: point.name for point in sweep.points}
     try:
-        there = read_json(file, default={})
+        stored = read_json(file, default={})
     except (OSError, ValueError):
-        there = {}
-    for run in sorted(there.keys() - now.keys()):
+        stored = {}
+    for run in sorted(stored.keys() - now.keys()):
         say(f"{folders.workdir / 'points' / run}: no longer a point of this sweep; it is left alone")
     write_json(file, now)

@@ -90,9 +90,9 @@ class Processes:
         """Start a job; there must be a free slot. `environment` replaces the slot's."""
         slot = self._free.pop(0)
         Path(job.workdir).mkdir(parents=True, exist_ok=True)
-        told = slot.environment if environment is None else environment
+        variables = slot.environment if environment is None else environment
         # Not a daemon: a run may have processes of its own, for its data.
-        process = self._context.Process(target=run_job, args=(job, told, slot.cores, self._cache), name=job.key)
+        process = self._context.Process(target=run_job, args=(job, variables, slot.cores, self._cache), name=job.key)
         if self._context.get_start_method() == "forkserver":
             with _sigterm_blocked():
                 forkserver.ensure_running()
@@ -138,10 +138,10 @@ def check_devices(devices: Sequence[str], flag: str = "--devices") -> None:
 
 def show_device(device: str, share: int = 1) -> dict[str, str]:
     """Return environment variables that show a process one GPU or TPU chip, which `share` processes use."""
-    seen = {"CUDA_VISIBLE_DEVICES": device, "TPU_VISIBLE_CHIPS": device}
-    seen |= dict.fromkeys(("TPU_CHIPS_PER_PROCESS_BOUNDS", "TPU_PROCESS_BOUNDS"), "1,1,1")
+    variables = {"CUDA_VISIBLE_DEVICES": device, "TPU_VISIBLE_CHIPS": device}
+    variables |= dict.fromkeys(("TPU_CHIPS_PER_PROCESS_BOUNDS", "TPU_PROCESS_BOUNDS"), "1,1,1")
     # The first process on a GPU takes three quarters of its memory by default.
-    return seen if share == 1 else {**seen, "XLA_PYTHON_CLIENT_MEM_FRACTION": f"{0.9 / share:.3f}"}
+    return variables if share == 1 else {**variables, "XLA_PYTHON_CLIENT_MEM_FRACTION": f"{0.9 / share:.3f}"}
 
 
 def run_job(job: Job, environment: Mapping[str, str], cores: Sequence[int], cache: Path | None) -> None:
@@ -260,22 +260,22 @@ def run_task(job: Job, cwd: str, cache: Path) -> Ended:
     os.chdir(cwd)
     _processes = _processes or Processes(1, cache=cache)
     # Ray tells each task by variables which devices it may use.
-    given = {name: os.environ[name] for name in ("CUDA_VISIBLE_DEVICES", "TPU_VISIBLE_CHIPS") if name in os.environ}
-    _processes.start(job, given)
-    asked = False
+    variables = {name: os.environ[name] for name in ("CUDA_VISIBLE_DEVICES", "TPU_VISIBLE_CHIPS") if name in os.environ}
+    _processes.start(job, variables)
+    stopping = False
     while True:
         try:
             for ended in _processes.wait(1.0):
                 return ended
         except KeyboardInterrupt:  # the sweep was asked to stop
-            _processes.stop(hard=asked)
-            asked = True
+            _processes.stop(hard=stopping)
+            stopping = True
 
 
 def check_address(address: str | None) -> None:
     """Raise at once if no cluster answers at an address; Ray itself tries for minutes."""
-    host, given, port = (address or "").rpartition(":")
-    if not given or "/" in host or not port.isdigit():
+    host, colon, port = (address or "").rpartition(":")
+    if not colon or "/" in host or not port.isdigit():
         return  # none, auto, or one of ray://
     try:
         socket.create_connection((host, int(port)), timeout=10).close()
@@ -289,20 +289,20 @@ def count_slots(available: Mapping[str, float], each: Mapping[str, float]) -> in
     """Return how many tasks fit into a cluster."""
     slots = min(int(available.get(name, 0) // amount) for name, amount in each.items() if amount > 0)
     if slots < 1:
-        wanted, known = (", ".join(f"{name}={x:g}" for name, x in some.items()) for some in (each, available))
-        raise ValueError(f"a point wants {wanted}, and the cluster has {known}: ask for less with --resources=…")
+        needs, has = (", ".join(f"{name}={x:g}" for name, x in amounts.items()) for amounts in (each, available))
+        raise ValueError(f"a point wants {needs}, and the cluster has {has}: ask for less with --resources=…")
     return slots
 
 
 def read_resources(words: Sequence[str]) -> dict[str, float]:
     """Return the amounts that --resources names."""
-    found: dict[str, float] = {}
+    amounts: dict[str, float] = {}
     for word in words:
         name, _, amount = word.partition("=")
         try:
-            found[name] = float(amount)
-            if not name or not 0 <= found[name] < float("inf"):
+            amounts[name] = float(amount)
+            if not name or not 0 <= amounts[name] < float("inf"):
                 raise ValueError
         except ValueError:
             raise ValueError(f"--resources={word}: expected a name and a number, such as GPU=1") from None
-    return found
+    return amounts

@@ -66,7 +66,7 @@ def run_points(
     state = SweepState(points, done={point.identity for point in points if folders.is_done(point)})
     by_identity = {point.identity: point for point in points}
     changed(state)
-    asked = 0
+    stops = 0
     while state.running or (state.left and not state.stopping):
         if not state.stopping:
             _start_ready(state, folders, runner, say)
@@ -74,8 +74,8 @@ def run_points(
         for ended in runner.wait(TICK):
             _record_end(by_identity[ended.key], ended, state, folders, retries, say)
             changed(state)
-        if (times := stop()) > asked:
-            asked = times
+        if (times := stop()) > stops:
+            stops = times
             state.stopping = True
             if state.running:
                 say("asked to stop: running points save and stop" if times == 1 else "ended at once")
@@ -130,8 +130,8 @@ def explain_status(status: int) -> str:
     """Return what an exit status means."""
     if status < 0:
         return f"killed by signal {-status}"
-    known = {REFUSED: "refused", STOPPED: "stopped on request", DIVERGED: "diverged"}
-    return f"{known.get(status, 'failed')} (status {status})" if status else "ended without its result"
+    endings = {REFUSED: "refused", STOPPED: "stopped on request", DIVERGED: "diverged"}
+    return f"{endings.get(status, 'failed')} (status {status})" if status else "ended without its result"
 
 
 def read_last_lines(log: Path, count: int = LAST) -> str:
@@ -149,11 +149,11 @@ def _write_facts(point: Point, folders: Folders, *statuses: int) -> None:
     """Write point.json: the run's command, and the exit statuses of its starts, to which new ones are added."""
     run = folders.run(point)
     run.mkdir(parents=True, exist_ok=True)  # it may have been deleted
-    known: dict[str, Any] = {}
+    stored: dict[str, Any] = {}
     with contextlib.suppress(OSError, ValueError):
-        known = read_json(run / "point.json", default={})
-    facts = {"name": known.get("name", point.name), "identity": point.identity, "command": folders.command(point)}
-    write_json(run / "point.json", {**facts, "statuses": [*known.get("statuses", []), *statuses]})
+        stored = read_json(run / "point.json", default={})
+    record = {"name": stored.get("name", point.name), "identity": point.identity, "command": folders.command(point)}
+    write_json(run / "point.json", {**record, "statuses": [*stored.get("statuses", []), *statuses]})
 
 
 class Progress:
@@ -183,9 +183,9 @@ class Progress:
     def tick(self, state: SweepState) -> None:
         """Redraw the bar."""
         weights = {point.identity: self.expect(point) or 1.0 for point in state.points}
-        made = sum(weights[name] for name in state.done)
-        made += sum(weights[point.identity] * self.share(point, state) for point in state.at_work)
-        self._bar.n = made / sum(weights.values())
+        done = sum(weights[name] for name in state.done)
+        done += sum(weights[point.identity] * self.share(point, state) for point in state.at_work)
+        self._bar.n = done / sum(weights.values())
         self._bar.set_description_str(self.describe(state, names=True))
 
     def run(self, points: Sequence[Point], runner: Runner, retries: int, changed: Callable[..., object]) -> SweepState:
@@ -197,8 +197,8 @@ class Progress:
     def describe(self, state: SweepState, names: bool = False) -> str:
         """Return how many points are done, running and failed, and the time left."""
         parts = [f"{len(state.done)} of {len(state.points)} done"]
-        rest, lost = self.time_left(state), len(state.failed) + len(state.blocked)
-        parts += [f"about {_write_time(rest)} left"] if rest is not None else []
+        left, lost = self.time_left(state), len(state.failed) + len(state.blocked)
+        parts += [f"about {_write_time(left)} left"] if left is not None else []
         parts += [f"{lost} failed or lost by it"] if lost else []
         if names and state.running:
             parts.append(", ".join(f"{point.name} {self.share(point, state):.0%}" for point in state.at_work))
@@ -206,12 +206,12 @@ class Progress:
 
     def expect(self, point: Point) -> float | None:
         """Return how many seconds a point takes, judged by finished ones, or None."""
-        known = [(done, seconds) for done, seconds in (self._done or {}).values() if seconds]
+        measured = [(done, seconds) for done, seconds in (self._done or {}).values() if seconds]
         if self._usual is not None:
-            usual = sum(self._usual(done) for done, _ in known)
-            return self._usual(point) * (sum(seconds for _, seconds in known) / usual if usual else 1.0)
-        kin = [seconds for done, seconds in known if (done.program, done.config) == (point.program, point.config)]
-        seconds = kin or [seconds for _, seconds in known]
+            usual = sum(self._usual(done) for done, _ in measured)
+            return self._usual(point) * (sum(seconds for _, seconds in measured) / usual if usual else 1.0)
+        kin = [seconds for done, seconds in measured if (done.program, done.config) == (point.program, point.config)]
+        seconds = kin or [seconds for _, seconds in measured]
         return sum(seconds) / len(seconds) if seconds else None
 
     def share(self, point: Point, state: SweepState) -> float:
@@ -223,13 +223,13 @@ class Progress:
 
     def time_left(self, state: SweepState) -> float | None:
         """Return how many seconds the rest takes, or None before any point has finished."""
-        rest = []
+        expected = []
         for point in [*state.left, *state.at_work]:
             seconds = self.expect(point)
             if seconds is None:
                 return None
-            rest.append(seconds * (1 - self.share(point, state) if point.identity in state.running else 1))
-        return max(sum(rest) / self._jobs, *rest) if rest else 0.0
+            expected.append(seconds * (1 - self.share(point, state) if point.identity in state.running else 1))
+        return max(sum(expected) / self._jobs, *expected) if expected else 0.0
 
 
 def _write_time(s: float) -> str:
@@ -240,6 +240,6 @@ def read_last_percent(log: Path) -> int:
     """Return the percentage of the last progress bar in a log, or 0."""
     with contextlib.suppress(OSError), open(log, "rb") as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - 2000))
-        if found := re.findall(rb"(\d+)%\|", file.read()):
-            return int(found[-1])
+        if percents := re.findall(rb"(\d+)%\|", file.read()):
+            return int(percents[-1])
     return 0

@@ -88,21 +88,21 @@ class Table:
     def p(self, row: str, column: str) -> float | None:
         """Return the p-value of a cell's difference to the reference row; None if it cannot be tested."""
         reference = self.sweep.paper.reference
-        there = {(row, column), (reference, column)} <= self.scores.keys()
-        if row == reference or not there:
+        scored = {(row, column), (reference, column)} <= self.scores.keys()
+        if row == reference or not scored:
             return None
         return compare_paired(self.scores[row, column].by_seed, self.scores[reference, column].by_seed)
 
     @property
     def constant(self) -> list[tuple[str, str]]:
         """Cells that differ from the reference row by exactly the same in all of several seeds."""
-        found = []
+        differences = []
         for (row, column), score in self.scores.items():
             reference = self.scores.get((self.sweep.paper.reference, column))
             if reference is not None and row != self.sweep.paper.reference and self.p(row, column) is None:
                 both = [value - reference.by_seed[n] for n, value in score.by_seed.items() if n in reference.by_seed]
-                found += [(row, column)] if len(both) > 1 and both[0] else []
-        return found
+                differences += [(row, column)] if len(both) > 1 and both[0] else []
+        return differences
 
     def order(self, column: str) -> Order:
         """Return how the order of a column's rows agrees with the paper's."""
@@ -169,8 +169,8 @@ def read_value(cell: Cell, point: Point, folders: Folders) -> float | str | None
         return f"{run} cannot be read ({error}): delete it, and the same command makes it again"
     name = cell.score or figures["score"]
     if name not in figures:
-        there = ", ".join(sorted(other for other in figures if other != "score"))
-        return f"there is no figure {name!r}; there are {there}{did_you_mean(name, figures)}"
+        names = ", ".join(sorted(other for other in figures if other != "score"))
+        return f"there is no figure {name!r}; there are {names}{did_you_mean(name, figures)}"
     value = figures[name]
     if not isinstance(value, int | float) or not math.isfinite(value):
         return f"{name} is {value}, no number"
@@ -187,14 +187,14 @@ def read_figures(point: Point, run: Path) -> dict[str, Any]:
     if point.program != "finetune":
         return _read_last_values(run)
     result = read_json(run / "result.json")
-    found = {**result["dev"], "score": result["score"]}
+    figures = {**result["dev"], "score": result["score"]}
     for place, shares in result.get("layer_shares", {}).items():
-        found |= {f"layer_shares/{place}/{layer}": share for layer, share in enumerate(shares)}
+        figures |= {f"layer_shares/{place}/{layer}": share for layer, share in enumerate(shares)}
     if (run / "adapted").is_dir():
         before = read_json(run / "adapted" / "before.json", default={})
-        found |= {f"adapted/before/{name}": value for name, value in before.items()}
-        found |= {f"adapted/{name}": value for name, value in _read_last_values(run / "adapted").items()}
-    return found
+        figures |= {f"adapted/before/{name}": value for name, value in before.items()}
+        figures |= {f"adapted/{name}": value for name, value in _read_last_values(run / "adapted").items()}
+    return figures
 
 
 def _read_last_values(run: Path) -> dict[str, Any]:

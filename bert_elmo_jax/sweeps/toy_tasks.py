@@ -72,10 +72,10 @@ def _make_file(target: Path, name: str) -> None:
     elif texts := re.fullmatch(TEXTS, name):
         _prepare_texts(target, *texts.groups())
     elif not target.is_file():
-        if not (found := re.fullmatch(TASK, name)):
+        if not (match := re.fullmatch(TASK, name)):
             example = ToyData(4, 2, 300, 200).file("next", "dev").name
             raise ValueError(f"{name} is not a name of toy data, such as {example}")
-        language, topics, words, train, dev, task, part = found.groups()
+        language, topics, words, train, dev, task, part = match.groups()
         world = ToyWorld(language, topics=int(topics), words=int(words))
         lines = _write_examples(world, task, part, int(train if part == "train" else dev))
         write_text(target, "\n".join(lines) + "\n")

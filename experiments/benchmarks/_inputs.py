@@ -82,8 +82,8 @@ def write_bert(folder: Path, sizes: Mapping[str, int], texts: list[str]) -> None
     write(folder, init_params(FAMILY, config, jax.random.key(0), tuple(FAMILY.heads)), config)
     if texts:
         learned = train_wordpiece(texts, min(8192, config.vocab_size))
-        rest = (f"[unused{number}]" for number in range(config.vocab_size - learned.vocab_size))
-        WordPiece([*learned.tokens, *rest], learned.options).save(folder)  # a piece for each row of the embeddings
+        unused = (f"[unused{number}]" for number in range(config.vocab_size - learned.vocab_size))
+        WordPiece([*learned.tokens, *unused], learned.options).save(folder)  # a piece for each row of the embeddings
 
 
 def bert_sizes(preset: str, tiny: bool) -> dict[str, int]:
@@ -117,8 +117,8 @@ def prepare_finetune(folder: Path, tiny: bool, texts: str | None) -> None:
     lines = read_texts(texts, count) if texts else mixed_sentences(count, mean=2.0, spread=0.7, longest=50)
     labels = np.random.default_rng(0).integers(0, 2, len(lines)).tolist()
     write_bert(folder, bert_sizes("minilm", tiny), lines)
-    for name, some in (("train", len(lines)), ("dev", 8)):
-        rows = [f"{line}\t{label}\n" for line, label in zip(lines[:some], labels)]
+    for name, size in (("train", len(lines)), ("dev", 8)):
+        rows = [f"{line}\t{label}\n" for line, label in zip(lines[:size], labels)]
         (folder / f"{name}.tsv").write_text("sentence\tlabel\n" + "".join(rows), encoding="utf-8")
     write_settings(folder, texts=lines, labels=labels, batch_size=32, learning_rate=2e-5, max_length=128)
 

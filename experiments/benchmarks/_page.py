@@ -159,12 +159,12 @@ def render(results: Sequence[Comparison], language: Language) -> str:
     machines = list(dict.fromkeys(map(describe_place, results)))
     parts = ["\n".join(describe_places(results, machines, language))]
     for name in NAMES:
-        own = sorted((one for one in results if one.work == name), key=lambda one: sort_key(one))
-        if own:
+        work_results = sorted((one for one in results if one.work == name), key=lambda one: sort_key(one))
+        if work_results:
             heading, description = language.works[name]
             parts += [f"## {heading}", description]
-        for peer in dict.fromkeys((one.peer.name, one.peer.version) for one in own):
-            rows = [one for one in own if (one.peer.name, one.peer.version) == peer]
+        for peer in dict.fromkeys((one.peer.name, one.peer.version) for one in work_results):
+            rows = [one for one in work_results if (one.peer.name, one.peer.version) == peer]
             compared = language.compared.format(peer=f"{translate(peer[0], language)} ({peer[1]})")
             parts += [compared, draw_table(rows, machines, language)]
     return "\n\n".join(parts)
@@ -194,12 +194,12 @@ def describe_places(
 ) -> Iterator[str]:
     """Yield a sentence for each machine."""
     for place in machines:
-        own = [one for one in results if describe_place(one) == place]
-        dates = sorted({one.date for one in own})
+        place_results = [one for one in results if describe_place(one) == place]
+        dates = sorted({one.date for one in place_results})
         text = language.measured.format(
             dates=" – ".join(dict.fromkeys((dates[0], dates[-1]))), processor=place[0], cores=place[1], memory=place[2],
-            instructions=place[3], python=", ".join(sorted({minor(one.versions["python"]) for one in own})),
-            turns=min(len(one.ours) for one in own),
+            instructions=place[3], python=", ".join(sorted({minor(one.versions["python"]) for one in place_results})),
+            turns=min(len(one.ours) for one in place_results),
         )  # fmt: skip
         yield f"- {letter(machines, place)}: {text}" if len(machines) > 1 else text
 
@@ -222,7 +222,7 @@ def translate(text: str, language: Language) -> str:
     if not language.terms:
         return text
     terms = sorted(language.terms, key=len, reverse=True)
-    return re.sub("|".join(map(re.escape, terms)), lambda found: language.terms[found[0]], text)
+    return re.sub("|".join(map(re.escape, terms)), lambda match: language.terms[match[0]], text)
 
 
 def show(seconds: float) -> str:

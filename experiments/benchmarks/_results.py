@@ -39,8 +39,8 @@ class Peer:
                 f"a peer's version is needed, such as 5.23.0; {self.version!r} was given for {self.name!r}"
             )
         if self.precision not in PRECISIONS:
-            known = " or ".join(PRECISIONS)
-            raise ValueError(f"a peer's precision is {known}; {self.precision!r} was given for {self.name!r}")
+            expected = " or ".join(PRECISIONS)
+            raise ValueError(f"a peer's precision is {expected}; {self.precision!r} was given for {self.name!r}")
 
 
 @dataclass(frozen=True)
@@ -64,10 +64,10 @@ class Comparison:
             raise ValueError(f"{len(self.ours)} turns of ours and {len(self.theirs)} of {self.peer.name}: not in turn")
         if len(self.ours) < FEWEST:
             raise ValueError(f"{len(self.ours)} turns: a result needs {FEWEST} or more")
-        for name, given in (("processor and cores", {"processor", "cores"} - {*self.machine}),
+        for name, missing in (("processor and cores", {"processor", "cores"} - {*self.machine}),
                             ("JAX and Python", {"jax", "python"} - {*self.versions})):  # fmt: skip
-            if given:
-                raise ValueError(f"{self.work}: {name} are needed; {', '.join(sorted(given))} not given")
+            if missing:
+                raise ValueError(f"{self.work}: {name} are needed; {', '.join(sorted(missing))} not given")
 
     @property
     def key(self) -> tuple[str, str, str, str]:
@@ -107,13 +107,13 @@ def read_results(file: Path) -> list[Comparison]:
     """Return the comparisons of a file, [] if there is none yet."""
     if not file.is_file():
         return []
-    found = []
+    rows = []
     for entry in read_json(file)["comparisons"]:
         fields = {name: entry[name] for name in ("work", "case", "precision", "machine", "versions", "date")}
         seconds = entry["seconds"]
         peer = Peer(**entry["peer"])
-        found.append(Comparison(**fields, peer=peer, ours=tuple(seconds["ours"]), theirs=tuple(seconds["theirs"])))
-    return found
+        rows.append(Comparison(**fields, peer=peer, ours=tuple(seconds["ours"]), theirs=tuple(seconds["theirs"])))
+    return rows
 
 
 def write_results(file: Path, results: Iterable[Comparison]) -> None:
@@ -143,7 +143,7 @@ def describe_machine() -> dict[str, Any]:
     """
     text = Path("/proc/cpuinfo").read_text("utf-8") if Path("/proc/cpuinfo").is_file() else ""
     named = re.search(r"model name\s*: (.*)", text)
-    numbers = [found[1] for name in ("cpu family", "model") if (found := re.search(rf"^{name}\s*: (\d+)", text, re.M))]
+    numbers = [match[1] for name in ("cpu family", "model") if (match := re.search(rf"^{name}\s*: (\d+)", text, re.M))]
     processor = named[1] if named else platform.processor() or platform.machine()
     flags = set(re.findall(r"\b(?:avx512f|avx512_bf16|amx_bf16|avx2|asimd)\b", text))
     names = {"avx2": "AVX2", "avx512f": "AVX-512", "avx512_bf16": "AVX-512 BF16", "amx_bf16": "AMX", "asimd": "NEON"}

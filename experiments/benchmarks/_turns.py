@@ -21,14 +21,14 @@ class SideFailed(OSError):
 
 def environment() -> dict[str, str]:
     """Return the variables of both sides: on the CPU, with the cores of this process, without a cache of programs."""
-    own = {
+    variables = {
         "PYTHONPATH": str(ROOT),
         "JAX_PLATFORMS": "cpu",
         "CUDA_VISIBLE_DEVICES": "",
         "TOKENIZERS_PARALLELISM": "true",
     }
     quiet = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_VERBOSITY": "error", "TQDM_DISABLE": "1"}
-    return {**os.environ, **own, **quiet, "JAX_ENABLE_COMPILATION_CACHE": "false"}
+    return {**os.environ, **variables, **quiet, "JAX_ENABLE_COMPILATION_CACHE": "false"}
 
 
 def command(interpreter: str, side: str, folder: Path, precision: str) -> list[str]:
@@ -63,13 +63,13 @@ def take_turns(
     ours: Callable[[str], float], theirs: Callable[[str], float], passes: Sequence[str], turns: int
 ) -> Seconds:
     """Run every pass of both sides in turn; the side that begins alternates."""
-    found: Seconds = {name: ([], []) for name in passes}
-    for name, (mine, others) in found.items():
+    seconds: Seconds = {name: ([], []) for name in passes}
+    for name, (our_seconds, their_seconds) in seconds.items():
         for turn in range(turns):
-            for side, seconds in [(ours, mine), (theirs, others)][:: 1 if turn % 2 else -1]:
+            for side, column in [(ours, our_seconds), (theirs, their_seconds)][:: 1 if turn % 2 else -1]:
                 time.sleep(SETTLE)
-                seconds.append(side(name))
-    return found
+                column.append(side(name))
+    return seconds
 
 
 def start_cold(
@@ -81,15 +81,15 @@ def start_cold(
     """
     start = time.perf_counter()
     words = command(interpreter, side, folder, precision)
-    own = {**environment(), **variables}
-    with subprocess.Popen(words, env=own, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+    process_environment = {**environment(), **variables}
+    with subprocess.Popen(words, env=process_environment, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
         first = process.stdout.readline()
         seconds = time.perf_counter() - start
-        rest = process.stdout.readline()
-    if not first or not rest:
+        line = process.stdout.readline()
+    if not first or not line:
         raise SideFailed(f"{side} in {interpreter} ended without an answer; its message is above")
-    about = json.loads(rest)
+    about = json.loads(line)
     return {"first": seconds, "tenth": about.pop("tenth")}, about
 
 
@@ -101,6 +101,6 @@ def check_interpreter(interpreter: str, modules: Sequence[str], flag: str) -> No
     except (OSError, subprocess.CalledProcessError) as error:
         raise ValueError(f"--{flag}={interpreter} does not start: {error}") from None
     if (lacking := done.stdout.strip()) != "[]":
-        own = " (this interpreter)" if interpreter == sys.executable else ""
+        remark = " (this interpreter)" if interpreter == sys.executable else ""
         names = lacking.strip("[]").replace("'", "")
-        raise ValueError(f"{interpreter}{own} lacks {names}: run `make peers`, or give --{flag}=/path/to/python")
+        raise ValueError(f"{interpreter}{remark} lacks {names}: run `make peers`, or give --{flag}=/path/to/python")

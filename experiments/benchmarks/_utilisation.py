@@ -183,7 +183,7 @@ def measure_utilisation(
     top = find_peak(device.device_kind, peak)
     product = matmul_rate(jax.numpy.bfloat16, 64 if tiny else None)
     print(f"{device.device_kind}: peak {top / 1e12:.0f} TFLOP/s; a large product runs at {product / top:.1%} of it")
-    found: dict[str, Any] = {
+    record: dict[str, Any] = {
         "card": device.device_kind, "platform": device.platform, "peak": top, "product": product,
         "date": datetime.date.today().isoformat(), "cores": os.cpu_count(),
         "versions": {"jax": version("jax"), "jaxlib": version("jaxlib"), "python": platform.python_version()},
@@ -191,21 +191,21 @@ def measure_utilisation(
     }  # fmt: skip
     for case in list_cases(tiny):
         if time.monotonic() - began > 60 * minutes:
-            found["left_out"].append({"case": case.name, "reason": f"{minutes:g} minutes are over"})
+            record["left_out"].append({"case": case.name, "reason": f"{minutes:g} minutes are over"})
         else:
             try:
                 one = measure_case(case, 2 if tiny else repeats)
             except Exception as error:  # such as too little memory on this card: the other cases are still measured
-                found["left_out"].append({"case": case.name, "reason": f"{type(error).__name__}: {error}"[:500]})
+                record["left_out"].append({"case": case.name, "reason": f"{type(error).__name__}: {error}"[:500]})
             else:
                 share = one.pop("operations_per_second") / top
-                found["cases"].append({**one, "utilisation": share})
+                record["cases"].append({**one, "utilisation": share})
                 print(
                     f"{case.name}: {one['milliseconds']:.1f} ms, {one['tokens_per_second']:,} tokens/s, "
                     f"utilisation {share:.1%}",
                     flush=True,
                 )
-        write_json(output, found)  # after each case: a time limit may end the program
-    for left in found["left_out"]:
+        write_json(output, record)  # after each case: a time limit may end the program
+    for left in record["left_out"]:
         print(f"{left['case']}: left out: {left['reason']}")
     print(output)

@@ -42,12 +42,12 @@ def main() -> None:
         if FLAGS.model is None:
             raise ValueError("--what=words needs --model=…, a trained Transformer")
         world = None if FLAGS.language is None else find_common_world([FLAGS.model], FLAGS.language)
-        found = study_words(load(FLAGS.model), Path(FLAGS.model).name, world, FLAGS.count)
+        findings = study_words(load(FLAGS.model), Path(FLAGS.model).name, world, FLAGS.count)
     elif FLAGS.model or FLAGS.language:
         raise ValueError(f"--what={FLAGS.what} trains its own models: leave out --model and --language")
     else:
-        found = TRAINED[FLAGS.what](FLAGS.steps, FLAGS.seed)
-    for path in write_findings(found, FLAGS.output):
+        findings = TRAINED[FLAGS.what](FLAGS.steps, FLAGS.seed)
+    for path in write_findings(findings, FLAGS.output):
         print(path)
 
 

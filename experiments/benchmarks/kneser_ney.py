@@ -111,19 +111,19 @@ def fit(words: Int64[np.ndarray, "N"], vocabulary: int, begin: int, order: int =
     keys, raw = np.arange(vocabulary), np.bincount(words, minlength=vocabulary)
     starts = np.arange(vocabulary) == begin  # n-grams at the beginning of a sentence
     for n in range(1, order + 1):
-        here = np.flatnonzero(depth >= n)  # where an n-gram one longer ends
-        if n == order or not len(here):  # there may be no sentence that long
+        ends = np.flatnonzero(depth >= n)  # where an n-gram one longer ends
+        if n == order or not len(ends):  # there may be no sentence that long
             tables.append((keys, raw))
             break
         longer, where, inverse, longer_raw = np.unique(
-            number[here - 1] * vocabulary + words[here], return_index=True, return_inverse=True, return_counts=True
+            number[ends - 1] * vocabulary + words[ends], return_index=True, return_inverse=True, return_counts=True
         )
         # Below the top order, an n-gram counts as often as different words precede it.
-        before = np.bincount(number[here[where]], minlength=sizes[-1])
+        before = np.bincount(number[ends[where]], minlength=sizes[-1])
         tables.append((keys, np.where(starts, raw, before)))
-        starts = depth[here[where]] == n
+        starts = depth[ends[where]] == n
         following = np.full(len(words), -1, np.int64)
-        following[here] = inverse.ravel()
+        following[ends] = inverse.ravel()
         number, keys, raw = following, longer, longer_raw
         sizes.append(len(longer))
     tables[0][1][begin] = 0  # never predicted
@@ -132,13 +132,13 @@ def fit(words: Int64[np.ndarray, "N"], vocabulary: int, begin: int, order: int =
 
 
 def _smooth(keys: Int64[np.ndarray, "N"], counts: Int64[np.ndarray, "N"], contexts: int, vocabulary: int) -> Order:
-    taken = np.array([0.0, *discounts(counts)])[np.minimum(counts, 3)]
+    discount = np.array([0.0, *discounts(counts)])[np.minimum(counts, 3)]
     context = keys // vocabulary
     total = np.bincount(context, counts, minlength=contexts)
-    left = np.bincount(context, taken, minlength=contexts)
-    seen = total > 0
-    whole = np.where(seen, total, 1.0)
-    return Order(keys, (counts - taken) / whole[context], np.where(seen, left / whole, 1.0), seen)
+    left = np.bincount(context, discount, minlength=contexts)
+    follows = total > 0
+    denominator = np.where(follows, total, 1.0)
+    return Order(keys, (counts - discount) / denominator[context], np.where(follows, left / denominator, 1.0), follows)
 
 
 def discounts(counts: Int64[np.ndarray, "N"]) -> tuple[float, float, float]:
@@ -156,7 +156,7 @@ def log_probabilities(model: Counts, words: Integer[np.ndarray, "N"]) -> Float[n
     words = words.astype(np.int64)
     depth = since_begin(words, model.begin)
     # Below all orders, all words that can be predicted are equally likely.
-    found = np.full(len(words), 1 / (model.words - 1))
+    probabilities = np.full(len(words), 1 / (model.words - 1))
     number = np.zeros(len(words), np.int64)  # of the n-gram that ends at each place; -1 if it never occurred
     for n, order in enumerate(model.orders, 1):
         context = np.zeros(len(words), np.int64) if n == 1 else np.append(-1, number[:-1])
@@ -166,9 +166,9 @@ def log_probabilities(model: Counts, words: Integer[np.ndarray, "N"]) -> Float[n
         met = (context >= 0) & (order.keys[place] == key)
         usable = (context >= 0) & order.seen[context]
         share = np.where(met, order.shares[place], 0.0)
-        found = np.where(usable, share + order.back_off[context] * found, found)
+        probabilities = np.where(usable, share + order.back_off[context] * probabilities, probabilities)
         number = np.where(met, place, -1)
-    return np.log(found[depth > 0])
+    return np.log(probabilities[depth > 0])
 
 
 def held_out_perplexity(
@@ -179,10 +179,10 @@ def held_out_perplexity(
     scored = open_store(folder, "heldout") if text is None else text
     train, held_out = (flatten(store, marks, backward=backward) for store in (open_store(folder), scored))
     model = fit(train, len(marks), marks.eos_id if backward else marks.bos_id, order)
-    found = log_probabilities(model, held_out)
-    if not len(found):
+    logs = log_probabilities(model, held_out)
+    if not len(logs):
         raise ValueError(f"{folder} has no held-out text; prepare it with a higher --heldout")
-    return float(np.exp(-found.mean())), len(found)
+    return float(np.exp(-logs.mean())), len(logs)
 
 
 def prepare_text(text: str, folder: str, data: str) -> Store:
@@ -202,16 +202,16 @@ def unknown_share(store: Store, marks: WordVocabulary) -> float:
 
 def score_text(run: str, store: Store) -> dict[str, float]:
     """Return the perplexities of a text under a run's model, as the run's own evaluation has them."""
-    asked, model = read_asked(Path(run)), read_model(run)
-    objective = get_family(model.kind).objective(asked, model.config)
+    config, model = read_asked(Path(run)), read_model(run)
+    objective = get_family(model.kind).objective(config, model.config)
     if not isinstance(model.tokenizer, WordVocabulary):
         raise ValueError(f"{run} writes pieces; --text is for runs that read the words of --data: leave it out")
     open_store(store.folder, fingerprint=model.tokenizer.fingerprint)
     examples = objective.held_out_examples
-    batches = [*eval_batches(str(store.folder), examples, asked.batch_size, part="train")]
-    means = build_means(objective.held_out_loss, model.params, objective.carry(asked.batch_size))(batches)
-    found = by_direction(objective.figures(means), model.config)
-    return {"step": read_metrics(run)[-1]["step"], **found}
+    batches = [*eval_batches(str(store.folder), examples, config.batch_size, part="train")]
+    means = build_means(objective.held_out_loss, model.params, objective.carry(config.batch_size))(batches)
+    perplexities = by_direction(objective.figures(means), model.config)
+    return {"step": read_metrics(run)[-1]["step"], **perplexities}
 
 
 def by_direction(figures: Mapping[str, float], model: Any = None) -> dict[str, float]:
@@ -223,26 +223,26 @@ def by_direction(figures: Mapping[str, float], model: Any = None) -> dict[str, f
 
 def read_run(run: str) -> dict[str, float]:
     """Return the last held-out perplexities of a run that was evaluated on all of the held-out part."""
-    asked = read_asked(Path(run))
-    if asked.get("eval_batches", 0) is not None:
+    config = read_asked(Path(run))
+    if config.get("eval_batches", 0) is not None:
         raise ValueError(f"{run}: expected a language model's run with eval_batches empty, for the same words as here")
-    found = [(line["step"], by_direction(line, asked.get("model"))) for line in read_metrics(run)]
-    found = [(step, figures) for step, figures in found if figures]
-    if not found:
+    lines = [(line["step"], by_direction(line, config.get("model"))) for line in read_metrics(run)]
+    lines = [(step, figures) for step, figures in lines if figures]
+    if not lines:
         raise ValueError(f"{run} has no held-out perplexity yet: continue the run, or give another")
-    return {"step": found[-1][0], **found[-1][1]}
+    return {"step": lines[-1][0], **lines[-1][1]}
 
 
 def read_decoder(run: str) -> tuple[float, int]:
     """Return the log-probability of a decoder's whole held-out text, and its number of pieces without ends of rows."""
-    asked = read_asked(Path(run))
-    if asked.objective != "sentences":
+    config = read_asked(Path(run))
+    if config.objective != "sentences":
         raise ValueError(f"{run}: expected objective=sentences, whose rows hold the whole text once")
-    model, objective, batches = read_held_out(Path(run), asked, asked.data)
+    model, objective, batches = read_held_out(Path(run), config, config.data)
     end = model.tokenizer.sep_id
-    kept = [{**b, "mlm_weights": np.where(b["mlm_targets"] == end, 0, b["mlm_weights"])} for b in batches]
-    count = int(sum(batch["mlm_weights"].sum() for batch in kept))
-    return -build_means(objective.held_out_loss, model.params)(kept)["lm"] * count, count
+    without_ends = [{**b, "mlm_weights": np.where(b["mlm_targets"] == end, 0, b["mlm_weights"])} for b in batches]
+    count = int(sum(batch["mlm_weights"].sum() for batch in without_ends))
+    return -build_means(objective.held_out_loss, model.params)(without_ends)["lm"] * count, count
 
 
 def print_per_word(run: str, folder: str, order: int) -> None:
@@ -273,12 +273,12 @@ def main() -> None:
 
 def print_table(data: str, order: int, run: str | None, text: Store | None) -> None:
     """Print the perplexities of the held-out part, or of a text, in each direction that the run has."""
-    what = "the held-out part"
+    part = "the held-out part"
     if text is not None:
-        what = f"the text ({100 * unknown_share(text, WordVocabulary.load(Path(data) / 'tokenizer')):.1f}% <UNK>)"
+        part = f"the text ({100 * unknown_share(text, WordVocabulary.load(Path(data) / 'tokenizer')):.1f}% <UNK>)"
     ours = None if run is None else read_run(run) if text is None else score_text(run, text)
-    beside = f"   {run}, step {ours['step']:,}" if ours else ""
-    print(f"perplexity of {what}   {order}-gram Kneser-Ney{beside}")
+    heading = f"   {run}, step {ours['step']:,}" if ours else ""
+    print(f"perplexity of {part}   {order}-gram Kneser-Ney{heading}")
     for direction in DIRECTIONS:
         if ours is None or direction in ours:
             figure, count = held_out_perplexity(data, order, backward=direction == "backward", text=text)

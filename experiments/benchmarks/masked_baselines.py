@@ -109,7 +109,7 @@ def right_guesses(
     counted: Counted, batches: Iterable[Batch], mask: int
 ) -> tuple[dict[str, Bool[np.ndarray, "N"]], Bool[np.ndarray, "N"]]:
     """Return for each baseline the predictions of all batches that it has right, and those that show [MASK]."""
-    found: dict[str, list[np.ndarray]] = {"unigram": [], "two neighbours": []}
+    hits: dict[str, list[np.ndarray]] = {"unigram": [], "two neighbours": []}
     hidden = []
     for batch in batches:
         tokens, (row, number) = batch["tokens"], np.nonzero(batch["mlm_weights"])
@@ -121,9 +121,9 @@ def right_guesses(
             "two neighbours": two_neighbours(counted, tokens[row, at - 1], tokens[row, at + 1]),
         }
         for name, guess in guesses.items():
-            found[name].append(np.where(shown == mask, guess, shown) == target)
+            hits[name].append(np.where(shown == mask, guess, shown) == target)
         hidden.append(shown == mask)
-    return {name: np.concatenate(parts) for name, parts in found.items()}, np.concatenate(hidden)
+    return {name: np.concatenate(parts) for name, parts in hits.items()}, np.concatenate(hidden)
 
 
 def only_hidden(batch: Batch, mask: int) -> Batch:
@@ -135,15 +135,15 @@ def only_hidden(batch: Batch, mask: int) -> Batch:
 def main() -> None:
     """Print the table of a run."""
     run = Path(FLAGS.run)
-    asked = read_asked(run)
-    if asked.get("masking", {}).get("kind", "next") == "next":
+    config = read_asked(run)
+    if config.get("masking", {}).get("kind", "next") == "next":
         raise ValueError(f"{run} has no masked words: give a run with masking, not with masking.kind=next")
-    asked.data = FLAGS.data or asked.data
-    corpora = load_corpora(asked, run, Pieces())
-    model, objective, batches = read_held_out(run, asked, corpora, asked.eval_batches)
+    config.data = FLAGS.data or config.data
+    corpora = load_corpora(config, run, Pieces())
+    model, objective, batches = read_held_out(run, config, corpora, config.eval_batches)
     mask = model.tokenizer.mask_id
     right, hidden = right_guesses(count([open_store(folder) for folder in corpora]), batches, mask)
-    table = {name: (float(found.mean()), float(found[hidden].mean())) for name, found in right.items()}
+    table = {name: (float(hits.mean()), float(hits[hidden].mean())) for name, hits in right.items()}
     means = build_means(objective.held_out_loss, model.params)
     masked = [only_hidden(batch, mask) for batch in batches]
     table[model.report.source] = means(batches)["mlm_accuracy"], means(masked)["mlm_accuracy"]

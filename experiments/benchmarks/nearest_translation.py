@@ -33,18 +33,18 @@ def define() -> None:
     flags.DEFINE_enum("tokenize", "13a", list(TOKENIZERS), "The words of BLEU: char for Korean.")
 
 
-def find_nearest(texts: Sequence[str], known: Sequence[str]) -> list[tuple[int, float]]:
+def find_nearest(texts: Sequence[str], sources: Sequence[str]) -> list[tuple[int, float]]:
     """Return for each text the number of the known text that shares most words, the first of equals, and the share.
 
     >>> find_nearest(["a man is riding a horse", "no"], ["a man runs", "a woman is riding a horse"])
     [(1, 0.6666666666666666), (0, 0.0)]
     """
-    sizes = [len(set(text.lower().split())) for text in known]
+    sizes = [len(set(text.lower().split())) for text in sources]
     where = defaultdict(list)
-    for number, text in enumerate(known):
+    for number, text in enumerate(sources):
         for word in set(text.lower().split()):
             where[word].append(number)
-    found = []
+    nearest = []
     for text in texts:
         words = set(text.lower().split())
         common: dict[int, int] = defaultdict(int)
@@ -52,20 +52,20 @@ def find_nearest(texts: Sequence[str], known: Sequence[str]) -> list[tuple[int, 
             for number in where.get(word, ()):
                 common[number] += 1
         shares = ((number, count / (len(words) + sizes[number] - count)) for number, count in common.items())
-        found.append(max(shares, key=lambda each: (each[1], -each[0]), default=(0, 0.0)))
-    return found
+        nearest.append(max(shares, key=lambda each: (each[1], -each[0]), default=(0, 0.0)))
+    return nearest
 
 
 def main() -> None:
     """Print the table."""
-    asked = read_asked(Path(FLAGS.run))
-    corpora = load_corpora(asked, Path(FLAGS.run), get_family(asked.family).inputs)
-    texts = translate_held_out(FLAGS.run, asked, next(iter(corpora)))
+    config = read_asked(Path(FLAGS.run))
+    corpora = load_corpora(config, Path(FLAGS.run), get_family(config.family).inputs)
+    texts = translate_held_out(FLAGS.run, config, next(iter(corpora)))
     if texts is None:
         raise ValueError(f"{FLAGS.run}: expected a run that learned to translate, with held-out pairs")
     decode = load(FLAGS.run).reads.decode
     pairs = [(decode(one), decode(two)) for one, two in open_store(next(iter(corpora)))]
-    sources, targets = zip(*((two, one) if asked.reverse else (one, two) for one, two in pairs))
+    sources, targets = zip(*((two, one) if config.reverse else (one, two) for one, two in pairs))
     nearest = find_nearest(texts.sources, sources)
     groups = {
         "all": range(len(nearest)),
@@ -75,14 +75,14 @@ def main() -> None:
     print(f"{'pairs':24}{'number':>8}{'BLEU':>8}{'chrF':>8}{'same':>8}   nearest: {'BLEU':>6}{'chrF':>8}{'same':>8}")
     for name, group in groups.items():
         if group:
-            wanted = [texts.references[n] for n in group]
+            references = [texts.references[n] for n in group]
             columns = ([texts.translations[n] for n in group], [targets[nearest[n][0]] for n in group])
-            told = []
-            for said in columns:
-                figures = score(said, wanted, FLAGS.tokenize)
-                same = sum(one == other for one, other in zip(said, wanted)) / len(wanted)
-                told.append(f"{figures['bleu']:8.1f}{figures['chrf']:8.1f}{same:8.1%}")
-            print(f"{name:24}{len(wanted):>8,}{'           '.join(told)}")
+            cells = []
+            for translations in columns:
+                figures = score(translations, references, FLAGS.tokenize)
+                same = sum(one == other for one, other in zip(translations, references)) / len(references)
+                cells.append(f"{figures['bleu']:8.1f}{figures['chrf']:8.1f}{same:8.1%}")
+            print(f"{name:24}{len(references):>8,}{'           '.join(cells)}")
 
 
 if __name__ == "__main__":

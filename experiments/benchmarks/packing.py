@@ -60,9 +60,9 @@ def make_way(corpus: str, length: int, sequences: int) -> Callable[[], tuple[flo
         batch = next(batches)
         state, metrics = step(state, batch)
         jax.block_until_ready(metrics)
-        taken = time.perf_counter() - start
+        seconds = time.perf_counter() - start
         tokens, predictions = int((batch["segments"] > 0).sum()), int((batch["mlm_weights"] > 0).sum())
-        return taken + plan * tokens, tokens, predictions
+        return seconds + plan * tokens, tokens, predictions
 
     take()  # compiles
     return take
@@ -72,12 +72,12 @@ def compare(corpus: str, length: int) -> None:
     """Print a line for each way, and the ratio of their tokens per second."""
     rows = FLAGS.positions // length
     ways = {"alone": make_way(corpus, length, 1), "packed": make_way(corpus, length, max(2, length // 8))}
-    taken: dict[str, list[tuple[float, int, int]]] = {name: [] for name in ways}
+    timings: dict[str, list[tuple[float, int, int]]] = {name: [] for name in ways}
     for _ in range(FLAGS.repeats):
         for name, take in ways.items():
-            taken[name].append(take())
+            timings[name].append(take())
     rates = {}
-    for name, steps in taken.items():
+    for name, steps in timings.items():
         median = statistics.median(step[0] for step in steps)
         tokens, predictions = (sum(step[part] for step in steps) / len(steps) for part in (1, 2))
         rates[name] = tokens / median
@@ -91,8 +91,8 @@ def compare(corpus: str, length: int) -> None:
 
 def main() -> None:
     """Compare at every length."""
-    with tempfile.TemporaryDirectory() as made:
-        corpus = FLAGS.data or str(toy_corpus(Path(made, "corpus"), language="ko", documents=2000, vocab_size=2048))
+    with tempfile.TemporaryDirectory() as folder:
+        corpus = FLAGS.data or str(toy_corpus(Path(folder, "corpus"), language="ko", documents=2000, vocab_size=2048))
         print(f"BERT-{FLAGS.preset} on {jax.devices()[0].device_kind}, {FLAGS.positions} positions per batch, {corpus}")
         for length in map(int, FLAGS.lengths):
             compare(corpus, length)

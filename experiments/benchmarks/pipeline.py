@@ -93,10 +93,10 @@ def time_step(preset: str, length: int) -> None:
 
 def main() -> None:
     """Time every kind of batch, then the steps."""
-    with tempfile.TemporaryDirectory() as made:
+    with tempfile.TemporaryDirectory() as folder:
         data, words = (
-            str(toy_corpus(Path(made, kind), documents=FLAGS.documents, tokenizer=kind)) if given is None else given
-            for kind, given in (("wordpiece", FLAGS.data), ("words", FLAGS.words))
+            str(toy_corpus(Path(folder, kind), documents=FLAGS.documents, tokenizer=kind)) if corpus is None else corpus
+            for kind, corpus in (("wordpiece", FLAGS.data), ("words", FLAGS.words))
         )
         if data != "none":
             for length in LENGTHS:
@@ -110,12 +110,12 @@ def main() -> None:
                 full = time_batches(f"BERT {length}, documents, packed", data, packed, rows)
                 print(f"{'':34} packed: a row holds {full / plain:.2f} times as many real tokens")
         if words != "none":
-            for name, asked in (
+            for name, examples in (
                 ("streams of characters", LanguageModelExamples(widest_filter=7)),
                 ("streams of word ids", LanguageModelExamples(input="words")),
                 ("sentences of characters", LanguageModelExamples("sentences", 50, widest_filter=7)),
             ):
-                time_batches(f"biLM 128 rows, {name}", words, asked, 128)
+                time_batches(f"biLM 128 rows, {name}", words, examples, 128)
         for preset in FLAGS.steps if FLAGS.steps != ["none"] else ():
             for length in LENGTHS:
                 time_step(preset, length)

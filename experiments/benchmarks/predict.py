@@ -87,10 +87,10 @@ def main() -> None:
     predict = functools.partial(model.predict_examples, examples, batch_size=FLAGS.batch_size, progress=False)
     forward()
     predict()
-    found = in_turn(lambda: seconds(forward), predict, FLAGS.repeats)
-    for name, value in (("forward", found.theirs), ("predict", found.ours)):
+    pairs = in_turn(lambda: seconds(forward), predict, FLAGS.repeats)
+    for name, value in (("forward", pairs.theirs), ("predict", pairs.ours)):
         print(f"{name}: {value:.3f} s, {len(examples) / value:,.0f} examples per second")
-    print(f"predict takes {found.ratio:.2f} times as long as the bare forward pass")
+    print(f"predict takes {pairs.ratio:.2f} times as long as the bare forward pass")
 
 
 if __name__ == "__main__":

@@ -91,7 +91,7 @@ def main() -> None:
         command = [sys.executable, "-m", "experiments.benchmarks.prepare", f"--alone={tokenizer}"]
         request = Request(inputs, f"{folder}/out", tokenizer, reading=reading)
 
-        def alone(workers: int) -> float:
+        def tokenize(workers: int) -> float:
             shutil.rmtree(request.output, ignore_errors=True)  # of the preparation before
             limits = os.environ | {"RAYON_NUM_THREADS": str(workers), "TOKENIZERS_PARALLELISM": "true"}
             return float(
@@ -102,9 +102,9 @@ def main() -> None:
             prepare(request, local_runner(workers), lambda name, size: contextlib.nullcontext(lambda done: None))
 
         for workers in map(int, FLAGS.workers):
-            found = in_turn(partial(alone, workers), partial(ours, workers), FLAGS.pairs)
-            speeds = f"({size / found.theirs:.1f} and {size / found.ours:.1f} MB/s)"
-            print(f"{workers} core(s): {found.theirs:6.2f} s  {found.ours:6.2f} s  {found.ratio:.2f}  {speeds}")
+            pairs = in_turn(partial(tokenize, workers), partial(ours, workers), FLAGS.pairs)
+            speeds = f"({size / pairs.theirs:.1f} and {size / pairs.ours:.1f} MB/s)"
+            print(f"{workers} core(s): {pairs.theirs:6.2f} s  {pairs.ours:6.2f} s  {pairs.ratio:.2f}  {speeds}")
 
 
 if __name__ == "__main__":

@@ -70,7 +70,7 @@ def of_loss(params: Tree, batch: Tree, rows: Tree) -> Tree:
     return jax.grad(lambda params: loss(as_rows(params, rows), batch))(params)
 
 
-def given(params: Tree, batch: Tree, rows: Tree) -> Tree:
+def gradients(params: Tree, batch: Tree, rows: Tree) -> Tree:
     """Return the given gradients of the rows looked up, summed by row."""
     ids = jnp.concatenate([batch["targets"], batch["negatives"].ids])
     at = {name: places(table, ids) for name, table in as_rows(params, rows).items()}
@@ -101,7 +101,7 @@ def make_update(way: Callable[..., tuple[Tree, Tree]], draws: bool, words: int) 
     def step(params: Tree, state: Tree, batch: Tree, key: jax.Array) -> tuple[Tree, Tree]:
         if draws:
             batch = {**batch, "negatives": draw_negatives(key, FLAGS.negatives, words)}
-        return way(of_loss if draws else given, params, state, batch)
+        return way(of_loss if draws else gradients, params, state, batch)
 
     compiled = jax.jit(step, donate_argnums=(0, 1))
     training = list(new_state(words))

@@ -44,12 +44,12 @@ from experiments.command_line.start import start
 
 FLAGS = flags.FLAGS
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
-OTHERS = ("render", "utilisation")
+SPECIAL = ("render", "utilisation")
 
 
 def define() -> None:
     """Define the flags."""
-    flags.DEFINE_list("what", None, f"Of {', '.join((*NAMES, *OTHERS))}. Default: all works whose peer is there.")
+    flags.DEFINE_list("what", None, f"Of {', '.join((*NAMES, *SPECIAL))}. Default: all works whose peer is there.")
     flags.DEFINE_string("peer_python", None, "An interpreter with torch and transformers. Default: this one.")
     flags.DEFINE_string("allennlp_python", None, "An interpreter with torch and AllenNLP. Default: this one.")
     flags.DEFINE_string("fastai_python", None, "An interpreter with torch and fastai. Default: this one.")
@@ -70,9 +70,9 @@ def read_peer(work: Work) -> str:
 
 def check_same(work: Work, precision: str, ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> None:
     """Raise if the two sides do not compute the same."""
-    mine, others = ours.get("check", []), theirs.get("check", [])
+    mine, peers = ours.get("check", []), theirs.get("check", [])
     limit = work.tolerance[precision]
-    differences = [abs(a - b) / max(1.0, abs(b)) for a, b in zip(mine, others, strict=True)]
+    differences = [abs(a - b) / max(1.0, abs(b)) for a, b in zip(mine, peers, strict=True)]
     if not all(difference < limit for difference in differences):
         worst = f"{max(differences):.2g}"
         raise ValueError(f"{work.name}, {precision}: the sides do not compute the same; figures differ by {worst}")
@@ -95,17 +95,17 @@ def measure(work: Work, precision: str, folder: Path) -> tuple[Seconds, dict[str
 def measure_starts(work: Work, folder: Path, precision: str) -> tuple[Seconds, dict[str, Any], dict[str, Any]]:
     """Return the seconds of calls in new processes; a first start of each side fills the system's file cache."""
     cached = {"JAX_ENABLE_COMPILATION_CACHE": "true", "XDG_CACHE_HOME": str(folder / "caches")}
-    found: Seconds = {name: ([], []) for name in work.cases}
+    seconds: Seconds = {name: ([], []) for name in work.cases}
     for turn in range(-1, FLAGS.turns):
         mine, ours = start_cold(sys.executable, "ours.first_call", folder, precision)
         again, _ = start_cold(sys.executable, "ours.first_call", folder, precision, cached)
         other, peer = start_cold(read_peer(work), "peers.first_call", folder, precision)
         if turn >= 0:
             for name, a, b in (("first", mine, other), ("cached", again, other), ("tenth", mine, other)):
-                kept = name.replace("cached", "first")
-                found[name][0].append(a[kept])
-                found[name][1].append(b[kept])
-    return found, ours, peer
+                first = name.replace("cached", "first")
+                seconds[name][0].append(a[first])
+                seconds[name][1].append(b[first])
+    return seconds, ours, peer
 
 
 def compare(work: Work) -> Iterator[Comparison]:
@@ -115,32 +115,32 @@ def compare(work: Work) -> Iterator[Comparison]:
             work.prepare(Path(folder), FLAGS.tiny, FLAGS.texts)
             seconds, ours, peer = measure(work, precision, Path(folder))
         named = Peer(**peer["peer"])
-        for name, (mine, others) in seconds.items():
+        for name, (mine, theirs) in seconds.items():
             case = work.cases[name]
             if FLAGS.texts and work.side in ("encode", "finetune"):
                 case = f"{case} ({Path(FLAGS.texts).stem})"
-            times = f"{named.name} {sorted(others)[len(others) // 2]:.4f} s, ours {sorted(mine)[len(mine) // 2]:.4f} s"
-            ratio = f"ratio {median_ratio(mine, others):.3f} ({len(mine)} turns)"
+            times = f"{named.name} {sorted(theirs)[len(theirs) // 2]:.4f} s, ours {sorted(mine)[len(mine) // 2]:.4f} s"
+            ratio = f"ratio {median_ratio(mine, theirs):.3f} ({len(mine)} turns)"
             small = " in toy size" * FLAGS.tiny
             print(f"{work.name}{small}: {case}, {precision}: {times}, {ratio}", flush=True)
             if not FLAGS.tiny and len(mine) >= FEWEST:
                 yield Comparison(
-                    work.name, case, precision, named, tuple(mine), tuple(others), describe_machine(),
+                    work.name, case, precision, named, tuple(mine), tuple(theirs), describe_machine(),
                     ours["versions"], datetime.date.today().isoformat(),
                 )  # fmt: skip
 
 
-def choose_works(what: Sequence[str] | None) -> list[Work]:
+def choose_works(names: Sequence[str] | None) -> list[Work]:
     """Return the works; without a choice those whose peer's interpreter has what it needs, saying which are left."""
     chosen: list[Work] = []
     missing: dict[str, str] = {}
     for work in WORKS:
-        if what is None or work.name in what:
+        if names is None or work.name in names:
             try:
                 check_interpreter(read_peer(work), work.modules, work.peer)
                 chosen.append(work)
             except ValueError as error:
-                if what is not None:
+                if names is not None:
                     raise
                 missing[work.name] = str(error)
     for name, reason in missing.items():
@@ -152,17 +152,17 @@ def choose_works(what: Sequence[str] | None) -> list[Work]:
 
 def main() -> None:
     """Measure, add the results to the file, and render the page."""
-    if unknown := set(FLAGS.what or ()) - {*NAMES, *OTHERS}:
-        raise ValueError(f"--what={','.join(sorted(unknown))} is not known; it is of {', '.join((*NAMES, *OTHERS))}")
+    if unknown := set(FLAGS.what or ()) - {*NAMES, *SPECIAL}:
+        raise ValueError(f"--what={','.join(sorted(unknown))} is not known; it is of {', '.join((*NAMES, *SPECIAL))}")
     if FLAGS.what == ["utilisation"]:
         from experiments.benchmarks._utilisation import measure_utilisation
 
         measure_utilisation(Path(FLAGS.output), tiny=FLAGS.tiny, peak=FLAGS.peak, minutes=FLAGS.minutes)
         return
-    if FLAGS.what and set(FLAGS.what) & set(OTHERS) and len(FLAGS.what) > 1:
-        raise ValueError(f"--what={','.join(FLAGS.what)}: {' and '.join(OTHERS)} stand alone")
+    if FLAGS.what and set(FLAGS.what) & set(SPECIAL) and len(FLAGS.what) > 1:
+        raise ValueError(f"--what={','.join(FLAGS.what)}: {' and '.join(SPECIAL)} stand alone")
     folder = Path(FLAGS.results or RESULTS)
-    file, kept = folder / "bench.json", 0
+    file, count = folder / "bench.json", 0
     if FLAGS.what != ["render"]:
         works = choose_works(FLAGS.what)
         if hasattr(os, "getloadavg") and (load := os.getloadavg()[0]) > 0.5:
@@ -173,11 +173,11 @@ def main() -> None:
         for work in works:
             for result in compare(work):  # each is kept at once: the next may fail
                 write_results(file, merge(read_results(file), [result]))
-                kept += 1
-        if not kept:
+                count += 1
+        if not count:
             print(f"nothing is kept: results need full sizes and {FEWEST} turns")
             return
-        print(f"{file}: {kept} results")
+        print(f"{file}: {count} results")
     for page in render_pages(folder, read_results(file)):
         print(f"{page}: rendered")
 

@@ -28,47 +28,47 @@ def define() -> None:
     flags.DEFINE_string("run", None, "A run directory of pretrain with data=toyworld.", required=True)
 
 
-def print_masked(found: MaskedScores) -> None:
+def print_masked(scores: MaskedScores) -> None:
     """Print the table of a masked language model."""
-    print(f"{found.source}: {found.batches} held-out batches")
+    print(f"{scores.source}: {scores.batches} held-out batches")
     print(f"{'':24}{'model':>8}{'best':>8}{'expected':>10}{'share':>8}{'of':>10}")
-    for name, model, best, expected, count in found.lines:
+    for name, model, best, expected, count in scores.lines:
         print(f"{name:24}{model:8.4f}{best:8.4f}{expected:10.4f}{model / best:8.1%}{count:10,}")
-    print(f"\nall {found.predictions:,} predictions, including cut examples and pieces of words: ", end="")
-    names = [name for name in ("mlm_accuracy", "nsp_accuracy") if name in found.of_all]
-    print(", ".join(f"{name} {found.of_all[name]:.4f}" for name in names))
+    print(f"\nall {scores.predictions:,} predictions, including cut examples and pieces of words: ", end="")
+    names = [name for name in ("mlm_accuracy", "nsp_accuracy") if name in scores.of_all]
+    print(", ".join(f"{name} {scores.of_all[name]:.4f}" for name in names))
 
 
-def print_stream(found: StreamScores) -> None:
+def print_stream(scores: StreamScores) -> None:
     """Print the table of a bidirectional language model."""
-    print(f"{found.source}: perplexity of the held-out text, {found.batches} batches")
+    print(f"{scores.source}: perplexity of the held-out text, {scores.batches} batches")
     print(f"{'':12}{'forward':>10}{'backward':>10}{'mean':>10}{'true':>10}{'mean/true':>11}{'of':>10}")
-    for name, forward, backward, mean, true, count in found.lines:
+    for name, forward, backward, mean, true, count in scores.lines:
         print(f"{name:12}{forward:10.3f}{backward:10.3f}{mean:10.3f}{true:10.3f}{mean / true:11.3f}{count:10,}")
 
 
-def print_next(found: NextScores) -> None:
+def print_next(scores: NextScores) -> None:
     """Print the table of a decoder."""
-    print(f"{found.source}: perplexity per piece of held-out documents, {found.batches} batches")
+    print(f"{scores.source}: perplexity per piece of held-out documents, {scores.batches} batches")
     print(f"{'':12}{'model':>10}{'true':>10}{'model/true':>12}{'of':>10}")
-    for name, model, true, count in found.lines:
+    for name, model, true, count in scores.lines:
         print(f"{name:12}{model:10.3f}{true:10.3f}{model / true:12.3f}{count:10,}")
-    print(f"left out: {found.left_out:,} pieces of documents that were split")
+    print(f"left out: {scores.left_out:,} pieces of documents that were split")
 
 
 def main() -> None:
     """Print the table of a run."""
     run = Path(FLAGS.run)
-    asked = read_asked(run)
-    if asked.data != "toyworld":
-        raise ValueError(f"{run} was trained on {asked.data}; the best possible scores are known only for toyworld")
-    family = get_family(asked.get("family") or read_model(run).kind)
-    if "masking" not in asked:
-        print_stream(stream_scores(run, asked, run / "toyworld"))
+    config = read_asked(run)
+    if config.data != "toyworld":
+        raise ValueError(f"{run} was trained on {config.data}; the best possible scores are known only for toyworld")
+    family = get_family(config.get("family") or read_model(run).kind)
+    if "masking" not in config:
+        print_stream(stream_scores(run, config, run / "toyworld"))
     elif family.decoder is not None:
-        print_next(next_scores(run, asked, run / "toyworld"))
+        print_next(next_scores(run, config, run / "toyworld"))
     else:
-        print_masked(masked_scores(run, asked, run / "toyworld"))
+        print_masked(masked_scores(run, config, run / "toyworld"))
 
 
 if __name__ == "__main__":

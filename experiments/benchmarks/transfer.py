@@ -43,12 +43,12 @@ def main() -> None:
     head.update(context=False, dropout=0.0)
     network.update(unknown="unk", word_size=32, lstm_layers=1, lstm_size=32, dropout=0.0, mix_dropout=0.0)
     network.output = "softmax"
-    found = study_transfer(
+    findings = study_transfer(
         {Path(path).name: path for path in FLAGS.models},
         find_common_world(FLAGS.models, FLAGS.language), head, network, ways=FLAGS.ways,
         seeds=[int(seed) for seed in FLAGS.seeds], steps=FLAGS.steps, rate=FLAGS.rate, optimizer=FLAGS.optimizer,
     )  # fmt: skip
-    print(write_study(found, FLAGS.output))
+    print(write_study(findings, FLAGS.output))
 
 
 if __name__ == "__main__":

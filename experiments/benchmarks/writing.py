@@ -32,18 +32,18 @@ def define() -> None:
 def main() -> None:
     """Print the table and some sentences."""
     world = find_common_world([FLAGS.masked, FLAGS.next], FLAGS.language)
-    found = compare_writing(load(FLAGS.masked), load(FLAGS.next), world, count=FLAGS.count, seed=FLAGS.seed)
+    ways = compare_writing(load(FLAGS.masked), load(FLAGS.next), world, count=FLAGS.count, seed=FLAGS.seed)
     names = ["from", "possible", "true perplexity", "by the masked model", "by the language model", "distinct-2",
              "distinct-3", "words"]  # fmt: skip
     rows = [
         [row.way, f"{row.scores.possible:.3f}", f"{row.scores.true:.2f}", f"{row.by_masked:.2f}", f"{row.by_next:.2f}",
          *(f"{share:.3f}" for share in row.scores.distinct), f"{row.scores.length:.1f}"]
-        for row in found
+        for row in ways
     ]  # fmt: skip
     print(format_table([names, *rows]))
     for n in range(min(FLAGS.samples, FLAGS.count)):
-        print(f"\n{found[0].stories[n].opening}")
-        print(format_table([[row.way, row.stories[n].following] for row in found]))
+        print(f"\n{ways[0].stories[n].opening}")
+        print(format_table([[row.way, row.stories[n].following] for row in ways]))
 
 
 if __name__ == "__main__":

@@ -65,21 +65,21 @@ def fill_in(
     """
     if order not in ORDERS:
         raise ValueError(f"order={order!r}: it is one of {', '.join(ORDERS)}")
-    draw, filled, known = np.random.default_rng(seed), rows.copy(), np.asarray(allowed)
+    draw, filled, allowed_ids = np.random.default_rng(seed), rows.copy(), np.asarray(allowed)
     gaps = rows == mask
     numbers = np.arange(len(rows))
 
     def redraw(places: Int[np.ndarray, " N"], live: np.ndarray) -> None:
         """Draw the piece at one place of each live row, given all others."""
         filled[numbers[live], places[live]] = mask
-        chances = normalise(logits(filled)[numbers, places][:, known])
+        chances = normalise(logits(filled)[numbers, places][:, allowed_ids])
         drawn = (chances.cumsum(axis=1) > draw.random((len(rows), 1))).argmax(axis=1)
-        filled[numbers[live], places[live]] = known[drawn[live]]
+        filled[numbers[live], places[live]] = allowed_ids[drawn[live]]
 
     while (open_gaps := filled == mask).any():
         places = open_gaps.argmax(axis=1)
         if order == "confidence":
-            surest = normalise(logits(filled)[..., known]).max(axis=-1)
+            surest = normalise(logits(filled)[..., allowed_ids]).max(axis=-1)
             places = np.where(open_gaps, surest, -1.0).argmax(axis=1)
         redraw(places, open_gaps.any(axis=1))
     for _ in range(sweeps if order == "gibbs" else 0):
@@ -100,17 +100,17 @@ def lay_out(encoder: Any, stories: Sequence[Story]) -> tuple[Int[np.ndarray, "N 
 
     Each word must be one piece, as in the recipes of the toy world.
     """
-    found, places = [], []
+    texts, places = [], []
     for story in stories:
         first, second = story.opening.split(), story.following.split()
         text = encoder.tokenizer.encode_words([*first, *second])
         of_word = [n for n, word in enumerate(text.word_ids) if word >= 0]
         if [int(text.word_ids[n]) for n in of_word] != list(range(len(first) + len(second))):
             raise ValueError(f"{story.following!r} has words of several pieces: train with a larger vocabulary")
-        found.append(list(text.ids))
+        texts.append(list(text.ids))
         places.append(slice(of_word[len(first)], of_word[-1] + 1))
-    width = max(map(len, found))
-    rows = np.array([[*ids, *[encoder.config.pad_id] * (width - len(ids))] for ids in found], np.int32)
+    width = max(map(len, texts))
+    rows = np.array([[*ids, *[encoder.config.pad_id] * (width - len(ids))] for ids in texts], np.int32)
     return rows, places
 
 
@@ -137,19 +137,19 @@ def write_next(writer: Any, stories: Sequence[Story], *, seed: int = 0, most: in
     ends = [writer.tokenizer.tokens.index(sign) for sign in (".", "?")]
     last = writer.tokenizer.tokens.index("[SEP]")
     prompts = [ids[:-1] if ids[-1] == last else ids for ids in opening]
-    found = writer.generate(tokens=prompts, max_new=most, temperature=1.0, ends=[*ends, last], seed=seed)
-    return [" ".join(writer.tokenizer.tokens[i] for i in texts[0].ids if i != last) for texts in found]
+    texts = writer.generate(tokens=prompts, max_new=most, temperature=1.0, ends=[*ends, last], seed=seed)
+    return [" ".join(writer.tokenizer.tokens[i] for i in samples[0].ids if i != last) for samples in texts]
 
 
 def score_next(writer: Any, stories: Sequence[Story]) -> float:
     """Return a language model's perplexity per word of the second sentences."""
     rows, places = lay_out(writer, stories)
     chances = normalise(np.asarray(writer.forward(rows).logits))
-    found = [
+    true = [
         chances[n, place.start - 1 : place.stop - 1][np.arange(place.stop - place.start), rows[n, place]]
         for n, place in enumerate(places)
     ]
-    return float(np.exp(-np.log(np.concatenate(found)).mean()))
+    return float(np.exp(-np.log(np.concatenate(true)).mean()))
 
 
 def score_masked(encoder: Any, stories: Sequence[Story], batch: int = 512) -> float:
@@ -158,18 +158,18 @@ def score_masked(encoder: Any, stories: Sequence[Story], batch: int = 512) -> fl
     Salazar et al. 2020, https://arxiv.org/abs/1910.14659.
     """
     rows, places = lay_out(encoder, stories)
-    asked = [(n, at) for n, place in enumerate(places) for at in range(place.start, place.stop)]
-    numbers, at = (np.array(part) for part in zip(*asked))
-    found = []
-    for start in range(0, len(asked), batch):
-        some = np.resize(np.arange(start, min(start + batch, len(asked))), batch)  # always one shape
-        hidden, inside = rows[numbers[some]], np.arange(batch)
-        true = hidden[inside, at[some]]
-        hidden[inside, at[some]] = encoder.tokenizer.mask_id
+    targets = [(n, at) for n, place in enumerate(places) for at in range(place.start, place.stop)]
+    numbers, at = (np.array(part) for part in zip(*targets))
+    logs = []
+    for start in range(0, len(targets), batch):
+        batch_targets = np.resize(np.arange(start, min(start + batch, len(targets))), batch)  # always one shape
+        hidden, inside = rows[numbers[batch_targets]], np.arange(batch)
+        true = hidden[inside, at[batch_targets]]
+        hidden[inside, at[batch_targets]] = encoder.tokenizer.mask_id
         real = (hidden != encoder.config.pad_id).astype(np.int32)
-        chances = normalise(np.asarray(encoder.forward(hidden, mask=real).logits)[inside, at[some]])
-        found.append(np.log(chances[inside, true])[: len(asked) - start])
-    return float(np.exp(-np.concatenate(found).mean()))
+        chances = normalise(np.asarray(encoder.forward(hidden, mask=real).logits)[inside, at[batch_targets]])
+        logs.append(np.log(chances[inside, true])[: len(targets) - start])
+    return float(np.exp(-np.concatenate(logs).mean()))
 
 
 def score_texts(world: ToyWorld, stories: Sequence[Story]) -> Scores:
@@ -190,17 +190,17 @@ def score_texts(world: ToyWorld, stories: Sequence[Story]) -> Scores:
 
 def log_likelihoods(world: ToyWorld, stories: Sequence[Story]) -> Float[np.ndarray, " N"]:
     """Return log P(second sentence | opening) of each story, -inf for what the toy world never says."""
-    known, chain = set(world.network.words), automaton(world, "passage")
+    words, chain = set(world.network.words), automaton(world, "passage")
 
     def infer_all(texts: Sequence[str]) -> Float[np.ndarray, " N"]:
         return infer(chain, [encode(world, text) for text in texts]).log_likelihood
 
-    found = np.full(len(stories), -np.inf)
-    able = [n for n, s in enumerate(stories) if s.following and set(s.following.split()) <= known]
+    logs = np.full(len(stories), -np.inf)
+    able = [n for n, s in enumerate(stories) if s.following and set(s.following.split()) <= words]
     if able:
         openings = infer_all([stories[n].opening for n in able])
-        found[able] = infer_all([f"{stories[n].opening} {stories[n].following}" for n in able]) - openings
-    return found
+        logs[able] = infer_all([f"{stories[n].opening} {stories[n].following}" for n in able]) - openings
+    return logs
 
 
 def distinct(texts: Sequence[str], size: int) -> float:
@@ -233,11 +233,11 @@ def compare_writing(masked: Any, writer: Any, world: ToyWorld, *, count: int = 2
     ways["language model"] = write_next(writer, stories, seed=seed)
     for order in ORDERS:
         ways[f"masks, {order}"] = write_masked(masked, stories, order, seed=seed)
-    found = []
+    rows = []
     for way, texts in ways.items():
         written = [story._replace(following=text) for story, text in zip(stories, texts)]
         readable = [s for s in written if s.following and set(s.following.split()) <= set(world.network.words)]
         by_masked = score_masked(masked, readable) if readable else math.inf
         by_next = score_next(writer, readable) if readable else math.inf
-        found.append(Row(way, written, score_texts(world, written), by_masked, by_next))
-    return found
+        rows.append(Row(way, written, score_texts(world, written), by_masked, by_next))
+    return rows

@@ -113,7 +113,7 @@ SHARES = {"toy": (0.1, 0.3, 1.0), "one_gpu": (0.001, 0.01, 0.1, 1.0), "paper": (
 
 def list_shares(*tasks: str) -> dict[str, tuple[str, float]]:
     """Return a column for each task and share of its training data, at all scales together."""
-    shares = sorted({share for some in SHARES.values() for share in some})
+    shares = sorted({share for values in SHARES.values() for share in values})
     return {f"{task}, {100 * share:g}%": (task, share) for task in tasks for share in shares}
 
 

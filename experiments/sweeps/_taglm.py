@@ -33,7 +33,7 @@ SMALL: dict[str, dict[str, Any]] = {
 # One step, so that it knows nothing but the task's text, which it then reads as a language model.
 _ONE_STEP: dict[str, Any] = {"steps": 1, "eval_every": 1, "checkpoint_every": 1}
 _OWN_SIZES: dict[str, Any] = {"model.num_layers": 1, "model.cell_size": 512, "model.projection_size": 256}
-OWN: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+OWN_TEXT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "toy": ({**_ONE_STEP, **SMALL["toy"]}, {"adapt.epochs": 30.0, "adapt.learning_rate": 5e-3}),
     "one_gpu": ({**_ONE_STEP, **_OWN_SIZES}, {"adapt.epochs": 10.0}),
     "paper": ({**_ONE_STEP, **_OWN_SIZES}, {"adapt.epochs": 10.0}),
@@ -43,5 +43,5 @@ OWN: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 def tag(add: Add, row: str, encoder: Point | None, **settings: Any) -> None:
     """Add the cell of a row: the tagger on a language model, or without one."""
     task, how, seeds = TASKS[add.scale]
-    own = {} if encoder is None else {"encoder": encoder, **settings}
-    add.transfer(row, COLUMN, "taglm", of=task.of, seeds=seeds, **{**task.settings, **how, **own})
+    encoder_settings = {} if encoder is None else {"encoder": encoder, **settings}
+    add.transfer(row, COLUMN, "taglm", of=task.of, seeds=seeds, **{**task.settings, **how, **encoder_settings})

@@ -46,8 +46,8 @@ class Scale(NamedTuple):
 
     def cell(self, add: Add, row: str, column: str, task: str, **more: Any) -> None:
         """Add a cell of a task."""
-        own = {**self.tuning, **self.tasks[task].settings, **more}
-        add.transfer(row, column, "ulmfit", of=self.tasks[task].of, seeds=self.seeds, **own)
+        settings = {**self.tuning, **self.tasks[task].settings, **more}
+        add.transfer(row, column, "ulmfit", of=self.tasks[task].of, seeds=self.seeds, **settings)
 
 
 # Without them, a model is trained with one constant rate for all layers and all at once.
@@ -61,8 +61,8 @@ GRADUAL: Settings = {"transfer": "gradual"}
 _TOY_TOPICS = toy(TOY_DATA, "topics")
 # Topics and words that the language model does not know.
 _TOY_ELSEWHERE = toy(ToyData(topics=8, words=6, train=128, dev=256), "topics")
-_OWN = {"task": "classification", "text": "text", "label": "label"}
-_IMDB = {**_OWN, **files("imdb", "train.tsv", "dev.tsv"), "unlabelled": File("imdb/unlabelled.txt")}
+_COLUMNS = {"task": "classification", "text": "text", "label": "label"}
+_IMDB = {**_COLUMNS, **files("imdb", "train.tsv", "dev.tsv"), "unlabelled": File("imdb/unlabelled.txt")}
 _TREC = {"task": "trec", **files("trec", "train.txt", "dev.txt")}
 
 ULMFIT = {
@@ -93,7 +93,7 @@ ULMFIT = {
         {
             IMDB: ScaleTask("IMDb, accuracy", _IMDB),
             TREC: ScaleTask("TREC-6, accuracy", _TREC),
-            AG: ScaleTask("AG, accuracy", {**_OWN, **files("ag", "train.tsv", "dev.tsv")}),
+            AG: ScaleTask("AG, accuracy", {**_COLUMNS, **files("ag", "train.tsv", "dev.tsv")}),
         },
         {}, (0, 1, 2, 3, 4),
     ),

@@ -47,11 +47,11 @@ def sweep(add: Add) -> None:
     for name in tasks:
         toy = add.scale == "toy"
         texts = TOY_DATA.texts(TOY_TEXTS[name], s.pretraining["data"]) if toy else TEXTS[name]
-        own = {"init": bert, "objective": "sentences", "data": texts, **TUNING[add.scale]}
+        settings = {"init": bert, "objective": "sentences", "data": texts, **TUNING[add.scale]}
         rows[name] = {
             "from nothing": {"tokenizer": bert, "preset": bert},
             "pretrained": {"init": bert},
-            "pretrained and tuned": {"init": s.pretrain(add, f"BERT on the texts of {name}", **own)},
+            "pretrained and tuned": {"init": s.pretrain(add, f"BERT on the texts of {name}", **settings)},
         }
     for column, (name, share) in COLUMNS.items():
         if share in SHARES[add.scale]:

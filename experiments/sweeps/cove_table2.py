@@ -60,9 +60,9 @@ def sweep(add: Add) -> None:
     name, settings = ("toy", TOY) if add.scale == "toy" else ("original", {**WMT, **fewer})
     cove = add.pretrain("CoVe", f"cove:{name}", **settings)
     # Only the last layer, so there is no mixture to learn.
-    beside = {"encoder": cove, "layers": "-1", "mix_l2": 0.0, "mix_dropout": 0.0}
+    with_cove = {"encoder": cove, "layers": "-1", "mix_l2": 0.0, "mix_dropout": 0.0}
     for column, (network, task, how) in TASKS[add.scale].items():
         for row in PAPER.rows:
-            own = {**how, "unknown": "characters" if "characters" in row else "unk", **task.settings}
-            own |= beside if "CoVe" in row else {}
-            add.transfer(row, column, network, of=task.of, seeds=SEEDS[add.scale], **own)
+            settings = {**how, "unknown": "characters" if "characters" in row else "unk", **task.settings}
+            settings |= with_cove if "CoVe" in row else {}
+            add.transfer(row, column, network, of=task.of, seeds=SEEDS[add.scale], **settings)

@@ -49,5 +49,5 @@ def sweep(add: Add) -> None:
     recipe = "toy" if add.scale == "toy" else "original"
     lstm = add.pretrain("LSTM", f"awd_lstm:{recipe}", data=s.pretraining["data"], **LSTM[add.scale])
     for column, (_, task) in s.tasks.items():
-        own = {**ULMFIT[add.scale].tuning, **task.settings, **FULL, **NO_LM, "init": lstm}
-        add.transfer("LSTM", column, "ulmfit", of=task.of, seeds=s.seeds, **own)
+        settings = {**ULMFIT[add.scale].tuning, **task.settings, **FULL, **NO_LM, "init": lstm}
+        add.transfer("LSTM", column, "ulmfit", of=task.of, seeds=s.seeds, **settings)

@@ -45,6 +45,6 @@ def sweep(add: Add) -> None:
     tuned["not pretrained"] = {"tokenizer": models["BERT"], "preset": models["BERT"]}
     for column, (task, network, head) in s.tasks.items():
         for rows, (config, how) in ((frozen, network), (tuned, head)):
-            for row, own in rows.items():
-                settings = {**task.settings, **how, **own}
+            for row, fields in rows.items():
+                settings = {**task.settings, **how, **fields}
                 add.transfer(row, column, config, of=task.of, seeds=s.seeds, **settings)

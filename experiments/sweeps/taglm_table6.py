@@ -14,7 +14,7 @@ from typing import Any
 
 from bert_elmo_jax.sweeps.definition import Add, Paper
 from experiments.sweeps._scales import ELMO
-from experiments.sweeps._taglm import COLUMN, OWN, ROWS, SMALL, tag
+from experiments.sweeps._taglm import COLUMN, OWN_TEXT, ROWS, SMALL, tag
 
 SCALES = ("toy", "one_gpu", "paper")
 MODELS: dict[str, tuple[str, str, float | None]] = {
@@ -28,7 +28,7 @@ MODELS: dict[str, tuple[str, str, float | None]] = {
 PAPER = Paper(
     source="Peters et al. 2017, table 6, test",
     columns=(COLUMN,),
-    rows={row: (figure,) for row, figure in (ROWS | {row: found[2] for row, found in MODELS.items()}).items()},
+    rows={row: (figure,) for row, figure in (ROWS | {row: published[2] for row, published in MODELS.items()}).items()},
     reference="no language model",
 )
 NOTES = {
@@ -41,10 +41,10 @@ NOTES = {
 def sweep(add: Add) -> None:
     """Add three biLMs, and the tagger with one direction of each or with both."""
     large: dict[str, Any] = {"model.cell_size": 8_192, "model.projection_size": 1_024} if add.scale == "paper" else {}
-    new, adapted = OWN[add.scale]
+    new, adapted = OWN_TEXT[add.scale]
     changes = {"own text": new, "small": SMALL[add.scale], "large": large}
     s = ELMO[add.scale]
-    models = {name: s.pretrain(add, f"biLM, {name}", **own) for name, own in changes.items()}
+    models = {name: s.pretrain(add, f"biLM, {name}", **fields) for name, fields in changes.items()}
     tag(add, "no language model", None)
     for row, (name, directions, _) in MODELS.items():
         tag(add, row, models[name], directions=directions, **(adapted if name == "own text" else {}))

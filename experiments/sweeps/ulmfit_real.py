@@ -48,7 +48,7 @@ def sweep(add: Add) -> None:
         }
         rows |= {row: rows[row.partition(",")[0]] for row in LONGER}
         for row, how in rows.items():
-            for column, (measured, own) in text.columns.items():
-                settings = {**text.task, **s.classifier, **own, **NO_LM, **how}
+            for column, (measured, fields) in text.columns.items():
+                settings = {**text.task, **s.classifier, **fields, **NO_LM, **how}
                 settings["epochs"] *= 4 if row in LONGER else 1
                 add.transfer(row, column, "ulmfit", of=measured, seeds=s.seeds, **settings)

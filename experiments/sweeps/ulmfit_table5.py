@@ -28,7 +28,7 @@ def sweep(add: Add) -> None:
     """Add the tasks on a language model with and without dropout, in all three stages."""
     s = ULMFIT[add.scale]
     without = s.pretrain(add, "language model without dropout", **NO_DROPOUT)
-    some = {"lm.drop_factor": 0.25} if add.scale == "toy" else {}
+    lm_settings = {"lm.drop_factor": 0.25} if add.scale == "toy" else {}
     s.row(add, "vanilla LM", long=True, init=without, transfer="gradual", **{"drop_factor": 0.0, "lm.drop_factor": 0.0})
     lm = s.pretrain(add, **(TOY_DROPOUT if add.scale == "toy" else {}))
-    s.row(add, "AWD-LSTM LM", long=True, init=lm, transfer="gradual", **some)
+    s.row(add, "AWD-LSTM LM", long=True, init=lm, transfer="gradual", **lm_settings)

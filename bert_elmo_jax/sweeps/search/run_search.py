@@ -65,20 +65,20 @@ def run_search(
     check_score(score, program, base.config)
     search = Search(program, base.file, space, score, lowest, Path(workdir), base.fields, base.options)
     import_optuna()  # an error before anything is written
-    asked = {"program": program, "words": list(words), "over": over, "score": score, "lowest": lowest}
-    asked |= {"sampler": sampler, "end_bad": end_bad, "seed": seed}
+    settings = {"program": program, "words": list(words), "over": over, "score": score, "lowest": lowest}
+    settings |= {"sampler": sampler, "end_bad": end_bad, "seed": seed}
     with train.only_process(search.workdir):
-        study = find_study(search.workdir, asked, trials)
+        study = find_study(search.workdir, settings, trials)
         runner = Processes(1, [device] if device else [], search.workdir.absolute() / "compiled")
         with stop_asked() as stop:
             try:
-                whole = run_trials(
+                finished = run_trials(
                     search, study, runner, trials=trials, sampler=sampler, seed=seed, say=say, stop=stop,
                     changed=lambda: write_results(search, study, command),
                 )  # fmt: skip
             finally:
                 runner.close()
-        if not whole:
+        if not finished:
             say("stopped; the same command continues")
             return train.STOPPED
         say(write_results(search, study, command))
@@ -128,27 +128,27 @@ def find_task(config: ConfigDict) -> Task:
 
 def check_score(score: str, program: str, config: ConfigDict) -> None:
     """Raise ValueError unless the runs of a config have a figure of this name."""
-    known = (
+    notes = (
         list_figures(config) if program == "pretrain" else [f"dev/{name}" for name in list_scores(find_task(config))]
     )
-    if score not in known:
-        hint = did_you_mean(score, known)
-        raise ValueError(f"--score={score} is no figure of these runs; expected one of {', '.join(known)}{hint}")
+    if score not in notes:
+        hint = did_you_mean(score, notes)
+        raise ValueError(f"--score={score} is no figure of these runs; expected one of {', '.join(notes)}{hint}")
 
 
 def list_results(search: Search, study: Any) -> list[dict[str, Any]]:
     """Return one line per trial: finished ones by score, then the others."""
-    found = []
+    rows = []
     for trial in list_trials(study):
         done = trial.state.name == "COMPLETE"
-        found.append({
+        rows.append({
             "trial": trial.number + 1, search.score: trial.value if done else None, "end": ENDS[trial.state.name],
             "steps": max(search.steps(trial.number), default=None), **trial.params,
             "run": search.run(trial.number).name,
             "command": write_command(search.program, search.job(trial.number, trial.params)),
         })  # fmt: skip
     score, sign = search.score, 1 if search.lowest else -1
-    return sorted(found, key=lambda row: (row[score] is None, sign * (row[score] or 0.0), row["trial"]))
+    return sorted(rows, key=lambda row: (row[score] is None, sign * (row[score] or 0.0), row["trial"]))
 
 
 def write_results(search: Search, study: Any, command: str) -> str:

@@ -63,8 +63,8 @@ def read_space(over: str, config: ConfigDict) -> Space:
     space: Space = {}
     fields = dict(list_fields(config))
     for part in filter(None, map(str.strip, over.split(";"))):
-        name, given, text = part.partition("=")
-        if not given or not text:
+        name, equals, text = part.partition("=")
+        if not equals or not text:
             raise ValueError(f"--over: {part!r} has no range and no values; expected text {SUCH_AS}")
         if name not in fields:
             raise ValueError(f"--over names {name!r}, but the config has no such field{did_you_mean(name, fields)}")
@@ -80,7 +80,7 @@ def read_space(over: str, config: ConfigDict) -> Space:
 
 
 def _read_values(config: ConfigDict, name: str, text: str) -> Range | Values:
-    first, *rest = text.split(",")
+    first, *more = text.split(",")
     low, dots, high = first.partition("..")
     if not dots or low[:1] in ("'", '"', "("):
         values = parse_values(config, name, text)
@@ -91,13 +91,13 @@ def _read_values(config: ConfigDict, name: str, text: str) -> Range | Values:
         simple = (bool, int, float, str)  # optuna stores no tuples, so these are kept as text
         return Values(tuple(value if isinstance(value, simple) else show_value(value) for value in values))
     bounds = [parse_value(config, name, bound) for bound in (low, high)]
-    if not all(type(bound) in (int, float) for bound in bounds) or rest not in ([], ["log"]):
+    if not all(type(bound) in (int, float) for bound in bounds) or more not in ([], ["log"]):
         raise ValueError(f"{name}={text}: expected values as a,b, or numbers as low..high or low..high,log")
-    if not all(map(math.isfinite, bounds)) or not bounds[0] < bounds[1] or (rest and bounds[0] <= 0):
-        raise ValueError(f"{name}={text}: expected {'positive' if rest else 'finite'} numbers, the lower one first")
+    if not all(map(math.isfinite, bounds)) or not bounds[0] < bounds[1] or (more and bounds[0] <= 0):
+        raise ValueError(f"{name}={text}: expected {'positive' if more else 'finite'} numbers, the lower one first")
     for bound in bounds:
         check_field(name, bound, "")
-    return Range(bounds[0], bounds[1], log=bool(rest), whole=type(bounds[0]) is int)
+    return Range(bounds[0], bounds[1], log=bool(more), whole=type(bounds[0]) is int)
 
 
 def import_optuna() -> Any:
@@ -122,20 +122,20 @@ def open_study(workdir: Path, lowest: bool, bad: bool) -> Any:
     )  # fmt: skip
 
 
-def find_study(workdir: Path, asked: Mapping[str, Any], trials: int) -> Any:
+def find_study(workdir: Path, settings: Mapping[str, Any], trials: int) -> Any:
     """Open or create the study of a search; `asked` may change as long as no trial has a score.
 
     If all trials were refused, the study restarts, because the cause may have been fixed.
     """
-    how = workdir, asked["lowest"], asked["end_bad"]
+    how = workdir, settings["lowest"], settings["end_bad"]
     try:
-        train.same_run(workdir, asked)
+        train.same_run(workdir, settings)
     except ValueError:
         if not (workdir / JOURNAL).is_file() or has_scores(open_study(*how)):
             raise
         study = _restart(*how)  # before run.json goes: a kill in between is repaired next time
         (workdir / "run.json").unlink()
-        train.same_run(workdir, asked)
+        train.same_run(workdir, settings)
         return study
     study = open_study(*how)
     return _restart(*how) if all_refused(study, trials) else study
@@ -149,8 +149,8 @@ def _restart(workdir: Path, lowest: bool, bad: bool) -> Any:
     optuna = import_optuna()
     optuna.delete_study(study_name=NAME, storage=open_study(workdir, lowest, bad)._storage)
     study = open_study(workdir, lowest, bad)
-    there = [int(run.name) for run in (workdir / "trials").glob("*") if run.name.isdigit()]
-    for _ in range(max(there, default=-1) + 1):
+    numbers = [int(run.name) for run in (workdir / "trials").glob("*") if run.name.isdigit()]
+    for _ in range(max(numbers, default=-1) + 1):
         study.add_trial(optuna.trial.create_trial(state=optuna.trial.TrialState.FAIL, user_attrs={BEFORE: True}))
     return study
 
@@ -210,8 +210,8 @@ class Search:
 
     def lines(self, number: int) -> list[dict[str, Any]]:
         """Return the metrics of a trial so far."""
-        there = (self.run(number) / "metrics.jsonl").is_file()
-        return read_metrics(self.run(number)) if there else []
+        started = (self.run(number) / "metrics.jsonl").is_file()
+        return read_metrics(self.run(number)) if started else []
 
     def steps(self, number: int) -> list[int]:
         """Return the steps at which a trial was evaluated."""
@@ -219,8 +219,8 @@ class Search:
 
     def readings(self, number: int) -> dict[int, float]:
         """Return the finite scores by evaluation, 1, 2, …: an epoch's last step depends on the batch size."""
-        found = [line[self.score] for line in self.lines(number) if self.score in line]
-        return {at: value for at, value in enumerate(found, 1) if value is not None and math.isfinite(value)}
+        values = [line[self.score] for line in self.lines(number) if self.score in line]
+        return {at: value for at, value in enumerate(values, 1) if value is not None and math.isfinite(value)}
 
     def other_figures(self, number: int) -> list[str]:
         """Return the names of a trial's figures if the score is not among them."""
@@ -238,8 +238,8 @@ class Search:
 
     def explain_failure(self, number: int, status: int) -> str:
         """Return why a trial has no score."""
-        if others := self.other_figures(number):
-            return f"{self.run(number)} has no figure {self.score!r}: --score=… may be one of {', '.join(others)}"
+        if figures := self.other_figures(number):
+            return f"{self.run(number)} has no figure {self.score!r}: --score=… may be one of {', '.join(figures)}"
         if self.is_done(number):
             return f"its {self.score} was never a finite number" if self.steps(number) else "it was never evaluated"
         log = self.run(number) / LOG
@@ -296,7 +296,7 @@ def run_trial(
     search: Search, study: Any, trial: Any, values: dict[str, Any], runner: Runner, stop: Callable[[], int]
 ) -> tuple[int, bool]:
     """Run a trial until it ends or is worse than the others; return its exit status and whether it was pruned."""
-    number, pruned, ending, asked = trial.number, False, False, 0
+    number, pruned, ending, stops = trial.number, False, False, 0
     run = search.run(number)
     run.mkdir(parents=True, exist_ok=True)
     reported = set(study.trials[number].intermediate_values)
@@ -325,7 +325,7 @@ def run_trial(
             if running and not ending and (pruned or (not reported and search.other_figures(number))):
                 runner.stop()
                 ending = True
-            if (times := stop()) > asked and running:
-                asked = times
+            if (times := stop()) > stops and running:
+                stops = times
                 runner.stop(hard=times > 1)
     return status, pruned or look()

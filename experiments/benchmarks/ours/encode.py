@@ -25,5 +25,5 @@ def make_passes(folder: Path, precision: str) -> tuple[dict[str, Any], dict[str,
 
     last = encoder.encode(texts[:4]).last
     pieces = sum(len(encoder.tokenizer.encode(text).ids) for text in texts)
-    said = {**about(), "check": [float(x) for x in last[:, 0, :4].ravel()], "pieces": pieces}
-    return {"encode": encode, "one_text": one_text}, said
+    record = {**about(), "check": [float(x) for x in last[:, 0, :4].ravel()], "pieces": pieces}
+    return {"encode": encode, "one_text": one_text}, record

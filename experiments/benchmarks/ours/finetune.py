@@ -28,7 +28,7 @@ class NoCheckpoints(train.Checkpoints):
     def __init__(self) -> None:
         pass
 
-    def save(self, *given: Any, **named: Any) -> None:
+    def save(self, *arguments: Any, **named: Any) -> None:
         """Do nothing."""
 
     def wait(self) -> None:

@@ -21,5 +21,5 @@ def make_passes(folder: Path, precision: str) -> tuple[dict[str, Any], dict[str,
         writer.generate(tokens=prompts, max_new=new, beams=beams, ends=[])
 
     logits = writer.forward(settings["cases"]["one"]["prompts"]).logits[0, -1, :8]
-    said = {**about(), "check": [float(x) for x in np.asarray(logits, np.float32)]}
-    return {name: partial(write, **case) for name, case in settings["cases"].items()}, said
+    record = {**about(), "check": [float(x) for x in np.asarray(logits, np.float32)]}
+    return {name: partial(write, **case) for name, case in settings["cases"].items()}, record

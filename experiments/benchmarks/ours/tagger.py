@@ -34,7 +34,7 @@ def make_batches(config: TaggerConfig, count: int, size: int, longest: int) -> B
     """Return batches of sentences of similar length, padded as in training."""
     draw = np.random.default_rng(0)
     lengths = np.sort(draw.integers(4, longest + 1, count * size)).astype(np.int32)
-    made = []
+    sentences = []
     for part in lengths.reshape(count, size):
         shape = (len(part), word_width(int(part.max())))
         batch = {"words": draw.integers(1, VOCABULARY, shape, np.int32), "lengths": part}
@@ -42,8 +42,8 @@ def make_batches(config: TaggerConfig, count: int, size: int, longest: int) -> B
         if config.encoder_layers:
             full = (shape[0], config.encoder_layers, shape[1], config.encoder_width)
             batch["layers"] = draw.standard_normal(full, np.float32)
-        made.append(batch)
-    return made
+        sentences.append(batch)
+    return sentences
 
 
 def compile_passes(config: TaggerConfig, params: dict, batches: Batches) -> Passes:

@@ -20,15 +20,15 @@ PENALTIES = (2.0, 1.0)  # of the last layer's outputs, and of their changes
 def make_model(folder: Path) -> torch.nn.Module:
     """Return fastai's language model with the folder's weights."""
     sizes = json.loads((folder / "settings.json").read_text(encoding="utf-8"))["sizes"]
-    own = {"emb_sz": sizes["embedding_size"], "n_hid": sizes["cell_size"], "n_layers": sizes["num_layers"]}
-    config = {**awd_lstm_lm_config, **own, **RATES, "pad_token": None}
+    widths = {"emb_sz": sizes["embedding_size"], "n_hid": sizes["cell_size"], "n_layers": sizes["num_layers"]}
+    config = {**awd_lstm_lm_config, **widths, **RATES, "pad_token": None}
     model: Any = get_language_model(AWD_LSTM, sizes["vocab_size"], config=config)
     weights = load_file(str(folder / "lm.safetensors"))
     for n in range(sizes["num_layers"]):  # what weight drop made of the raw matrix
         weights[f"0.rnns.{n}.module.weight_hh_l0"] = weights[f"0.rnns.{n}.weight_hh_l0_raw"].clone()
-    found = model.load_state_dict(weights, strict=False)
-    lacking = [name for name in found.missing_keys if not name.endswith("module.weight_hh_l0")]
-    extra = [name for name in found.unexpected_keys if not name.endswith("module.weight_hh_l0")]
+    keys = model.load_state_dict(weights, strict=False)
+    lacking = [name for name in keys.missing_keys if not name.endswith("module.weight_hh_l0")]
+    extra = [name for name in keys.unexpected_keys if not name.endswith("module.weight_hh_l0")]
     if lacking or extra:
         raise ValueError(f"fastai's model lacks {lacking} and has no {extra}")
     return model

@@ -22,8 +22,8 @@ def make_passes(folder: Path, precision: str) -> tuple[dict[str, Any], dict[str,
     model: Any = transformers.BertModel.from_pretrained(folder, attn_implementation="sdpa", dtype=DTYPES[precision])
     model.eval()
 
-    def encode(some: list[str]) -> list[np.ndarray]:
-        rows = [torch.tensor(ids) for ids in tokenizer(some)["input_ids"]]
+    def encode(texts: list[str]) -> list[np.ndarray]:
+        rows = [torch.tensor(ids) for ids in tokenizer(texts)["input_ids"]]
         order = sorted(range(len(rows)), key=lambda n: -len(rows[n]))
         vectors: list[Any] = [None] * len(rows)
         with torch.inference_mode():
@@ -43,5 +43,5 @@ def make_passes(folder: Path, precision: str) -> tuple[dict[str, Any], dict[str,
 
     check = [float(x) for vectors in encode(texts[:4]) for x in vectors[0, :4]]
     pieces = sum(map(len, tokenizer(texts)["input_ids"]))
-    said = {**about(NAME, precision), "check": check, "pieces": pieces}
-    return {"encode": lambda: encode(texts) and None, "one_text": one_text}, said
+    record = {**about(NAME, precision), "check": check, "pieces": pieces}
+    return {"encode": lambda: encode(texts) and None, "one_text": one_text}, record

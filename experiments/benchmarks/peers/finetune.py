@@ -35,14 +35,14 @@ def make_passes(folder: Path, precision: str) -> tuple[dict[str, Any], dict[str,
     encoded = tokenizer(settings["texts"], truncation=True, max_length=settings["max_length"])["input_ids"]
     rows = [{"input_ids": ids, "labels": label} for ids, label in zip(encoded, settings["labels"])]
     workdir = tempfile.mkdtemp(dir=folder)
-    asked = transformers.TrainingArguments(
+    arguments = transformers.TrainingArguments(
         workdir, num_train_epochs=1, per_device_train_batch_size=settings["batch_size"],
         learning_rate=settings["learning_rate"], weight_decay=0.01, warmup_steps=0.1, optim="adamw_torch_fused",
         bf16=precision == "bfloat16", use_cpu=True, train_sampling_strategy="group_by_length", save_strategy="no",
         logging_strategy="no", report_to=[], disable_tqdm=True, dataloader_pin_memory=False,
     )  # fmt: skip
     trainer = transformers.Trainer(
-        model, asked, train_dataset=Examples(rows), data_collator=transformers.DataCollatorWithPadding(tokenizer)
+        model, arguments, train_dataset=Examples(rows), data_collator=transformers.DataCollatorWithPadding(tokenizer)
     )
     # Vectors of the first text would differ by the new heads; the pieces show that both sides read the same.
     return {"epoch": lambda: trainer.train() and None}, {

@@ -27,12 +27,12 @@ def make_passes(folder: Path, precision: str) -> tuple[dict[str, Any], dict[str,
     @torch.inference_mode()
     def write(prompts: list[list[int]], new: int, beams: int) -> None:
         tokens = torch.tensor(prompts)
-        found = model.generate(
+        output = model.generate(
             tokens, attention_mask=torch.ones_like(tokens), max_new_tokens=new, num_beams=beams, do_sample=False
         )
-        assert found.shape == (len(prompts), tokens.shape[1] + new)
+        assert output.shape == (len(prompts), tokens.shape[1] + new)
 
     with torch.inference_mode():
         logits = model(torch.tensor(cases["one"]["prompts"])).logits[0, -1, :8]
-    said = {**about(NAME, precision), "check": logits.float().tolist()}
-    return {name: partial(write, **case) for name, case in cases.items()}, said
+    record = {**about(NAME, precision), "check": logits.float().tolist()}
+    return {name: partial(write, **case) for name, case in cases.items()}, record

@@ -38,9 +38,9 @@ def best_masked_rows(
     """Return the scores of the ideal reader, and for each language the batches with the weights of its guesses."""
     scores = Scores()
     names = sorted({*sentences.language.values()})
-    asked: dict[str, list[Batch]] = {name: [] for name in names}
+    scored: dict[str, list[Batch]] = {name: [] for name in names}
     together: dict[str, list[tuple[Passage, Passage, bool]]] = {name: [] for name in names}
-    alone: dict[str, list[Passage]] = {name: [] for name in names}
+    single: dict[str, list[Passage]] = {name: [] for name in names}
     for batch in batches:
         weights = {name: np.zeros_like(batch["mlm_weights"]) for name in names}
         counts = np.zeros_like(batch["nsp_weights"])
@@ -56,24 +56,24 @@ def best_masked_rows(
                 together[passages[0].language].append((passages[0], passages[1], label))
                 continue
             for passage in passages:
-                alone[passage.language].append(passage)
+                single[passage.language].append(passage)
             if pairs:
                 scores.add("next", [label], [1.0])  # a continuation has the same language
         for name in names:
-            asked[name].append({**batch, "mlm_weights": weights[name], "nsp_weights": counts})
+            scored[name].append({**batch, "mlm_weights": weights[name], "nsp_weights": counts})
     for name in names:
         world = sentences.worlds[name]
         texts = [(a.text, b.text) for a, b, _ in together[name]]
         following = next_sentence_probabilities(world, texts)
         right = [(p < 0.5) == label for p, (*_, label) in zip(following.tolist(), together[name])]
         scores.add("next", right, np.maximum(following, 1 - following).tolist())
-        rows: list[Any] = [*texts, *(passage.text for passage in alone[name])]
-        truths = [list_hidden(a) + list_hidden(b) for a, b, _ in together[name]] + [*map(list_hidden, alone[name])]
+        rows: list[Any] = [*texts, *(passage.text for passage in single[name])]
+        truths = [list_hidden(a) + list_hidden(b) for a, b, _ in together[name]] + [*map(list_hidden, single[name])]
         for first in range(0, len(rows), 256):
             for posterior, truth in zip(masked_posteriors(world, rows[first : first + 256]), truths[first:]):
                 guesses = [world.network.words[n] for n in posterior.argmax(1)]
                 scores.add(name, [g == t for g, t in zip(guesses, truth)], posterior.max(1).tolist())
-    return scores, asked
+    return scores, scored
 
 
 class MaskedScore(NamedTuple):
@@ -96,13 +96,13 @@ class MaskedScores(NamedTuple):
     of_all: dict[str, float]
 
 
-def masked_scores(run: Path, asked: ConfigDict, corpus: Path) -> MaskedScores:
+def masked_scores(run: Path, config: ConfigDict, corpus: Path) -> MaskedScores:
     """Return the held-out scores of a run and of the ideal reader."""
-    if asked.objective not in ("nsp", "documents"):
-        raise ValueError(f"objective={asked.objective!r}: the ideal reader knows nsp and documents")
-    pairs = asked.objective == "nsp"
-    model, objective, batches = read_held_out(run, asked, corpus, asked.eval_batches)
-    sentences = Sentences(corpus, load_worlds(asked.to_dict()), model.tokenizer.tokens)
+    if config.objective not in ("nsp", "documents"):
+        raise ValueError(f"objective={config.objective!r}: the ideal reader knows nsp and documents")
+    pairs = config.objective == "nsp"
+    model, objective, batches = read_held_out(run, config, corpus, config.eval_batches)
+    sentences = Sentences(corpus, load_worlds(config.to_dict()), model.tokenizer.tokens)
     scores, parts = best_masked_rows(batches, sentences, pairs)
     means = build_means(objective.held_out_loss, model.params)
     of_all, of_part = means(batches), {name: means(part) for name, part in parts.items()}
@@ -112,11 +112,11 @@ def masked_scores(run: Path, asked: ConfigDict, corpus: Path) -> MaskedScores:
         best, expected = (sum(table[name] for name in names) / count for table in (scores.right, scores.expected))
         return MaskedScore(title, value, best, expected, count)
 
-    found = {name: of_part[name]["mlm_accuracy"] for name in parts if scores.count[name]}
-    total = sum(scores.count[name] for name in found)
-    mean = sum(found[name] * scores.count[name] for name in found) / total
-    lines = [line(f"masked words, {name}", found[name], [name]) for name in found]
-    lines.append(line("masked words", mean, list(found)))
+    accuracies = {name: of_part[name]["mlm_accuracy"] for name in parts if scores.count[name]}
+    total = sum(scores.count[name] for name in accuracies)
+    mean = sum(accuracies[name] * scores.count[name] for name in accuracies) / total
+    lines = [line(f"masked words, {name}", accuracies[name], [name]) for name in accuracies]
+    lines.append(line("masked words", mean, list(accuracies)))
     if pairs:
         lines.append(line("next sentence", next(iter(of_part.values()))["nsp_accuracy"], ["next"]))
     predictions = int(sum(batch["mlm_weights"].sum() for batch in batches))

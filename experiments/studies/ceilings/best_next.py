@@ -63,19 +63,19 @@ def read_documents(corpus: Path, pieces: Sequence[str], worlds: Mapping[str, Toy
     for document in open_store(corpus, "heldout"):
         numbers = tuple(int(n) for sentence in document for n in sentence)
         words = join_pieces([pieces[n] for n in numbers])
-        language = next((name for name, known in vocabularies.items() if known.issuperset(words)), None)
+        language = next((name for name, vocabulary in vocabularies.items() if vocabulary.issuperset(words)), None)
         if language is not None:  # a word with letters that the tokenizer does not know
             ids[language].append(numbers)
             texts[language].append(" ".join(words))
-    found: dict[tuple[int, ...], tuple[str, float]] = {}
+    documents: dict[tuple[int, ...], tuple[str, float]] = {}
     for language, rows in texts.items():
         world = worlds[language]
         chain = automaton(world, "document")
         for first in range(0, len(rows), 256):
             lattice = infer(chain, [encode(world, text) for text in rows[first : first + 256]])
             for numbers, value in zip(ids[language][first:], lattice.log_likelihood.tolist()):
-                found[numbers] = language, value - float(np.log(len(worlds)))
-    return found
+                documents[numbers] = language, value - float(np.log(len(worlds)))
+    return documents
 
 
 def select_documents(
@@ -83,42 +83,44 @@ def select_documents(
 ) -> tuple[dict[str, tuple[float, int]], dict[str, list[Batch]]]:
     """Return by language the true log-probability and number of pieces, and batches with the weights of these."""
     sums = dict.fromkeys(languages, (0.0, 0))
-    asked: dict[str, list[Batch]] = {name: [] for name in languages}
+    scored: dict[str, list[Batch]] = {name: [] for name in languages}
     for batch in batches:
         weights = {name: np.zeros_like(batch["mlm_weights"]) for name in languages}
         for row, segments in enumerate(batch["segments"]):
-            places, known = batch["mlm_positions"][row], batch["mlm_weights"][row] > 0
+            places, counted = batch["mlm_positions"][row], batch["mlm_weights"][row] > 0
             for slot in range(1, int(segments.max()) + 1):
-                here = np.flatnonzero(segments == slot)
+                columns = np.flatnonzero(segments == slot)
                 # Between the first piece, which is given, and the one that ends the document.
-                language, value = documents.get(tuple(batch["tokens"][row][here[1:-1]].tolist()), ("", 0.0))
+                language, value = documents.get(tuple(batch["tokens"][row][columns[1:-1]].tolist()), ("", 0.0))
                 if language:
-                    predicted = known & np.isin(places, here)
+                    predicted = counted & np.isin(places, columns)
                     weights[language][row][predicted] = 1
                     total, count = sums[language]
                     sums[language] = total + value, count + int(predicted.sum())
         for name in languages:
-            asked[name].append({**batch, "mlm_weights": weights[name]})
-    return sums, asked
+            scored[name].append({**batch, "mlm_weights": weights[name]})
+    return sums, scored
 
 
-def next_scores(run: Path, asked: ConfigDict, corpus: Path) -> NextScores:
+def next_scores(run: Path, config: ConfigDict, corpus: Path) -> NextScores:
     """Return the held-out perplexity of a decoder's run, and the true one."""
-    if asked.objective != "documents":
-        raise ValueError(f"objective={asked.objective!r}: the ideal reader of next pieces knows documents")
-    model, objective, batches = read_held_out(run, asked, corpus, asked.eval_batches)
-    worlds = load_worlds(asked.to_dict())
+    if config.objective != "documents":
+        raise ValueError(f"objective={config.objective!r}: the ideal reader of next pieces knows documents")
+    model, objective, batches = read_held_out(run, config, corpus, config.eval_batches)
+    worlds = load_worlds(config.to_dict())
     sums, parts = select_documents(batches, read_documents(corpus, model.tokenizer.tokens, worlds), list(worlds))
-    kept = {name: part for name, part in parts.items() if sums[name][1]}
-    if not kept:
-        raise ValueError(f"{run}: no held-out document fits into a row of {asked.length} pieces; use longer rows")
-    if len(kept) > 1:
-        sums["all"] = tuple(np.sum([sums[name] for name in kept], axis=0))
-        together = zip(*kept.values())
-        kept["all"] = [{**one[0], "mlm_weights": np.sum([b["mlm_weights"] for b in one], axis=0)} for one in together]
+    scored_parts = {name: part for name, part in parts.items() if sums[name][1]}
+    if not scored_parts:
+        raise ValueError(f"{run}: no held-out document fits into a row of {config.length} pieces; use longer rows")
+    if len(scored_parts) > 1:
+        sums["all"] = tuple(np.sum([sums[name] for name in scored_parts], axis=0))
+        together = zip(*scored_parts.values())
+        scored_parts["all"] = [
+            {**one[0], "mlm_weights": np.sum([b["mlm_weights"] for b in one], axis=0)} for one in together
+        ]
     means = build_means(objective.held_out_loss, model.params)
     lines = []
-    for name, part in kept.items():
+    for name, part in scored_parts.items():
         total, count = sums[name]
         lines.append(NextScore(name, float(np.exp(means(part)["lm"])), float(np.exp(-total / count)), int(count)))
     pieces = int(sum((batch["mlm_weights"] > 0).sum() for batch in batches))

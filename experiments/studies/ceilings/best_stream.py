@@ -33,11 +33,11 @@ def best_stream(
     `words` are the forward targets, `ends` marks those that are `</S>`. The end of a document shows at the beginning
     of the next one, so its probability belongs to that word. `<UNK>` is not scored and has no language.
     """
-    found, language = np.zeros(len(words)), [""] * len(words)
+    logs, language = np.zeros(len(words)), [""] * len(words)
     after = np.append(0, np.flatnonzero(ends) + 1)
     starts = after[after < len(words)]
     opening = {name: list_openers(world) for name, world in worlds.items()}
-    first = [n for n in starts.tolist() if n == 0 or any(words[n] in known for known in opening.values())]
+    first = [n for n in starts.tolist() if n == 0 or any(words[n] in first_words for first_words in opening.values())]
     closing = 0.0  # log-probability of the end of the previous document
     for begin, end in zip(first, [*first[1:], len(words)]):
         places = begin + np.flatnonzero(~ends[begin:end])
@@ -46,11 +46,11 @@ def best_stream(
         chain = automaton(worlds[name], "document" if begin else "passage")
         chain = replace(chain, end=automaton(worlds[name], "document").end)
         lattice = infer(chain, [encode(worlds[name], " ".join(text))])
-        found[places] = lattice.forward[0]
-        found[begin] += closing - np.log(len(worlds))
+        logs[places] = lattice.forward[0]
+        logs[begin] += closing - np.log(len(worlds))
         closing = float(lattice.ending[0])
         language[begin:end] = ["" if words[n] == UNK_WORD else name for n in range(begin, end)]
-    return found, language
+    return logs, language
 
 
 @functools.cache
@@ -74,7 +74,7 @@ def best_stream_rows(
 ) -> tuple[dict[str, tuple[float, int]], dict[str, list[Batch]]]:
     """Return by language the true log-probability with the number of targets, and batches weighted for these."""
     sums = dict.fromkeys(worlds, (0.0, 0))
-    asked: dict[str, list[Batch]] = {
+    scored: dict[str, list[Batch]] = {
         name: [{**b, **{f"{d}_weights": np.zeros_like(b[f"{d}_weights"]) for d in DIRECTIONS}} for b in batches]
         for name in worlds
     }
@@ -83,16 +83,16 @@ def best_stream_rows(
         ids = np.concatenate([b["forward_targets"][row, :size] for b, size in zip(batches[first:last], sizes)])
         if not len(ids):
             continue
-        found, language = best_stream([words[n] for n in ids.tolist()], ids == end, worlds)
+        logs, language = best_stream([words[n] for n in ids.tolist()], ids == end, worlds)
         for name, (total, count) in sums.items():
-            mine = np.array([own == name for own in language])
-            sums[name] = total + float(found[mine].sum()), count + int(mine.sum())
+            mine = np.array([word_language == name for word_language in language])
+            sums[name] = total + float(logs[mine].sum()), count + int(mine.sum())
             # Backwards, a row is read from its end; the input at each place is from the sentence of its target.
             for direction, part in (("forward", mine), ("backward", mine[::-1])):
                 cuts = np.cumsum([0, *sizes])
-                for batch, a, b in zip(asked[name][first:last], cuts, cuts[1:]):
+                for batch, a, b in zip(scored[name][first:last], cuts, cuts[1:]):
                     batch[f"{direction}_weights"][row, : b - a] = part[a:b]
-    return sums, asked
+    return sums, scored
 
 
 class StreamScore(NamedTuple):
@@ -114,13 +114,13 @@ class StreamScores(NamedTuple):
     source: str
 
 
-def stream_scores(run: Path, asked: ConfigDict, corpus: Path) -> StreamScores:
+def stream_scores(run: Path, config: ConfigDict, corpus: Path) -> StreamScores:
     """Return the held-out perplexity of a run, and the true one."""
     # All batches, even if the run evaluates fewer: only whole rows have the same text in both directions.
-    model, objective, batches = read_held_out(run, asked, corpus)
-    worlds = load_worlds(asked.to_dict())
+    model, objective, batches = read_held_out(run, config, corpus)
+    worlds = load_worlds(config.to_dict())
     sums, parts = best_stream_rows(batches, model.tokenizer.words, model.tokenizer.eos_id, worlds)
-    means = build_means(objective.held_out_loss, model.params, objective.carry(asked.batch_size))
+    means = build_means(objective.held_out_loss, model.params, objective.carry(config.batch_size))
     if len(parts) > 1:
         sums["all"] = tuple(np.sum([*sums.values()], axis=0))
         parts["all"] = [
@@ -129,8 +129,8 @@ def stream_scores(run: Path, asked: ConfigDict, corpus: Path) -> StreamScores:
         ]
     lines = []
     for name, part in parts.items():
-        found = means(part)
-        forward, backward = (float(np.exp(found[direction])) for direction in DIRECTIONS)
+        perplexities = means(part)
+        forward, backward = (float(np.exp(perplexities[direction])) for direction in DIRECTIONS)
         true, count = float(np.exp(-sums[name][0] / sums[name][1])), int(sums[name][1])
         lines.append(StreamScore(name, forward, backward, (forward + backward) / 2, true, count))
     return StreamScores(lines, len(batches), model.report.source)

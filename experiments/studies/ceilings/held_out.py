@@ -25,11 +25,11 @@ def read_asked(run: Path) -> ConfigDict:
     return ConfigDict(read_json(run / "run.json"))
 
 
-def read_held_out(run: Path, asked: ConfigDict, corpus: Any, limit: int | None = None) -> tuple[Any, Any, list[Batch]]:
+def read_held_out(run: Path, config: ConfigDict, corpus: Any, limit: int | None = None) -> tuple[Any, Any, list[Batch]]:
     """Return the model of a run, its objective, and the batches of held-out text that it is evaluated on."""
     model = read_model(run)
-    objective = get_family(model.kind).objective(asked, model.config)
-    return model, objective, [*eval_batches(corpus, objective.held_out_examples, asked.batch_size, limit=limit)]
+    objective = get_family(model.kind).objective(config, model.config)
+    return model, objective, [*eval_batches(corpus, objective.held_out_examples, config.batch_size, limit=limit)]
 
 
 def build_means(loss: Any, params: Any, carry: Any = None) -> Callable[[Sequence[Batch]], dict[str, float]]:

@@ -38,9 +38,9 @@ class Sentences:
         for document in open_store(corpus, "heldout"):
             for sentence in document:
                 text = tuple(words[n] for n in sentence.tolist())
-                found = [language for language, known in vocabularies.items() if known.issuperset(text)]
-                if found:
-                    self.language[text] = found[0]
+                languages = [language for language, vocabulary in vocabularies.items() if vocabulary.issuperset(text)]
+                if languages:
+                    self.language[text] = languages[0]
 
     def passage(self, ids: Int[np.ndarray, "T"], hidden: Sequence[int]) -> Passage | None:
         """Return the passage of some tokens, None unless they are whole sentences of one language."""
@@ -60,10 +60,10 @@ def list_examples(batch: Batch, sentences: Sentences) -> Iterator[tuple[int, int
         wrong = set(at[tokens[at] != batch["mlm_targets"][row][real]].tolist())
         tokens[at] = batch["mlm_targets"][row][real]
         for slot in range(batch["nsp_positions"].shape[1]):
-            here = np.flatnonzero(batch["segments"][row] == slot + 1)
+            columns = np.flatnonzero(batch["segments"][row] == slot + 1)
             passages, predictions = [], []
             for kind in (0, 1):
-                inside = here[batch["types"][row][here] == kind][1 - kind : -1]  # without [CLS] and [SEP]
+                inside = columns[batch["types"][row][columns] == kind][1 - kind : -1]  # without [CLS] and [SEP]
                 if len(inside):
                     hidden = [n for n, place in enumerate(inside.tolist()) if place in wrong]
                     passages.append(sentences.passage(tokens[inside], hidden))

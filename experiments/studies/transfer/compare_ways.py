@@ -68,7 +68,7 @@ def study_transfer(
         if way not in WAYS:
             hint = did_you_mean(way, WAYS)
             raise ValueError(f"{way!r} is not a way of this study; it has {', '.join(WAYS)}{hint}")
-    found: dict[str, dict[str, Trace]] = {}
+    traces: dict[str, dict[str, Trace]] = {}
     with tempfile.TemporaryDirectory() as folder:
         files = write_senses(Path(folder), world)
         for name, source in models.items():
@@ -79,9 +79,9 @@ def study_transfer(
                 config.optimizer.update({**OPTIMIZER, "learning_rate": rate, "name": optimizer})
                 if not heads:
                     config.update(encoder=source, tune_encoder=True)
-                found.setdefault(name, {})[way] = trace_way(config, source, seeds, steps)
-                say(f"{name}, {way}: scores {', '.join(f'{score:.3f}' for score in found[name][way].scores)}")
-    return compare_ways(found, "F1")
+                traces.setdefault(name, {})[way] = trace_way(config, source, seeds, steps)
+                say(f"{name}, {way}: scores {', '.join(f'{score:.3f}' for score in traces[name][way].scores)}")
+    return compare_ways(traces, "F1")
 
 
 def write_senses(folder: Path, world: ToyWorld) -> dict[str, str]:
@@ -125,12 +125,12 @@ def score_predictions(data: Data, task: Any, predictions: Sequence[Any]) -> floa
     return float(figures_of(task, data.dev, predictions)[score_name(task)])
 
 
-def write_study(found: Findings, folder: str | Path) -> Path:
+def write_study(findings: Findings, folder: str | Path) -> Path:
     """Print the tables, and write all figures into one file, a line for each model; return its path."""
-    for title, cells in found.tables.items():
+    for title, cells in findings.tables.items():
         print(f"{title}\n\n{format_table(cells)}\n")
     path = Path(folder) / "transfer_drift.svg"
     path.parent.mkdir(parents=True, exist_ok=True)
     with open_atomically(path, encoding="utf-8") as file:
-        file.write(show(*found.figures.values()).document + "\n")
+        file.write(show(*findings.figures.values()).document + "\n")
     return path

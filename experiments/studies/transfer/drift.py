@@ -18,7 +18,7 @@ from bert_elmo_jax.train.step import Step
 from experiments.studies.why_attention.studies import Findings
 
 DepthOf = Callable[[str], int | None]
-OWN, FIRST = 10, 5  # steps of the own training of a layer, for its drift and its gradient
+OWN_STEPS, FIRST = 10, 5  # steps of the own training of a layer, for its drift and its gradient
 DRAWN = ("all", "head_first")  # ways with gradients in the figure
 
 
@@ -37,7 +37,7 @@ class Trace(NamedTuple):
     def begins(self) -> list[int | None]:
         """Return the first step that moves each layer, or None."""
         moved = self.drift > 0
-        return [int(np.argmax(own)) if own.any() else None for own in moved.T]
+        return [int(np.argmax(steps)) if steps.any() else None for steps in moved.T]
 
 
 class Norms(NamedTuple):
@@ -55,11 +55,11 @@ def name_layers(params: Mapping[str, Any], depth_of: DepthOf) -> dict[str, list[
     """
     depths = optim.depths(dict(params), depth_of)
     top = max(jax.tree.leaves(depths))
-    found: dict[int, list[int]] = {}
+    paths: dict[int, list[int]] = {}
     for n, depth in enumerate(jax.tree.leaves(depths["encoder"])):
-        found.setdefault(depth, []).append(n)
+        paths.setdefault(depth, []).append(n)
     names = {0: "embeddings", top: "above"}
-    return {names.get(depth, f"layer {depth}"): found[depth] for depth in sorted(found)}
+    return {names.get(depth, f"layer {depth}"): paths[depth] for depth in sorted(paths)}
 
 
 def layer_norms(encoder: Any, layers: Mapping[str, Sequence[int]]) -> Float[Array, " L"]:
@@ -85,8 +85,8 @@ def build_step(
     loss: Any, method: Any, coefficients: Mapping[str, float], layers: Mapping[str, Sequence[int]]
 ) -> tuple[Step, optax.GradientTransformation]:
     """Return a compiled step and its optimizer, which keeps the norms of gradients for `follow`."""
-    whole = optax.chain(keep_norms(layers), method)
-    return jax.jit(train.make_step(loss, whole, coefficients)), whole
+    recording = optax.chain(keep_norms(layers), method)
+    return jax.jit(train.make_step(loss, recording, coefficients)), recording
 
 
 def follow(
@@ -98,37 +98,37 @@ def follow(
     @jax.jit
     def drifts(now: Any) -> Float[Array, " N"]:
         moved = jax.tree.map(jnp.subtract, now, start)
-        whole = optax.tree.norm(moved) / optax.tree.norm(start)
-        return jnp.append(layer_norms(moved, layers) / layer_norms(start, layers), whole)
+        total = optax.tree.norm(moved) / optax.tree.norm(start)
+        return jnp.append(layer_norms(moved, layers) / layer_norms(start, layers), total)
 
-    found, norms = [], []
+    drift_by_step, norms = [], []
     for batch in batches:
         state, _ = step(state, batch)
-        found.append(drifts(state.params["encoder"]))
+        drift_by_step.append(drifts(state.params["encoder"]))
         norms.append(state.optimizer[0].layers)
-    drift = np.asarray(found, np.float64)
+    drift = np.asarray(drift_by_step, np.float64)
     return Trace(tuple(layers), drift[:, :-1], drift[:, -1], np.asarray(norms, np.float64)), state
 
 
 def mean_trace(traces: Sequence[Trace]) -> Trace:
     """Return the means of traces of several seeds, and all scores."""
     drift = np.mean([trace.drift for trace in traces], axis=0)
-    whole = np.mean([trace.whole for trace in traces], axis=0)
+    total = np.mean([trace.whole for trace in traces], axis=0)
     gradients = np.mean([trace.gradients for trace in traces], axis=0)
-    return Trace(traces[0].layers, drift, whole, gradients, tuple(s for trace in traces for s in trace.scores))
+    return Trace(traces[0].layers, drift, total, gradients, tuple(s for trace in traces for s in trace.scores))
 
 
-def compare_ways(found: Mapping[str, Mapping[str, Trace]], score: str) -> Findings:
-    """Return tables and one line of figures for each model; `found` has a trace for each model and way."""
+def compare_ways(traces: Mapping[str, Mapping[str, Trace]], score: str) -> Findings:
+    """Return tables and one line of figures for each model; `traces` has one for each model and way."""
     tables: dict[str, Sequence[Sequence[str]]] = {}
     figures: dict[str, Figure] = {}
-    for model, ways in found.items():
+    for model, ways in traces.items():
         layers = next(iter(ways.values())).layers
         tables[f"{model}: drift at the end"] = [
             ["way", score, "encoder", *layers],
             *([way, *show_end(trace)] for way, trace in ways.items()),
         ]
-        tables[f"{model}: drift of each layer after {OWN} steps of its own training"] = [
+        tables[f"{model}: drift of each layer after {OWN_STEPS} steps of its own training"] = [
             ["way", *layers],
             *([way, *own_drifts(trace)] for way, trace in ways.items()),
         ]
@@ -157,10 +157,12 @@ def show_end(trace: Trace) -> list[str]:
 
 
 def own_drifts(trace: Trace) -> list[str]:
-    """Return the drift of each layer `OWN` steps after it begins to be trained; – if it is not trained so long."""
-    ends = [None if begin is None else begin + OWN - 1 for begin in trace.begins()]
-    known = [end is not None and end < len(trace.drift) for end in ends]
-    return [f"{trace.drift[end, n]:.4f}" if there else "–" for n, (end, there) in enumerate(zip(ends, known))]
+    """Return the drift of each layer `OWN_STEPS` steps after it begins to train; – if it does not train so long."""
+    ends = [None if begin is None else begin + OWN_STEPS - 1 for begin in trace.begins()]
+    reached = [end is not None and end < len(trace.drift) for end in ends]
+    return [
+        f"{trace.drift[end, n]:.4f}" if is_reached else "–" for n, (end, is_reached) in enumerate(zip(ends, reached))
+    ]
 
 
 def first_gradients(trace: Trace) -> list[str]:

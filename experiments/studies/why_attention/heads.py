@@ -17,7 +17,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from experiments.studies.why_attention.small_training import fit, last_tenth, mean_loss, normal
 
 ROLES = ("who", "did", "what", "where", "when", "why", "how", "whose")
-ASKED, WORDS, WIDTH = 4, 256, 64  # the query asks for the first roles; words of the language; width of the layer
+ANSWERS, WORDS, WIDTH = 4, 256, 64  # the query asks for the first roles; words of the language; width of the layer
 HEADS = (1, 2, 4, 8, 16)
 
 
@@ -77,7 +77,7 @@ def draw_roles(key: PRNGKeyArray, rows: int = 64) -> dict[str, Array]:
     return {
         "roles": roles,
         "words": words,
-        "answers": jnp.take_along_axis(words, jnp.argsort(roles, axis=1)[:, :ASKED], axis=1),
+        "answers": jnp.take_along_axis(words, jnp.argsort(roles, axis=1)[:, :ANSWERS], axis=1),
     }
 
 
@@ -85,7 +85,7 @@ def init_roles(key: PRNGKeyArray) -> dict[str, Array]:
     """Return the parameters, the same for every number of heads."""
     keys = jax.random.split(key, 8)
     tables = {"role": (len(ROLES), WIDTH), "word": (WORDS, WIDTH), "ask": (1, WIDTH)}
-    matrices = {"query": WIDTH, "key": WIDTH, "value": WIDTH, "output": WIDTH, "read": ASKED * WORDS}
+    matrices = {"query": WIDTH, "key": WIDTH, "value": WIDTH, "output": WIDTH, "read": ANSWERS * WORDS}
     drawn = {name: jax.random.normal(k, shape) for (name, shape), k in zip(tables.items(), keys)}
     return drawn | {name: normal(k, WIDTH, size) for (name, size), k in zip(matrices.items(), keys[len(tables) :])}
 
@@ -98,4 +98,4 @@ def read_roles(params: Any, batch: dict[str, Array], heads: int) -> tuple[Float[
     key, value = ((x @ params[name]).reshape(b, t, heads, -1) for name in ("key", "value"))
     weights = jax.nn.softmax(jnp.einsum("ah,btah->bat", query, key) / math.sqrt(WIDTH // heads))
     mixed = jnp.einsum("bat,btah->bah", weights, value).reshape(b, WIDTH)
-    return (mixed @ params["output"] @ params["read"]).reshape(b, ASKED, WORDS), weights
+    return (mixed @ params["output"] @ params["read"]).reshape(b, ANSWERS, WORDS), weights

@@ -37,7 +37,7 @@ def measure_lengths(
 
     The memory is what the compiled program needs beyond its inputs and outputs, so it is the same in every run.
     """
-    found = []
+    costs = []
     for kind in KINDS:
         for length in lengths:
             forward, params, x = build_layer(kind, length, width=width, rows=rows, seed=seed)
@@ -50,8 +50,8 @@ def measure_lengths(
                 planned: Any = compiled.memory_analysis()
                 operations = count_operations(kind, length, width, rows) * (3 if gradients else 1)
                 seconds = fastest(partial(compiled, params, x), least)
-                found.append(Cost(kind, length, gradients, seconds, int(planned.temp_size_in_bytes), operations))
-    return found
+                costs.append(Cost(kind, length, gradients, seconds, int(planned.temp_size_in_bytes), operations))
+    return costs
 
 
 def build_layer(

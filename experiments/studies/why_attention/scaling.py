@@ -43,7 +43,7 @@ def saturate(
     >>> unscaled.entropy < 0.5 < 2 < scaled.entropy
     True
     """
-    draw, found = np.random.default_rng(seed), []
+    draw, rows = np.random.default_rng(seed), []
     for width in widths:
         query = draw.standard_normal((samples, width))
         key = draw.standard_normal((samples, keys, width))
@@ -52,11 +52,11 @@ def saturate(
             s = scores / math.sqrt(width) if scaled else scores
             weights = softmax(s)
             entropy = -(weights * np.log(np.maximum(weights, 1e-300))).sum(axis=1)
-            found.append(Saturation(
+            rows.append(Saturation(
                 width, scaled, float(s.var()), float(weights.max(axis=1).mean()), float(entropy.mean()),
                 float(np.linalg.norm(softmax_gradient(weights), axis=2).mean()),
             ))  # fmt: skip
-    return found
+    return rows
 
 
 def softmax(scores: Float[np.ndarray, "N K"]) -> Float[np.ndarray, "N K"]:

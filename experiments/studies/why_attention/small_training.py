@@ -45,13 +45,13 @@ def fit(
     def step(state: Any, key: PRNGKeyArray) -> tuple[Any, Any]:
         params, moments = state
         for_batch, for_loss = jax.random.split(key)
-        (value, others), gradient = jax.value_and_grad(loss, has_aux=True)(params, draw(for_batch), for_loss)
+        (value, figures), gradient = jax.value_and_grad(loss, has_aux=True)(params, draw(for_batch), for_loss)
         updates, moments = optimiser.update(gradient, moments, params)
-        return (optax.apply_updates(params, updates), moments), (value, others)
+        return (optax.apply_updates(params, updates), moments), (value, figures)
 
     keys = jax.random.split(jax.random.key(seed), steps)
-    state, (losses, others) = jax.jit(lambda state: jax.lax.scan(step, state, keys))((params, optimiser.init(params)))
-    return Fitted(*jax.device_get((state[0], losses, others)))
+    state, (losses, figures) = jax.jit(lambda state: jax.lax.scan(step, state, keys))((params, optimiser.init(params)))
+    return Fitted(*jax.device_get((state[0], losses, figures)))
 
 
 def first_above(values: Float[np.ndarray, " S"], level: float, span: int = 20) -> int | None:
@@ -63,8 +63,8 @@ def first_above(values: Float[np.ndarray, " S"], level: float, span: int = 20) -
     if len(values) < span:
         return None
     means = np.convolve(values, np.ones(span) / span, "valid")
-    found = np.flatnonzero(means > level)
-    return int(found[0]) + span if len(found) else None
+    above = np.flatnonzero(means > level)
+    return int(above[0]) + span if len(above) else None
 
 
 def last_tenth(values: Float[np.ndarray, " S"]) -> float:
@@ -102,8 +102,8 @@ def toy_texts(world: ToyWorld, train: int = 20_000, test: int = 1_000) -> Texts:
     document = 0
     while len(sentences) < train + test:
         rows = [[ids[word] for word in sentence.words] for sentence in world.document(document).sentences]
-        room = train - len(sentences) if len(sentences) < train else train + test - len(sentences)
-        sentences += rows[:room]
+        needed = train - len(sentences) if len(sentences) < train else train + test - len(sentences)
+        sentences += rows[:needed]
         document += 1
     table = np.zeros((len(sentences), max(map(len, sentences))), np.int32)
     for row, sentence in zip(table, sentences):
@@ -113,8 +113,8 @@ def toy_texts(world: ToyWorld, train: int = 20_000, test: int = 1_000) -> Texts:
 
 def rows_of(table: Int[np.ndarray, "N T"], rows: int) -> Callable[[PRNGKeyArray], Array]:
     """Return a function of a key that draws some rows of a table, each with equal probability."""
-    whole = jnp.asarray(table)
-    return lambda key: whole[jax.random.randint(key, (rows,), 0, len(whole))]
+    rows_of_table = jnp.asarray(table)
+    return lambda key: rows_of_table[jax.random.randint(key, (rows,), 0, len(rows_of_table))]
 
 
 def mean_loss(

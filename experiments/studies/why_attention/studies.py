@@ -106,7 +106,7 @@ def study_length(steps: int | None = None, seed: int = 0) -> Findings:
             for kind, values in zip(length.KINDS, by_kind):
                 each = [(float(size), 1e6 * v / (length.ROWS * size)) for size, v in zip(lengths, values)]
                 series.setdefault((name, gradients), {})[kind] = each
-    kinds = [f"{kind}, {what}" for what in ("forward", "gradients") for kind in length.KINDS]
+    kinds = [f"{kind}, {computed}" for computed in ("forward", "gradients") for kind in length.KINDS]
     names = ["length", *(f"{kind}, ms" for kind in kinds), *(f"{kind}, MB" for kind in kinds)]
     return Findings(
         {
@@ -131,17 +131,17 @@ def study_crosstalk(steps: int | None = None, seed: int = 0) -> Findings:
     best = best_masked(SMALL, sentences, [[int(place)] for place in places])
     models: list[tuple[int, crosstalk.Training]] = [(1, "every word"), (2, "every word"), (3, "every word")]
     models.append((2, "masked words"))
-    found = [crosstalk.see_oneself(texts, n, training, steps=steps or 1_500, seed=seed) for n, training in models]
+    sights = [crosstalk.see_oneself(texts, n, training, steps=steps or 1_500, seed=seed) for n, training in models]
     rows = [
         [s.training, str(s.layers), f"{s.loss:.3f}", f"{s.own:.3f}", f"{s.hidden:.3f}", f"{s.swapped:.3f}"]
-        for s in found
+        for s in sights
     ]
     rows.append(
         ["always the most frequent word", "", "", "", *2 * [f"{crosstalk.most_frequent_share(texts, places):.3f}"]]
     )
     rows.append(["best possible", "", "", "", *2 * [f"{best.accuracy:.3f}"]])
     names = ["predicts", "layers", "training loss", "training accuracy", "[MASK]", "another word"]
-    curves = {f"{s.training}, {s.layers} layer{'s' * (s.layers > 1)}": thin(s.losses) for s in found}
+    curves = {f"{s.training}, {s.layers} layer{'s' * (s.layers > 1)}": thin(s.losses) for s in sights}
     return Findings(
         {"accuracy on one hidden word per sentence": [names, *rows]},
         {"crosstalk_loss": Lines("Training loss", "step", "nats per word", curves)},
@@ -155,14 +155,14 @@ def study_warmup(steps: int | None = None, seed: int = 0) -> Findings:
     # The first word is given, and the end of a sentence is not predicted.
     best = -np.mean(np.concatenate([p[1:-1] for p in word_log_probabilities(SMALL, sentences)]))
     how: dict[str, Any] = {} if steps is None else {"steps": steps}
-    found = warmup.compare_warm_ups(texts, seed=seed, **how)
+    trainings = warmup.compare_warm_ups(texts, seed=seed, **how)
     rows = [
         [r.norm, str(r.warmup), f"{r.first:.2f}", f"{r.last:.2f}", f"{r.final:.3f}", f"{np.exp(r.final):.1f}"]
-        for r in found
+        for r in trainings
     ]
     rows.append(["best possible", "", "", "", f"{best:.3f}", f"{np.exp(best):.1f}"])
     names = ["norm", "warm-up", "gradient of the first layer", "of the last layer", "loss", "perplexity"]
-    curves = {f"{r.norm}-norm, warm-up of {r.warmup}": thin(r.losses) for r in found}
+    curves = {f"{r.norm}-norm, warm-up of {r.warmup}": thin(r.losses) for r in trainings}
     return Findings(
         {"a language model of eight layers": [names, *rows]},
         {"warmup_loss": Lines("Training loss", "step", "nats per word", curves)},
@@ -179,7 +179,7 @@ def study_words(encoder: Any, name: str, world: ToyWorld | None = None, count: i
         figures = {f"words_{world.language}_{n}": picture for n, picture in enumerate(pictures)}
         sentences = [(list(text.words), *word_links.ends_of(text)) for text in sample_links(world)]
     else:
-        sentences = [(text.split(), word, other) for text, word, others in word_links.SENTENCES for other in others]
+        sentences = [(text.split(), word, other) for text, word, linked in word_links.SENTENCES for other in linked]
     rows = []
     for n, (words, word, other) in enumerate(sentences):
         maps = word_links.read_maps(encoder, words)
@@ -197,13 +197,13 @@ def sample_links(world: ToyWorld) -> list[Any]:
     return [word_links.toy_links(world, kind, 3)[-1] for kind in (word_links.AGREEMENT, word_links.PRONOUN)]
 
 
-def write_findings(found: Findings, folder: str | Path) -> list[Path]:
+def write_findings(findings: Findings, folder: str | Path) -> list[Path]:
     """Print the tables, write the figures into a folder, and return the paths of the figures."""
-    for title, cells in found.tables.items():
+    for title, cells in findings.tables.items():
         print(f"{title}\n\n{format_table(cells)}\n")
-    paths = [Path(folder, f"{name}.svg") for name in found.figures]
+    paths = [Path(folder, f"{name}.svg") for name in findings.figures]
     Path(folder).mkdir(parents=True, exist_ok=True)
-    for path, figure in zip(paths, found.figures.values()):
+    for path, figure in zip(paths, findings.figures.values()):
         with open_atomically(path, encoding="utf-8") as file:
             file.write(show(figure).document + "\n")
     return paths

@@ -55,8 +55,8 @@ def read_maps(encoder: Any, words: Sequence[str]) -> Float[np.ndarray, "L A W W"
     text = encoder.tokenizer.encode_words(list(words))
     if len(text) > encoder.config.max_positions:
         raise ValueError(f"{len(text)} pieces, but the model takes {encoder.config.max_positions}: give fewer words")
-    found: Any = encoder.forward(np.asarray(text.ids)[None]).attentions
-    return word_maps(np.asarray(found, np.float64)[:, 0], np.asarray(text.word_ids), len(words))
+    maps: Any = encoder.forward(np.asarray(text.ids)[None]).attentions
+    return word_maps(np.asarray(maps, np.float64)[:, 0], np.asarray(text.word_ids), len(words))
 
 
 def find_links(
@@ -101,7 +101,7 @@ def toy_links(world: ToyWorld, kind: str, count: int, *, hidden: bool = False) -
     """
     if kind not in (AGREEMENT, PRONOUN):
         raise ValueError(f"kind={kind!r}: it is {AGREEMENT!r} or {PRONOUN!r}")
-    found: list[ParsedSentence] = []
+    parsed: list[ParsedSentence] = []
     for i in range(DOCUMENTS):
         opening, *later = world.document(i).sentences
         for sentence in later:
@@ -113,11 +113,11 @@ def toy_links(world: ToyWorld, kind: str, count: int, *, hidden: bool = False) -
                 name = find_slot(world.language, opening.shape, "hero")
                 assert name is not None, "an opening always has its hero"
                 words, of, to = [*opening.words, *words], of + len(opening.words), name
-            found.append(with_arc(words, of, to, kind, hidden))
+            parsed.append(with_arc(words, of, to, kind, hidden))
             break  # one text of each document, so that they are independent
-        if len(found) == count:
-            return found
-    raise ValueError(f"{DOCUMENTS:,} documents have {len(found)} texts with {kind}, not {count}: ask for fewer")
+        if len(parsed) == count:
+            return parsed
+    raise ValueError(f"{DOCUMENTS:,} documents have {len(parsed)} texts with {kind}, not {count}: ask for fewer")
 
 
 def find_ends(language: str, shape: Shape, kind: str) -> tuple[int, int] | None:
@@ -192,12 +192,12 @@ def score_links(
     for kind in (AGREEMENT, PRONOUN):
         for hidden in (False, True):
             texts = toy_links(world, kind, count, hidden=hidden)
-            found, drawn = heads_and_arcs(encoder, texts, name, batch_size=32, report=report)
-            task, half = found[0].task, texts[1::2]
+            scores, drawn = heads_and_arcs(encoder, texts, name, batch_size=32, report=report)
+            task, half = scores[0].task, texts[1::2]
             chance = float(np.mean([1 / (len(text.words) - 1) for text in half]))
             offset, share = best_offset(texts)
             results.append(Result(task, "chance", "", chance, len(half)))
             results.append(Result(task, f"offset {offset:+}", "", share, len(half), DIRECTIONS[0]))
-            results += [result for result in found if result.encoder == name]
+            results += [result for result in scores if result.encoder == name]
             figures += drawn
     return results, figures

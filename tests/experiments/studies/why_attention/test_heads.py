@@ -15,7 +15,7 @@ def test_four_heads_answer_better_than_one_of_the_same_width(monkeypatch):
     assert four.final > one.final + 0.2
     assert one.weights.shape == (1, 8) and four.weights.shape == (4, 8)
     np.testing.assert_allclose(four.weights.sum(axis=1), 1, atol=1e-5)
-    asked = four.weights[:, : heads.ASKED]
+    asked = four.weights[:, : heads.ANSWERS]
     assert asked.sum() > 0.9 * four.weights.sum()  # roles without a question get little
 
 
@@ -31,7 +31,7 @@ def test_weights_follow_the_roles_and_not_the_order():
 def test_answers_are_the_words_of_the_first_roles():
     batch = jax.tree.map(np.asarray, draw_roles(jax.random.key(0), 5))
     for roles, words, answers in zip(batch["roles"], batch["words"], batch["answers"]):
-        assert [words[list(roles).index(role)] for role in range(heads.ASKED)] == answers.tolist()
+        assert [words[list(roles).index(role)] for role in range(heads.ANSWERS)] == answers.tolist()
 
 
 def test_heads_must_divide_the_width():
