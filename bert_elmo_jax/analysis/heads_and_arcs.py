@@ -44,6 +44,14 @@ def heads_and_arcs(
     A head follows an arc if, of all other words, it attends most to the one at the other end of the arc. The best head
     is chosen on one half of the sentences (every other one) and scored on the other, so that the choice among many
     heads is not rewarded. Sentences with more pieces than the model takes are left out.
+
+    >>> from bert_elmo_jax import load
+    >>> words, none = (("w1", "w2", "w3"), ({}, {}, {}))
+    >>> sentence = ParsedSentence(
+    ...     words, ("DET", "NOUN", "VERB"), none, (2, 3, 0), ("det", "nsubj", "root"), "a", (1,)
+    ... )
+    >>> repr(heads_and_arcs(load("tests/goldens/bert_tiny"), [sentence] * 20, "tiny")[0][0])
+    'attention: det, offset +1: 100.0 %'
     """
     if not isinstance(encoder, PieceEncoder):
         raise ValueError(f"{name} has no attention heads: leave it out")
@@ -72,7 +80,14 @@ def heads_and_arcs(
 
 
 def list_arcs(sentence: ParsedSentence) -> list[Arc]:
-    """Return (dependant, head, names) of the arcs between two words; a name is the relation up to its colon."""
+    """Return (dependant, head, names) of the arcs between two words; a name is the relation up to its colon.
+
+    >>> sentence = ParsedSentence(
+    ...     ("내", "배"), ("PRON", "NOUN"), ({}, {}), (2, 0), ("nmod:poss", "root"), "a", (1, 2)
+    ... )
+    >>> list_arcs(sentence)
+    [(0, 1, ('nmod', 'any, of a pronoun'))]
+    """
     return [
         (n, head - 1, (relation.partition(":")[0], *([PRONOUN] if tag == "PRON" else [])))
         for n, (head, relation, tag) in enumerate(zip(sentence.heads, sentence.relations, sentence.tags))

@@ -29,7 +29,13 @@ def layer_shares(params: Mapping[str, Any]) -> dict[str, Float[np.ndarray, " L"]
 def weight_results(
     params: Mapping[str, Any], name: str, layers: Sequence[int] | None = None
 ) -> tuple[list[Result], list[Bars]]:
-    """Return the shares of every mix of a model as results and figures; `layers` are the numbers of its layers."""
+    """Return the shares of every mix of a model as results and figures; `layers` are the numbers of its layers.
+
+    >>> params = {"mix": {"weights": np.zeros(2), "gamma": np.ones(())}}
+    >>> results, figures = weight_results(params, "runs/tagger", layers=[1, 2])
+    >>> ([(result.layer, result.percent) for result in results], list(figures[0].labels))
+    ([('1', '50.0'), ('2', '50.0')], ['layer 1', 'layer 2'])
+    """
     shares = layer_shares(params)
     if not shares:
         advice = "give a run whose task learned one, as with features.combine=mix"

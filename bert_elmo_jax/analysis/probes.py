@@ -36,7 +36,20 @@ Arrays = Mapping[str, Float32[np.ndarray, "N D"]]
 
 
 def select_parts(parts: Parts, task: str) -> Words:
-    """Return the words that a task labels in each part; a part without any raises."""
+    """Return the words that a task labels in each part; a part without any raises.
+
+    >>> sentence = ParsedSentence(
+    ...     ("배를", "탔다"), ("NOUN", "VERB"), ({}, {"Tense": "Past"}), (2, 0), ("obj", "root"), "a", (1, 2)
+    ... )
+    >>> words = select_parts({part: [sentence, sentence] for part in PARTS}, "Tense")["dev"]
+    >>> (words.rows.tolist(), words.sentence.tolist(), words.words.tolist())
+    ([1, 3], [0, 1], ['탔다', '탔다'])
+    >>> words.labels.tolist()
+    ['Past', 'Past']
+    >>> select_parts({"train": [], "dev": [], "test": []}, "Tense")
+    Traceback (most recent call last):
+    ValueError: no word of the train data has Tense: name tasks that this treebank annotates, such as pos
+    """
     selected = {}
     for part in PARTS:
         places = (
@@ -96,6 +109,14 @@ def sample_efficiency(
     """Return test accuracies of probes by the share of training sentences: means over seeds, which draw them.
 
     Each encoder is probed in the layer that is best on dev with all the data. The baseline gets the same sentences.
+
+    >>> import tempfile
+    >>> from bert_elmo_jax.inference.word_layers import StaticVectors
+    >>> sentence = ParsedSentence(("배를",), ("NOUN",), ({},), (0,), ("root",), "a.conllu", (1,))
+    >>> parts = {part: [sentence] * 4 for part in PARTS}
+    >>> sources, folder = ({"my vectors": StaticVectors({"배를": np.ones(2)})}, VectorFolder(tempfile.mkdtemp()))
+    >>> [result.layer for result in sample_efficiency(sources, parts, folder, fractions=[0.5, 1.0])]
+    ['50%', '50%', '100%', '100%']
     """
     if not fractions or not all(0 < fraction <= 1 for fraction in fractions) or not seeds:
         raise ValueError(f"fractions={list(fractions)}, seeds={list(seeds)}: expected shares above 0 to 1, and a seed")
@@ -128,7 +149,15 @@ def sample_efficiency(
 
 
 def find_best_layer(source: Source, parts: Parts, folder: VectorFolder, task: str) -> int:
-    """Return the layer whose probe, trained on all of `parts["train"]`, is best on dev; of equals the lowest."""
+    """Return the layer whose probe, trained on all of `parts["train"]`, is best on dev; of equals the lowest.
+
+    >>> import tempfile
+    >>> from bert_elmo_jax.inference.word_layers import StaticVectors
+    >>> sentence = ParsedSentence(("배를",), ("NOUN",), ({},), (0,), ("root",), "a.conllu", (1,))
+    >>> parts = {part: [sentence] for part in PARTS}
+    >>> find_best_layer(StaticVectors({"배를": np.ones(2)}), parts, VectorFolder(tempfile.mkdtemp()), "pos")
+    0
+    """
     words, numbers = select_parts(parts, task), choose_layers(source, folder.layers)
     if len(numbers) == 1:
         return numbers[0]
@@ -137,7 +166,11 @@ def find_best_layer(source: Source, parts: Parts, folder: VectorFolder, task: st
 
 
 def draw_layers(task: str, results: Sequence[Result]) -> Lines:
-    """Return the scores of a task by layer, one line per encoder; a score without a layer is a level line."""
+    """Return the scores of a task by layer, one line per encoder; a score without a layer is a level line.
+
+    >>> draw_layers("pos", [Result("pos", "강", "0", 0.9), Result("pos", "강", "1", 0.95)]).series
+    {'강': [(0.0, 90.0), (1.0, 95.0)]}
+    """
     mine = [result for result in results if result.task == task]
     top = max((float(result.layer) for result in mine if result.layer), default=1.0)
     series: dict[str, list[tuple[float, float]]] = {}
@@ -149,7 +182,11 @@ def draw_layers(task: str, results: Sequence[Result]) -> Lines:
 
 
 def draw_efficiency(results: Sequence[Result]) -> Lines:
-    """Return the scores by share of data, one line per encoder."""
+    """Return the scores by share of data, one line per encoder.
+
+    >>> draw_efficiency([Result("pos", "강", "10%", 0.9), Result("pos", "강", "100%", 0.95)]).series
+    {'강': [(10.0, 90.0), (100.0, 95.0)]}
+    """
     series: dict[str, list[tuple[float, float]]] = {}
     for result in results:
         series.setdefault(result.encoder, []).append((float(result.layer.rstrip("%")), 100 * result.score))

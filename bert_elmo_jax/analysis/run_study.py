@@ -70,7 +70,12 @@ def run_study(
 
 
 def check_settings(what: str, settings: Mapping[str, Any], given: Collection[str]) -> None:
-    """Raise ValueError for a setting that the study lacks, or does not read."""
+    """Raise ValueError for a setting that the study lacks, or does not read.
+
+    >>> check_settings("weights", {"model": ["runs/tagger"]}, ["words"])
+    Traceback (most recent call last):
+    ValueError: --words means nothing for --what=weights: leave it out
+    """
     _, needed, read = STUDIES[what]
     if missing := [f"--{name}=…" for name in needed if not settings[name]]:
         raise ValueError(f"--what={what} needs {', '.join(missing)}")

@@ -76,7 +76,11 @@ def load_treebank(options: StudyOptions) -> tuple[dict[str, Source], dict[str, l
 
 
 def shorten_names(paths: Sequence[str]) -> dict[str, str]:
-    """Return the paths by name: the last part of each path if these differ, otherwise the whole path."""
+    """Return the paths by name: the last part of each path if these differ, otherwise the whole path.
+
+    >>> shorten_names(["runs/elmo", "runs/bert"])
+    {'elmo': 'runs/elmo', 'bert': 'runs/bert'}
+    """
     short = [Path(path).name for path in paths]
     return dict(zip(short if len(set(short)) == len(paths) else paths, paths))
 

@@ -17,7 +17,11 @@ COLUMNS = ["asked", "asked in", "encoder", "layer", "cosine", "word", "in"]
 
 
 class Neighbour(NamedTuple):
-    """An occurrence of a word: its place, its sentence, and its cosine to the word in question."""
+    """An occurrence of a word: its place, its sentence, and its cosine to the word in question.
+
+    >>> repr(Neighbour((0, 1), ("큰", "배"), 0.93))
+    '큰 [배] 0.930'
+    """
 
     place: Place
     words: tuple[str, ...]
@@ -118,7 +122,12 @@ def find_neighbours(
 
 
 def find_static_neighbours(vectors: StaticVectors, word: str, count: int = 10) -> list[tuple[str, float]]:
-    """Return the words whose static vectors are nearest to a word's, with their cosines; [] for an unknown word."""
+    """Return the words whose static vectors are nearest to a word's, with their cosines; [] for an unknown word.
+
+    >>> table = {"play": np.array([1.0, 0.0]), "game": np.array([0.9, 0.1]), "river": np.array([0.0, 1.0])}
+    >>> find_static_neighbours(StaticVectors(table), "play", 1)
+    [('game', 0.994)]
+    """
     words = list(vectors.table)
     if word not in vectors.table:
         return []
@@ -126,37 +135,51 @@ def find_static_neighbours(vectors: StaticVectors, word: str, count: int = 10) -
     return [(words[row], cosine) for row, cosine in near if words[row] != word][:count]
 
 
-def describe_neighbours(sentences: Sequence[Words], pattern: str, found: Sequence[Neighbourhood]) -> str:
-    """Return a sentence that explains the neighbours to readers."""
-    queries = dict.fromkeys(around.asked.place for around in found)
+def describe_neighbours(sentences: Sequence[Words], pattern: str, neighbourhoods: Sequence[Neighbourhood]) -> str:
+    """Return a sentence that explains the neighbours to readers.
+
+    >>> near = Neighbour((0, 0), ("배",), 1.0)
+    >>> describe_neighbours([["배"], ["큰", "배"]], "배", [Neighbourhood("elmo", 1, (near, near))])
+    '배 occurs 2 times in the text. For 1 of them, spread evenly over the text, here are the other occurrences whose...'
+    """
+    queries = dict.fromkeys(around.asked.place for around in neighbourhoods)
     which = f"{len(queries)} of them, spread evenly over the text, here are the other occurrences"
-    if found[0].asked.place[0] < 0:
-        which = f"the {found[0].asked.word} in your sentence, here are the occurrences"
+    if neighbourhoods[0].asked.place[0] < 0:
+        which = f"the {neighbourhoods[0].asked.word} in your sentence, here are the occurrences"
     return (
         f"{pattern} occurs {len(find_occurrences(sentences, pattern)):,} times in the text. For {which} whose vectors "
         "are nearest in a layer, with their cosine: at most 1.000, the same direction."
     )
 
 
-def list_neighbours(found: Sequence[Neighbourhood]) -> list[list[object]]:
-    """Return the neighbours as table rows with the columns `COLUMNS`."""
+def list_neighbours(neighbourhoods: Sequence[Neighbourhood]) -> list[list[object]]:
+    """Return the neighbours as table rows with the columns `COLUMNS`.
+
+    >>> near = Neighbour((0, 1), ("큰", "배"), 0.5)
+    >>> list_neighbours([Neighbourhood("elmo", 1, (near, near))])
+    [['배', '큰 배', 'elmo', '1', 0.5, '배', '큰 배']]
+    """
     return [
         [around.asked.word, " ".join(around.asked.words), around.encoder, str(around.layer), near.cosine, near.word,
          " ".join(near.words)]
-        for around in found for near in around.found[1:]
+        for around in neighbourhoods for near in around.found[1:]
     ]  # fmt: skip
 
 
-def format_neighbours(found: Sequence[Neighbourhood]) -> str:
-    """Return the neighbours as lines for a terminal."""
+def format_neighbours(neighbourhoods: Sequence[Neighbourhood]) -> str:
+    """Return the neighbours as lines for a terminal.
+
+    >>> format_neighbours([Neighbourhood("elmo", 1, (Neighbour((0, 1), ("큰", "배"), 1.0),))])
+    'elmo, layer 1: 큰 [배]'
+    """
     lines = []
-    for around in found:
+    for around in neighbourhoods:
         lines.append(f"{around.encoder}, layer {around.layer}: {around.asked.text}")
         lines += [f"  {near.cosine:.3f}  {near.text}" for near in around.found[1:]]
     return "\n".join(lines)
 
 
-def draw_neighbours(found: Sequence[Neighbourhood]) -> str:
+def draw_neighbours(neighbourhoods: Sequence[Neighbourhood]) -> str:
     """Return the neighbours as HTML, with the word marked in every sentence.
 
     >>> draw_neighbours([Neighbourhood("elmo", 1, (Neighbour((0, 0), ("<배>",), 1.0),))]).count("<b>&lt;배&gt;</b>")
@@ -169,7 +192,7 @@ def draw_neighbours(found: Sequence[Neighbourhood]) -> str:
         return " ".join(words)
 
     parts, before = [], None
-    for around in found:
+    for around in neighbourhoods:
         if around.asked.place != before:
             parts.append(f"<h3>{mark(around.asked)}</h3>")
             before = around.asked.place

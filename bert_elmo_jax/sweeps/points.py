@@ -157,7 +157,11 @@ class Adapted:
 
 
 def find_config(config: str) -> str:
-    """Return the path of a config that is given by its name, or by its path, with its recipe."""
+    """Return the path of a config that is given by its name, or by its path, with its recipe.
+
+    >>> Path(find_config("bert:toy")).name
+    'bert.py:toy'
+    """
     name, colon, recipe = config.partition(":")
     path = Path(name).absolute() if name.endswith(".py") else CONFIGS / f"{name}.py"
     return f"{path}{colon}{recipe}"

@@ -48,7 +48,11 @@ def list_cells(table: Table) -> list[list[str]]:
 
 
 def write_cell(score: Score, p: float | None = None) -> str:
-    """Return a cell's text: mean ± standard deviation, and a mark if it differs from the reference row."""
+    """Return a cell's text: mean ± standard deviation, and a mark if it differs from the reference row.
+
+    >>> (write_cell(Score((84.0, 85.0)), 0.01), write_cell(Score((84.0, None))))
+    ('84.50 ± 0.71 *', '84.00 (1 of 2 seeds)')
+    """
     if score.mean is None:
         return score.why or "–"
     apart = "" if score.deviation is None else f" ± {score.deviation:.2f}"
@@ -100,7 +104,11 @@ def compare_orders(table: Table) -> Iterator[str]:
 
 
 def describe_order(order: Order) -> str:
-    """Describe how the order of rows agrees with the paper's, with the size of every disagreement."""
+    """Describe how the order of rows agrees with the paper's, with the size of every disagreement.
+
+    >>> describe_order(Order(1.0, (), 3))
+    "order of rows as the paper's: Kendall's τ = 1.00, all 3 pairs agree."
+    """
     if order.tau is None:
         return "the order of rows says nothing here: all of ours are equal."
     begin = f"order of rows as the paper's: Kendall's τ = {order.tau:.2f}"

@@ -137,7 +137,11 @@ def check_devices(devices: Sequence[str], flag: str = "--devices") -> None:
 
 
 def show_device(device: str, share: int = 1) -> dict[str, str]:
-    """Return environment variables that show a process one GPU or TPU chip, which `share` processes use."""
+    """Return environment variables that show a process one GPU or TPU chip, which `share` processes use.
+
+    >>> show_device("1")["CUDA_VISIBLE_DEVICES"]
+    '1'
+    """
     variables = {"CUDA_VISIBLE_DEVICES": device, "TPU_VISIBLE_CHIPS": device}
     variables |= dict.fromkeys(("TPU_CHIPS_PER_PROCESS_BOUNDS", "TPU_PROCESS_BOUNDS"), "1,1,1")
     # The first process on a GPU takes three quarters of its memory by default.
@@ -273,7 +277,12 @@ def run_task(job: Job, cwd: str, cache: Path) -> Ended:
 
 
 def check_address(address: str | None) -> None:
-    """Raise at once if no cluster answers at an address; Ray itself tries for minutes."""
+    """Raise at once if no cluster answers at an address; Ray itself tries for minutes.
+
+    >>> check_address("127.0.0.1:1")
+    Traceback (most recent call last):
+    ConnectionError: --address=127.0.0.1:1: no Ray cluster answers there; ray start --head prints the address
+    """
     host, colon, port = (address or "").rpartition(":")
     if not colon or "/" in host or not port.isdigit():
         return  # none, auto, or one of ray://
@@ -286,7 +295,11 @@ def check_address(address: str | None) -> None:
 
 
 def count_slots(available: Mapping[str, float], each: Mapping[str, float]) -> int:
-    """Return how many tasks fit into a cluster."""
+    """Return how many tasks fit into a cluster.
+
+    >>> count_slots({"CPU": 32.0, "GPU": 8.0}, {"CPU": 1.0, "GPU": 2.0})
+    4
+    """
     slots = min(int(available.get(name, 0) // amount) for name, amount in each.items() if amount > 0)
     if slots < 1:
         needs, has = (", ".join(f"{name}={x:g}" for name, x in amounts.items()) for amounts in (each, available))
@@ -295,7 +308,11 @@ def count_slots(available: Mapping[str, float], each: Mapping[str, float]) -> in
 
 
 def read_resources(words: Sequence[str]) -> dict[str, float]:
-    """Return the amounts that --resources names."""
+    """Return the amounts that --resources names.
+
+    >>> read_resources(["GPU=1", "CPU=4"])
+    {'GPU': 1.0, 'CPU': 4.0}
+    """
     amounts: dict[str, float] = {}
     for word in words:
         name, _, amount = word.partition("=")

@@ -127,7 +127,11 @@ def _record_end(
 
 
 def explain_status(status: int) -> str:
-    """Return what an exit status means."""
+    """Return what an exit status means.
+
+    >>> (explain_status(-9), explain_status(76))
+    ('killed by signal 9', 'diverged (status 76)')
+    """
     if status < 0:
         return f"killed by signal {-status}"
     endings = {REFUSED: "refused", STOPPED: "stopped on request", DIVERGED: "diverged"}
@@ -237,7 +241,11 @@ def _write_time(s: float) -> str:
 
 
 def read_last_percent(log: Path) -> int:
-    """Return the percentage of the last progress bar in a log, or 0."""
+    """Return the percentage of the last progress bar in a log, or 0.
+
+    >>> read_last_percent(Path("no/such/log.txt"))
+    0
+    """
     with contextlib.suppress(OSError), open(log, "rb") as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - 2000))
         if percents := re.findall(rb"(\d+)%\|", file.read()):

@@ -129,7 +129,15 @@ class Table:
 
 
 def compare_paired(ours: Mapping[int, float], theirs: Mapping[int, float]) -> float | None:
-    """Return the p-value of a two-sided paired t-test over common seeds; None if the differences do not vary."""
+    """Return the p-value of a two-sided paired t-test over common seeds; None if the differences do not vary.
+
+    >>> theirs = {0: 89.0, 1: 90.5, 2: 90.0}
+    >>> (
+    ...     round(compare_paired({2: 92.0, 1: 91.0, 0: 90.0}, theirs), 4),
+    ...     compare_paired({0: 90.0, 1: 91.5}, theirs),
+    ... )
+    (0.1181, None)
+    """
     pairs = [(value, theirs[seed]) for seed, value in ours.items() if seed in theirs]
     differences = [a - b for a, b in pairs]
     if len(pairs) < 2 or max(differences) - min(differences) <= 1e-9 * max(1.0, *map(abs, differences)):
@@ -138,7 +146,11 @@ def compare_paired(ours: Mapping[int, float], theirs: Mapping[int, float]) -> fl
 
 
 def find_least_difference(seeds: int) -> float:
-    """Return how many standard deviations of the differences their mean must be from 0 to be significant."""
+    """Return how many standard deviations of the differences their mean must be from 0 to be significant.
+
+    >>> (round(find_least_difference(3), 2), round(find_least_difference(5), 2))
+    (2.48, 1.24)
+    """
     return float(stats.t.ppf(1 - LEVEL / 2, seeds - 1)) / math.sqrt(seeds)
 
 

@@ -22,7 +22,11 @@ CORPUS = r"toy-(\w+)-topics(\d+)-words(\d+)/(wordpiece|sentencepiece|words)-voca
 
 
 class ToyData(NamedTuple):
-    """A toy world, and how many examples of a task are for training and for evaluation."""
+    """A toy world, and how many examples of a task are for training and for evaluation.
+
+    >>> ToyData(topics=4, words=2, train=300, dev=200).file("senses", "train").name
+    'toy-en-topics4-words2-train300-dev200/senses/train.conll'
+    """
 
     topics: int
     words: int

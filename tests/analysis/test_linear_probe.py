@@ -115,8 +115,3 @@ def test_example_of_linearprobe():
 def test_example_of_fit_probe():
     probe = fit(np.eye(2, dtype=np.float32), np.array(["강", "눈"]), strength=0.1)
     assert (probe.weights.shape, probe.converged, bool(abs(probe.weights.sum()) < 1e-4)) == ((2, 2), True, True)
-
-
-def test_example_of_choose_probe():
-    rows = np.array([[0.0], [1.0], [4.0], [5.0]], np.float32)
-    assert choose_probe(rows, np.array(["a", "a", "b", "b"]), rows, np.array(["a", "a", "b", "b"]))[1] == 1.0

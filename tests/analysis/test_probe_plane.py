@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bert_elmo_jax.analysis.probe_plane import Probed, probe_plane
+from bert_elmo_jax.analysis.probe_plane import probe_plane
 
 
 def cloud(groups, width=20, seed=0):
@@ -67,7 +67,3 @@ def test_what_is_refused():
         probe_plane(np.zeros((8, 2), np.float32), ["a"] * 8)
     with pytest.raises(ValueError, match=r"\{'a': 5, 'b': 3\}"):
         probe_plane(np.zeros((8, 2), np.float32), ["a"] * 5 + ["b"] * 3)
-
-
-def test_example_of_probed():
-    assert repr(Probed(0.5, np.zeros((2, 2)), ["ship", "pear"])) == "Probed(accuracy 0.500, 2 vectors)"

@@ -1,22 +1,8 @@
 """Examples of `bert_elmo_jax.analysis.run_study` and `studies`."""
 
-import re
-
-import pytest
-
 from bert_elmo_jax.analysis import run_study as studies
-from bert_elmo_jax.analysis.run_study import check_settings
-from bert_elmo_jax.analysis.studies import Study, shorten_names
+from bert_elmo_jax.analysis.studies import Study
 from bert_elmo_jax.files import hash_file
-
-
-def test_example_of_check_settings():
-    with pytest.raises(ValueError, match=re.escape("--words means nothing for --what=weights: leave it out")):
-        check_settings("weights", {"model": ["runs/tagger"]}, ["words"])
-
-
-def test_example_of_shorten_names():
-    assert shorten_names(["runs/elmo", "runs/bert"]) == {"elmo": "runs/elmo", "bert": "runs/bert"}
 
 
 def test_the_page_has_the_fingerprints_of_the_files_and_the_table_no_formulas(tmp_path, monkeypatch, capsys):

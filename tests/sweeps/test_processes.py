@@ -170,10 +170,6 @@ def test_jobs_that_share_a_device_share_its_memory():
     assert "XLA_PYTHON_CLIENT_MEM_FRACTION" not in show_device("0")
 
 
-def test_example_of_show_device():
-    assert show_device("1")["CUDA_VISIBLE_DEVICES"] == "1"
-
-
 def test_timeout_sends_sigterm_twice():
     with stop_asked() as asked:
         signal.raise_signal(signal.SIGTERM)

@@ -8,7 +8,6 @@ import pytest
 from filelock import FileLock
 
 from bert_elmo_jax.runs.start_run import add_cost, read_costs
-from bert_elmo_jax.sweeps.schedule import explain_status
 
 
 class Scripted:
@@ -240,7 +239,3 @@ def test_what_the_terminal_shows(sweeps, write_small, tmp_path, capsys):
     name = sweep.points[2].name
     said = f"{name}: done · 1 of 21 done · about 10 minutes left · 1 failed or lost by it\na line\n"
     assert capsys.readouterr().err == said
-
-
-def test_example_of_explain_status():
-    assert (explain_status(-9), explain_status(76)) == ("killed by signal 9", "diverged (status 76)")

@@ -8,8 +8,6 @@ import math
 
 import pytest
 
-from bert_elmo_jax.sweeps.table import compare_paired, find_least_difference
-
 
 @pytest.fixture
 def made(sweeps, write_small, tmp_path):
@@ -188,18 +186,6 @@ def test_one_seed_says_nothing_of_chance(sweeps, write_small, tmp_path):
     table = sweeps.table.read_table(sweep, sweeps.folders.Folders(tmp_path))
     assert "no test for chance" in sweeps.report.write_markdown(table)
     assert "±" not in sweeps.report.write_markdown(table).split("paper |")[1]
-
-
-def test_example_of_compare_paired():
-    theirs = {0: 89.0, 1: 90.5, 2: 90.0}
-    assert (
-        round(compare_paired({2: 92.0, 1: 91.0, 0: 90.0}, theirs), 4),
-        compare_paired({0: 90.0, 1: 91.5}, theirs),
-    ) == (0.1181, None)
-
-
-def test_example_of_find_least_difference():
-    assert (round(find_least_difference(3), 2), round(find_least_difference(5), 2)) == (2.48, 1.24)
 
 
 def test_a_report_escapes_what_it_shows(sweeps, made, tmp_path):

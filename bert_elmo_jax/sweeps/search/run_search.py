@@ -87,7 +87,11 @@ def run_search(
 
 
 def read_command(program: str, words: Sequence[str]) -> Command:
-    """Return what the flags of a program say; a flag's value may be a word of its own."""
+    """Return what the flags of a program say; a flag's value may be a word of its own.
+
+    >>> read_command("finetune", ["--task", "sst2", "--train=t.tsv"]).fields
+    {'task': 'sst2', 'train': 't.tsv'}
+    """
     flags = {name: "true" if value is None else value for name, value in read_flags(words).items()}
     if "workdir" in flags:
         raise ValueError("behind -- there is a --workdir, but each trial has its own: give the search's before --")

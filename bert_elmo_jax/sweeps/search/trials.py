@@ -59,7 +59,15 @@ Space = dict[str, Range | Values]
 
 
 def read_space(over: str, config: ConfigDict) -> Space:
-    """Return the search space that --over describes."""
+    """Return the search space that --over describes.
+
+    >>> repr(read_space("epochs=2..4;optimizer.clip=1", ConfigDict({"epochs": 3.0, "optimizer": {"clip": 1.0}})))
+    "{'epochs': Range(low=2.0, high=4.0, log=False, whole=False), 'optimizer.clip': Values(values=(1.0,))}"
+    >>> repr(
+    ...     read_space("masking.split=(0.8,0.1,0.1),(1,0,0)", ConfigDict({"masking": {"split": (0.8, 0.1, 0.1)}}))
+    ... )
+    "{'masking.split': Values(values=('(0.8, 0.1, 0.1)', '(1, 0, 0)'))}"
+    """
     space: Space = {}
     fields = dict(list_fields(config))
     for part in filter(None, map(str.strip, over.split(";"))):
