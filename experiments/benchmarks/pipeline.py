@@ -110,12 +110,12 @@ def main() -> None:
                 full = time_batches(f"BERT {length}, documents, packed", data, packed, rows)
                 print(f"{'':34} packed: a row holds {full / plain:.2f} times as many real tokens")
         if words != "none":
-            for name, examples in (
+            for name, stream in (
                 ("streams of characters", LanguageModelExamples(widest_filter=7)),
                 ("streams of word ids", LanguageModelExamples(input="words")),
                 ("sentences of characters", LanguageModelExamples("sentences", 50, widest_filter=7)),
             ):
-                time_batches(f"biLM 128 rows, {name}", words, examples, 128)
+                time_batches(f"biLM 128 rows, {name}", words, stream, 128)
         for preset in FLAGS.steps if FLAGS.steps != ["none"] else ():
             for length in LENGTHS:
                 time_step(preset, length)
