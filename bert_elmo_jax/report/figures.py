@@ -16,7 +16,11 @@ Number = int | float
 
 
 class Titled:
-    """A figure prints as its kind and title, without its numbers."""
+    """A figure prints as its kind and title, without its numbers.
+
+    >>> Lines("loss", "step", "", {"train": [(1, 2.0)]})
+    Lines('loss')
+    """
 
     title: str
     note: str

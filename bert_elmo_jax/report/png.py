@@ -38,7 +38,11 @@ def write_png(figure: Figure, path: str | Path) -> Path:
 
 
 def collect_words(figure: Figure) -> str:
-    """Return all text in a figure."""
+    """Return all text in a figure.
+
+    >>> collect_words(Bars("배", ["layer 1"], {"runs/elmo": [1.0]}))
+    '배 layer 1 runs/elmo'
+    """
     if isinstance(figure, Grid):
         parts = [figure.title, *figure.rows, *figure.columns]
     elif isinstance(figure, Dots):

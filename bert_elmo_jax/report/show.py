@@ -17,7 +17,11 @@ _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 @dataclass(frozen=True)
 class Shown:
-    """An SVG document, displayed by a notebook if it is the value of a cell."""
+    """An SVG document, displayed by a notebook if it is the value of a cell.
+
+    >>> Shown("<svg/>")
+    an SVG of 6 characters
+    """
 
     document: str
 

@@ -314,6 +314,12 @@ def test_a_list_that_holds_itself(write_torch, tmp_path):
         read_torch_pickle(path)
 
 
+def test_a_tensor_without_its_description(write_torch, tmp_path):
+    path = write_torch(tmp_path / "m.bin", {"a": b"ctorch._utils\n_rebuild_tensor_v2\n)R"})
+    with pytest.raises(ValueError, match="the description of the tensor a is malformed"):
+        read_torch_pickle(path)
+
+
 def test_conjugate_views(write_torch, tensor, tmp_path):
     flagged = tensor()[:-2] + b"}X\x04\0\0\0conj\x88stR"
     path = write_torch(tmp_path / "m.bin", {"a": flagged}, STORAGE)

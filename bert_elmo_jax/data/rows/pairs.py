@@ -140,8 +140,6 @@ def plain_text(text: Text, length: int, *, whole_documents: bool, closing: int =
     `closing` tokens (its separator) are dropped.
     """
     capacity = length - 2
-    if capacity < 1:
-        raise ValueError(f"length={length} has no room for [CLS] A [SEP]; use 3 or more")
     sizes = np.diff(text.sentences)
     sizes[text.documents[1:] - 1] -= closing
     owner, number = enumerate_runs(-(-sizes // capacity))

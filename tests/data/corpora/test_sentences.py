@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from bert_elmo_jax.data.corpora.sentences import split_sentences
 
 CASES = [
+    ("Wait —. Then we go.", ["Wait —.", "Then we go."]),
     ("", []),
     ("One. Two.", ["One.", "Two."]),
     (

@@ -35,7 +35,7 @@ def test_words_features_and_heads(tmp_path):
     assert first.heads == (3, 1, 0)
     assert first.relations == ("nmod:poss", "case", "root")
     assert first.features[2] == {"Case": "Acc", "Number[psor]": "Sing"}
-    assert first.lines == (4, 5, 7)
+    assert (first.line, first.lines) == (4, (4, 5, 7))
     assert labels_of(first, "Number") == ("Sing", None, None)
     assert labels_of(first, "head_distance") == (">2", "<1", "root")
     # Unspecified values have no labels.
