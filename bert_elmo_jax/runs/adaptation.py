@@ -42,9 +42,6 @@ def check_adaptation(config: ConfigDict, settings: Sequence[Mapping[str, Any]]) 
         return
     if not config.encoder:
         raise ValueError(f"config.adapt.epochs={config.adapt.epochs} needs an encoder: give --config.encoder=…")
-    if config.adapt.epochs < 0 or config.adapt.batch_size < 1:
-        sizes = f"epochs={config.adapt.epochs}, batch_size={config.adapt.batch_size}"
-        raise ValueError(f"config.adapt has {sizes}: expected 0 epochs or more, of batches of 1 text or more")
 
 
 def adapt_encoder(

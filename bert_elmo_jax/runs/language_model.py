@@ -53,11 +53,7 @@ def check_stages(config: ConfigDict, settings: Sequence[Mapping[str, Any]]) -> N
                 f"--grid names {name}, but all runs of a grid share one tuned language model: start a run "
                 "for each value"
             )
-    lm = config.lm
-    if lm.epochs < 0 or lm.batch_size < 1:
-        sizes = f"epochs={lm.epochs}, batch_size={lm.batch_size}"
-        raise ValueError(f"config.lm has {sizes}: expected 0 epochs or more, of batches of 1 row or more")
-    if config.unlabelled and not lm.epochs:
+    if config.unlabelled and not config.lm.epochs:
         raise ValueError(
             f"config.unlabelled={config.unlabelled} is read by the language model only, and config.lm.epochs=0: leave "
             "one of them out"
@@ -87,8 +83,6 @@ def tune_language_models(
 
 def add_new_words(start: DocumentStart, texts: Sequence[str], least: int) -> DocumentStart:
     """Add words that occur at least `least` times in texts to the models of both directions."""
-    if least < 0:
-        raise ValueError(f"config.add_words={least}: expected how often a new word must be seen, or 0 to add none")
     vocabulary = start.vocabulary
     if isinstance(vocabulary, Tokenizer) or not least:
         return start

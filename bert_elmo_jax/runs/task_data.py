@@ -67,8 +67,6 @@ def read_data(config: ConfigDict) -> Data:
             f"config.both_orders is for pairs of texts with a label or a score, and the task {config.task} has none: "
             "leave it out"
         )
-    if task.kind != "questions" and task.stride < 1:
-        raise ValueError(f"config.stride={task.stride}: expected 1 or more")
     train = read_examples(config.train, task, encoding=config.encoding)
     task = with_labels(task, train)
     train = with_spelling(task, train)
@@ -120,16 +118,12 @@ def hold_out(examples: Sequence[Any], task: Task, share: float) -> tuple[Sequenc
 
 def take_share(examples: Sequence[Any], share: float) -> Sequence[Any]:
     """Return a share of the examples, in order; a larger share contains a smaller one."""
-    if not 0 < share <= 1:
-        raise ValueError(f"config.share={share}: expected a share of the training examples, above 0 and at most 1")
     chosen = np.random.default_rng(0).permutation(len(examples))[: max(1, round(share * len(examples)))]
     return examples if share == 1 else [examples[n] for n in sorted(chosen.tolist())]
 
 
 def count_steps(config: ConfigDict, rows: int) -> Length:
     """Return the length of a run on training data of so many rows."""
-    if config.batch_size < 1:
-        raise ValueError(f"config.batch_size={config.batch_size}: expected 1 or more")
     epoch = -(-rows // config.batch_size)
     steps = round(config.epochs * epoch)
     eval_every = config.eval_every or epoch

@@ -118,8 +118,6 @@ def list_asked(config: ConfigDict, family: Family, factor: float | None = None) 
             rates = ", ".join(family.inputs.documents.rates)
             raise ValueError(f"config.rates has {name!r}; {family.called} has the rates {rates}")
     factor = config.drop_factor if factor is None else factor
-    if factor < 0:
-        raise ValueError(f"a factor of {factor} for the rates of dropout: expected 0 (none) or more, such as 1")
     return {"dtype": config.dtype, **{name: factor * rate for name, rate in config.rates.items()}}
 
 
@@ -195,12 +193,9 @@ def check_documents(config: ConfigDict, task: Task) -> None:
         )
     if config.batch_size < 2:
         raise ValueError(f"config.batch_size={config.batch_size}: batch norm needs two documents in a batch, or more")
-    if d.part < 1 or d.gradient_words < 0:
-        sizes = f"part={d.part}, gradient_words={d.gradient_words}"
-        raise ValueError(f"config.documents has {sizes}: expected 1 or more, and 0 (all words) or more")
-    if len(d.dropout) != len(d.sizes) + 1 or not all(0 <= rate < 1 for rate in d.dropout):
+    if len(d.dropout) != len(d.sizes) + 1:
         raise ValueError(
-            f"config.documents.dropout={tuple(d.dropout)}: expected {len(d.sizes) + 1} rates from 0 to below 1, one "
+            f"config.documents.dropout={tuple(d.dropout)}: expected {len(d.sizes) + 1} rates, one "
             f"for each of the sizes {tuple(d.sizes)} and one for the classes"
         )
 

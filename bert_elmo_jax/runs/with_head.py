@@ -165,8 +165,6 @@ def choose_next(config: ConfigDict, family: Family, model: Any, kind: str) -> Ca
     weight = config.lm_weight
     if not weight:
         return None
-    if weight < 0:
-        raise ValueError(f"config.lm_weight={weight}: expected 0 or more, such as 0.5")
     tied = [name for name, pretraining in family.heads.items() if pretraining.tied]
     if not family.causal(model) or not tied:
         raise ValueError(

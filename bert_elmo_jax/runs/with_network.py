@@ -163,8 +163,6 @@ def choose_characters(config: ConfigDict) -> str:
 
 def build_config(config: ConfigDict, data: Data, lexicon: Lexicon, encoder: Encoder | None) -> NetworkConfig:
     """Return the network's configuration: fields of the run's config, and sizes of the data, words and encoder."""
-    if data.task.kind == "questions" and config.longest_answer < 1:
-        raise ValueError(f"config.longest_answer={config.longest_answer}: expected 1 or more words")
     network_class = NETWORKS[config.network]
     names = {field.name for field in dataclasses.fields(network_class.config)}
     layers, width = (0, 0) if encoder is None else layer_shape(encoder)

@@ -27,11 +27,7 @@ def check_average(average: int | None, keep: int) -> None:
     Traceback (most recent call last):
     ValueError: average=5 checkpoints, but the run keeps the newest 3: use keep=5 or more
     """
-    if average is None:
-        return
-    if average < 1:
-        raise ValueError(f"average={average}: expected a number of checkpoints, or 1 for the last one alone")
-    if average > keep:
+    if average is not None and average > keep:
         raise ValueError(
             f"average={average} checkpoints, but the run keeps the newest {keep}: use keep={average} or more"
         )

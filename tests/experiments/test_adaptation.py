@@ -16,6 +16,7 @@ from bert_elmo_jax.families.elmo.model import init_elmo_params
 from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.inference.run_directory import write_run_directory
 from bert_elmo_jax.inference.word_encoder import word_encoder
+from bert_elmo_jax.runs.field_ranges import check_fields
 from bert_elmo_jax.runs.finetuning import finetune
 from bert_elmo_jax.text import WordVocabulary
 from bert_elmo_jax.train.metrics import read_metrics
@@ -134,15 +135,17 @@ def test_a_network_is_trained_on_what_came_out(files, elmo, tmp_path):
     ("changes", "settings", "message"),
     [
         ({"encoder": ""}, [], r"config.adapt.epochs=3.0 needs an encoder: give --config.encoder"),
-        ({"adapt.epochs": -1.0}, [], r"expected 0 epochs or more"),
-        ({"adapt.batch_size": 0}, [], r"of batches of 1 text or more"),
+        ({"adapt.epochs": -1.0}, [], r"config.adapt.epochs=-1.0: expected a number from 0"),
+        ({"adapt.batch_size": 0}, [], r"config.adapt.batch_size=0: expected a whole number from 1"),
         ({}, [{"encoder": "a"}], r"--grid names encoder, but all runs of a grid share one adapted encoder"),
         ({"adapt.epochs": 0.0}, [{"adapt.epochs": 1.0}], r"--grid names adapt.epochs"),
     ],
 )
 def test_what_cannot_be_meant(program, files, changes, settings, message):
+    config = config_of(files, ELMO, changes=changes)
     with pytest.raises(ValueError, match=message):
-        program("bert_elmo_jax.runs.adaptation").check_adaptation(config_of(files, ELMO, changes=changes), settings)
+        check_fields(config)
+        program("bert_elmo_jax.runs.adaptation").check_adaptation(config, settings)
 
 
 def test_not_asked_for(program, files):

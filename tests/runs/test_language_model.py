@@ -16,6 +16,7 @@ from bert_elmo_jax.inference.convert import convert
 from bert_elmo_jax.inference.predictions import softmax
 from bert_elmo_jax.inference.run_directory import write_run_directory
 from bert_elmo_jax.runs.config_files import read_config
+from bert_elmo_jax.runs.field_ranges import check_fields
 from bert_elmo_jax.runs.finetuning import finetune
 from bert_elmo_jax.runs.language_model import add_new_words, check_stages, prepare_texts, tune, tune_language_models
 from bert_elmo_jax.runs.task_data import read_data
@@ -147,6 +148,7 @@ def test_a_document_of_100_000_words(files, models, tmp_path):
 
 def refused(config, message, init=None, tokenizer=None):
     with pytest.raises(ValueError, match=message):
+        check_fields(config)
         check_stages(config, [])
         data = read_data(config)
         check_documents(config, data.task)
@@ -167,11 +169,11 @@ def refused(config, message, init=None, tokenizer=None):
         ({"transfer": "upper", "upper_layers": 5}, "forward", r"config.upper_layers=5: expected 1 to 2"),
         ({"accumulate": 2}, "forward", r"config.accumulate=2: batch norm needs"),
         ({"batch_size": 1}, "forward", r"batch norm needs two documents"),
-        ({"documents.part": 0}, "forward", r"expected 1 or more"),
-        ({"documents.dropout": (0.1,)}, "forward", r"expected 2 rates from 0 to below 1"),
-        ({"drop_factor": -1.0}, "forward", r"a factor of -1.0"),
+        ({"documents.part": 0}, "forward", r"config.documents.part=0: expected a whole number from 1"),
+        ({"documents.dropout": (0.1,)}, "forward", r"expected 2 rates, one for each"),
+        ({"drop_factor": -1.0}, "forward", r"config.drop_factor=-1.0: expected a number from 0"),
         ({"drop_factor": 10.0}, "forward", r"a dropout rate is at least 0 and below 1"),
-        ({"lm.epochs": -1.0}, "forward", r"expected 0 epochs or more"),
+        ({"lm.epochs": -1.0}, "forward", r"config.lm.epochs=-1.0: expected a number from 0"),
         ({"lm.epochs": 0.0, "unlabelled": "more.txt"}, "forward", r"read by the language model only"),
     ],
 )
@@ -247,7 +249,7 @@ def test_new_words_by_their_number(files, models):
     assert add_new_words(start, texts, 1).vocabulary.words[len(KNOWN) :] == ("new", "words", "once")
     assert add_new_words(start, texts, 0) is start
     with pytest.raises(ValueError, match=r"config.add_words=-1"):
-        add_new_words(start, texts, -1)
+        check_fields(small(files, add_words=-1))
 
 
 def test_texts_are_written_in_the_words_of_the_model(files, models, tmp_path):
