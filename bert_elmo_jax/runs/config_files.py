@@ -136,13 +136,14 @@ def resolve_name(config: ConfigDict, name: str) -> str:
     >>> resolve_name(ConfigDict({"encoder": "runs/elmo", "layers": ""}), "encoder.layers")
     'layers'
     """
+    name, _ = rename_assignment(name, "", dict(list_fields(config)))
     group, _, last = name.partition(".")
     return last if last in config and last in OF_PATHS.get(group, ()) and isinstance(config.get(group), str) else name
 
 
 def parse_value(config: ConfigDict, name: str, text: str) -> Any:
     """Return the value that a text gives to a field; the field's present value decides the type."""
-    fields = dict(list_fields(config))
+    fields, name = dict(list_fields(config)), resolve_name(config, name)
     if name not in fields:
         last = name.rpartition(".")[2]
         moved = [field for field in fields if field.rpartition(".")[2] == last]  # the right name in the wrong group

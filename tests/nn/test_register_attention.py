@@ -13,7 +13,7 @@ from bert_elmo_jax import load
 from bert_elmo_jax.families import get_family
 from bert_elmo_jax.nn import attention
 from bert_elmo_jax.nn.attention import BUILT_IN, choose_attention, get_attention, register_attention
-from bert_elmo_jax.runs.config_files import read_config, set_field
+from bert_elmo_jax.runs.config_files import parse_values, read_config, set_field
 from bert_elmo_jax.runs.initial_state import adopt_config
 from bert_elmo_jax.runs.pretraining import pretrain
 
@@ -122,3 +122,4 @@ def test_earlier_names_of_the_fields():
     for name, text in (("model.implementation", "fused"), ("model.attention", "causal"), ("implementation", "splash")):
         set_field(config, name, text)
     assert config.to_dict() == {"model": {"attention": "fused", "causal": True}, "attention": "splash"}
+    assert parse_values(config, "model.implementation", "reference,fused") == ["reference", "fused"]
