@@ -43,7 +43,8 @@ quickstart: $(INSTALLED)
 	GLIBC_TUNABLES=glibc.malloc.hugetlb=1 $(RUN) -m experiments.quickstart
 
 check: lint
-	$(TESTS) tests/test_architecture.py tests/text tests/data tests/evals tests/weights tests/families/*/test_golden.py
+	$(TESTS) tests/test_architecture.py tests/text tests/data tests/evals tests/weights \
+	  tests/families/test_golden_contract.py tests/families/*/test_golden.py
 
 test: lint
 	$(TESTS) -m "not long and not tables and not devices" --doctest-modules bert_elmo_jax tests

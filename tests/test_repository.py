@@ -31,11 +31,6 @@ def test_no_utils_and_no_common():
     assert not names & {"utils", "util", "common", "helpers", "misc"}
 
 
-def test_programs_are_short():
-    long = {p.name: n for p in ROOT.glob("experiments/*.py") if (n := len(p.read_text().splitlines())) > 60}
-    assert not long, f"a program in experiments/ has at most 60 lines: {long}"
-
-
 @pytest.fixture
 def make(tmp_path):
     """Run `make test` with an interpreter, and return its message without make's own lines."""
