@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import glob
 import hashlib
 import json
 import os
@@ -181,7 +182,8 @@ def read_sums(folder: str | Path) -> dict[str, str] | None:
     return found
 
 
-BESIDE = {".json", ".txt", ".h5", ".hdf5", ".index", ".model", ".spm", ".pkl"}  # endings of files read with weights
+# The files that readers look for next to a file of weights or of a vocabulary.
+BESIDE = ("*.json", "*.h5", "*.hdf5", "*.index", "*.model", "*.spm", "vocab*.txt", "words.txt", "merges.txt", "itos.*")
 
 
 def check_links(path: str | Path) -> None:
@@ -204,7 +206,8 @@ def check_links(path: str | Path) -> None:
             with contextlib.suppress(PermissionError):
                 entries += map(Path, os.scandir(inner))
     else:  # a folder of other things, too
-        entries = [e for e in entries if e.name != path.name and (e.suffix in BESIDE or e.name.startswith(path.name))]
+        looked_for = (*BESIDE, f"{glob.escape(path.name)}.*")
+        entries = [e for e in entries if e.name != path.name and any(map(e.match, looked_for))]
     allowed = [folder]
     allowed += [above.parent / "blobs" for above in folder.parents if above.name == "snapshots"]
     for entry in entries:

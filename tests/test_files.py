@@ -129,10 +129,11 @@ def test_links_that_stay(tmp_path):
     (snapshot / "again.txt").symlink_to("vocab.txt")
     (snapshot / "gone.txt").symlink_to("/nowhere/at/all")
     (tmp_path / "model").symlink_to(snapshot)
-    (tmp_path / "weights.hdf5").symlink_to("/etc/hostname")
+    for name in ("weights.hdf5", "corpus.txt"):
+        (tmp_path / name).symlink_to("/etc/hostname")
     for path in (snapshot, tmp_path / "model", tmp_path / "weights.hdf5"):
         check_links(path)
-    for name in ("weights.hdf5.index", "options.json"):
+    for name in ("weights.hdf5.data-00000-of-00001", "options.json", "vocab.txt"):
         (tmp_path / name).symlink_to("/etc/hostname")
         with pytest.raises(ValueError, match=f"{name} is a link to"):
             check_links(tmp_path / "weights.hdf5")
