@@ -56,7 +56,11 @@ def read_config(file: str) -> tuple[ConfigDict, str]:
 
 
 def list_recipes(file: str) -> tuple[dict[str, str], str]:
-    """Return the recipes of a file, each with the first line of its docstring, and the file's docstring."""
+    """Return the recipes of a file, each with the first line of its docstring, and the file's docstring.
+
+    >>> list_recipes("experiments/configs/elmo.py")[0]["toy"]
+    'An ELMo for a laptop: a small toy world in English and Korean, generated when the run starts.'
+    """
     get_config, docstring = _run(file, file)
     recipes = getattr(get_config, "recipes", {})
     return {name: (recipe.__doc__ or "").partition("\n")[0] for name, recipe in recipes.items()}, docstring
@@ -85,7 +89,12 @@ def _suggest_config(path: str) -> str:
 
 
 def check_program(file: str, config: ConfigDict, program: str) -> None:
-    """Raise ValueError for a config that belongs to another program; `plan` reads the configs of `pretrain`."""
+    """Raise ValueError for a config that belongs to another program; `plan` reads the configs of `pretrain`.
+
+    >>> check_program("finetune.py", ConfigDict({"task": "sst2"}), "pretrain")
+    Traceback (most recent call last):
+    ValueError: --config=finetune.py is for finetune, not for pretrain: start finetune, or choose another config
+    """
     program = "pretrain" if program == "plan" else program
     if PROGRAMS[program] in config:
         return
@@ -98,7 +107,11 @@ def check_program(file: str, config: ConfigDict, program: str) -> None:
 
 
 def read_flags(words: Sequence[str]) -> dict[str, str | None]:
-    """Return the flags among the words of a command by name; of repeated ones the last."""
+    """Return the flags among the words of a command by name; of repeated ones the last.
+
+    >>> read_flags(["--config=a.py", "--config.steps=3", "--config", "b.py", "--verify"])
+    {'config': 'b.py', 'config.steps': '3', 'verify': None}
+    """
     values: dict[str, str | None] = {}
     for word, after in zip(words, [*words[1:], None]):
         name, assigned, value = word.lstrip("-").partition("=")
@@ -108,7 +121,11 @@ def read_flags(words: Sequence[str]) -> dict[str, str | None]:
 
 
 def list_fields(config: ConfigDict, above: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield (path, value) of all fields."""
+    """Yield (path, value) of all fields.
+
+    >>> list(list_fields(ConfigDict({"optimizer": {"name": "adamw"}})))
+    [('optimizer.name', 'adamw')]
+    """
     for name in config:
         part = config[name]
         if isinstance(part, ConfigDict):
@@ -118,7 +135,13 @@ def list_fields(config: ConfigDict, above: str = "") -> Iterator[tuple[str, Any]
 
 
 def override(config: ConfigDict, assignments: Iterable[str]) -> None:
-    """Set fields of a config, each by a text such as `optimizer.clip=5`."""
+    """Set fields of a config, each by a text such as `optimizer.clip=5`.
+
+    >>> config = ConfigDict({"steps": 1, "optimizer": {"clip": 1.0}})
+    >>> override(config, ["steps=3", "optimizer.clip=5"])
+    >>> (config.steps, config.optimizer.clip)
+    (3, 5.0)
+    """
     for assignment in assignments:
         name, _, text = assignment.partition("=")
         set_field(config, name, text)
@@ -160,7 +183,13 @@ def parse_value(config: ConfigDict, name: str, text: str) -> Any:
 
 
 def parse_values(config: ConfigDict, name: str, text: str) -> list[Any]:
-    """Return the values of a list with commas; quotes and parentheses protect the commas inside a value."""
+    """Return the values of a list with commas; quotes and parentheses protect the commas inside a value.
+
+    >>> parse_values(ConfigDict({"split": (0.8, 0.1)}), "split", "(1, 0),(0.5, 0.5)")
+    [(1, 0), (0.5, 0.5)]
+    >>> parse_values(ConfigDict({"layers": ""}), "layers", "all,'0,1'")
+    ['all', '0,1']
+    """
     return [parse_value(config, name, re.sub(r"^([\"'])(.*)\1$", r"\2", part)) for part in VALUE.findall(text)]
 
 
@@ -181,7 +210,11 @@ def _parse(text: str, present: Any, kind: type) -> Any:
 
 
 def show_value(value: Any) -> str:
-    """Return a value as a flag sets it."""
+    """Return a value as a flag sets it.
+
+    >>> (show_value(None), show_value(True), show_value(0.001), show_value(["1", "2"]), show_value((0.8, 0.1)))
+    ('', 'true', '0.001', '1,2', '(0.8, 0.1)')
+    """
     if value is None or isinstance(value, bool):
         return "" if value is None else str(value).lower()
     return ",".join(map(str, value)) if isinstance(value, list) else str(value)

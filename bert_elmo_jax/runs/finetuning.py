@@ -108,7 +108,11 @@ def run_grid(run: Run, config: ConfigDict, task: TaskJob, settings: Sequence[Set
 
 
 def list_settings(config: ConfigDict, grid: str | None, seeds: Sequence[str] | None) -> list[Setting]:
-    """Return the values of each run's fields; [] without a grid and seeds."""
+    """Return the values of each run's fields; [] without a grid and seeds.
+
+    >>> list_settings(ConfigDict({"epochs": 3.0, "seed": 0}), "epochs=2,3", ["0", "1"])[1]
+    {'epochs': 2.0, 'seed': 1}
+    """
     texts_of = {name: texts for name, _, texts in (part.partition("=") for part in (grid or "").split())}
     if seeds and "seed" in texts_of:
         raise ValueError("--grid names seed, and --seeds was given: use one of both")

@@ -240,7 +240,14 @@ def build_step(config: ConfigDict, objective: Objective) -> tuple[Schedule, opta
 
 
 def read_coefficients(config: ConfigDict, default: Mapping[str, float]) -> dict[str, float]:
-    """Return the coefficient of each term of the loss; a sampled term shares it with the term that it estimates."""
+    """Return the coefficient of each term of the loss; a sampled term shares it with the term that it estimates.
+
+    >>> read_coefficients(ConfigDict({"coefficients": {"mlm": 1.0, "nsp": 0.5}}), {"mlm": 1.0, "nsp": 1.0})
+    {'mlm': 1.0, 'nsp': 0.5}
+    >>> read_coefficients(ConfigDict({"coefficients": {"mlm": 1.0, "npm": 0.5}}), {"mlm": 1.0, "nsp": 1.0})
+    Traceback (most recent call last):
+    ValueError: config.coefficients has mlm, npm, but the loss has the terms mlm, nsp: give a number for each term
+    """
     values = config.get("coefficients")
     if not values:
         return dict(default)

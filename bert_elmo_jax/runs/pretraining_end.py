@@ -67,6 +67,14 @@ def describe_average(average: Mapping[str, Any]) -> Section:
 
 
 def suggest_next(run: Path, inputs: Inputs) -> Section:
-    """Return a section of the report: commands that use the pretrained model."""
+    """Return a section of the report: commands that use the pretrained model.
+
+    >>> from bert_elmo_jax.families.pieces import Pieces
+    >>> from bert_elmo_jax.families.words import Words
+    >>> "--init=runs/bert " in suggest_next(Path("runs/bert"), Pieces())[1]
+    True
+    >>> "--config.encoder=runs/elmo " in suggest_next(Path("runs/elmo"), Words())[1]
+    True
+    """
     steps = inputs.next_steps(run)
     return "What next", "".join(f"<p>{title}:</p><pre>{html.escape(code)}</pre>" for title, code in steps)

@@ -156,7 +156,15 @@ def say(line: str) -> None:
 
 @contextlib.contextmanager
 def cost_kept(run: Path, first: bool = True) -> Iterator[None]:
-    """Record the cost of the block as one start of a run; of its processes only the `first` does, unless killed."""
+    """Record the cost of the block as one start of a run; of its processes only the `first` does, unless killed.
+
+    >>> import tempfile
+    >>> run = Path(tempfile.mkdtemp())
+    >>> with cost_kept(run):
+    ...     pass
+    >>> [list(cost) for cost in read_costs(run)]
+    [['seconds', 'processor', 'device']]
+    """
     began, before = time.monotonic(), os.times()
     try:
         yield
@@ -175,7 +183,11 @@ def add_cost(run: Path, seconds: float, processor: float = 0.0, device: str = ""
 
 
 def read_costs(run: Path) -> list[dict[str, Any]]:
-    """Return the costs of all starts of a run, oldest first; a line that is damaged is skipped."""
+    """Return the costs of all starts of a run, oldest first; a line that is damaged is skipped.
+
+    >>> read_costs(Path("no/such/run"))
+    []
+    """
     costs = []
     with contextlib.suppress(OSError):
         for line in (run / COSTS).read_text(encoding="utf-8", errors="replace").splitlines():
@@ -186,7 +198,11 @@ def read_costs(run: Path) -> list[dict[str, Any]]:
 
 
 def sum_costs(run: Path, part: str = "seconds") -> float:
-    """Return what all starts of a run cost together, in seconds or in `processor` seconds."""
+    """Return what all starts of a run cost together, in seconds or in `processor` seconds.
+
+    >>> sum_costs(Path("no/such/run"))
+    0.0
+    """
     return sum((cost[part] for cost in read_costs(run)), 0.0)
 
 

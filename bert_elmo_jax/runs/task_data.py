@@ -90,7 +90,11 @@ def read_data(config: ConfigDict) -> Data:
 
 
 def parse_share(dev: str) -> float | None:
-    """Return the share of the training examples that `--dev` holds out, or None if it is a file."""
+    """Return the share of the training examples that `--dev` holds out, or None if it is a file.
+
+    >>> (parse_share("0.1"), parse_share("dev.csv"))
+    (0.1, None)
+    """
     share = a_number(dev)
     if share is not None and not 0 < share < 1:
         raise ValueError(f"--dev={dev}: expected a file, or a share of --train above 0 and below 1, such as 0.1")
@@ -98,7 +102,12 @@ def parse_share(dev: str) -> float | None:
 
 
 def hold_out(examples: Sequence[Any], task: Task, share: float) -> tuple[Sequence[Any], Sequence[Any]]:
-    """Split examples by a fixed shuffle, in order; questions on a context and sentences of a document stay together."""
+    """Split examples by a fixed shuffle, in order; questions on a context and sentences of a document stay together.
+
+    >>> train, dev = hold_out(range(100), task_named("sst2"), 0.1)
+    >>> (len(train), len(dev), set(train) & set(dev), dev == hold_out(range(100), task_named("sst2"), 0.1)[1])
+    (90, 10, set(), True)
+    """
     groups: dict[Any, list[int]] = {}
     for n, example in enumerate(examples):
         together = example.context if task.kind == "questions" else example.document if task.context else n
@@ -117,13 +126,24 @@ def hold_out(examples: Sequence[Any], task: Task, share: float) -> tuple[Sequenc
 
 
 def take_share(examples: Sequence[Any], share: float) -> Sequence[Any]:
-    """Return a share of the examples, in order; a larger share contains a smaller one."""
+    """Return a share of the examples, in order; a larger share contains a smaller one.
+
+    >>> [len(take_share(range(1000), share)) for share in (0.001, 0.25, 1.0)]
+    [1, 250, 1000]
+    >>> set(take_share(range(9), 0.3)) < set(take_share(range(9), 0.6))
+    True
+    """
     chosen = np.random.default_rng(0).permutation(len(examples))[: max(1, round(share * len(examples)))]
     return examples if share == 1 else [examples[n] for n in sorted(chosen.tolist())]
 
 
 def count_steps(config: ConfigDict, rows: int) -> Length:
-    """Return the length of a run on training data of so many rows."""
+    """Return the length of a run on training data of so many rows.
+
+    >>> config = ConfigDict({"epochs": 2.5, "batch_size": 8, "eval_every": 0, "checkpoint_every": 0})
+    >>> repr(count_steps(config, 60))
+    'Length(steps=20, epoch=8, eval_every=8, checkpoint_every=8)'
+    """
     epoch = -(-rows // config.batch_size)
     steps = round(config.epochs * epoch)
     eval_every = config.eval_every or epoch

@@ -32,7 +32,11 @@ Section = tuple[str, str]
 
 @dataclass(frozen=True)
 class Mistake:
-    """A wrong prediction: file and line, text, right and predicted answer, probability (or a number's error)."""
+    """A wrong prediction: file and line, text, right and predicted answer, probability (or a number's error).
+
+    >>> Mistake("dev.tsv:2", "정말 재미있다", "1", "0", 0.99).sure
+    0.99
+    """
 
     where: str
     text: str
@@ -42,7 +46,12 @@ class Mistake:
 
 
 def score_name(task: Task) -> str:
-    """Return the name of the score that chooses the best model."""
+    """Return the name of the score that chooses the best model.
+
+    >>> from bert_elmo_jax.data.tasks.task import task_named
+    >>> [score_name(task_named(name)) for name in ("cola", "stsb", "uner", "ud_upos", "squad")]
+    ['mcc', 'pearson', 'f1', 'accuracy', 'f1']
+    """
     if task.kind == "tags":
         return "f1" if task.entities else "accuracy"
     if task.kind == "questions":
@@ -71,7 +80,14 @@ def _find_metrics(task: Task) -> str:
 
 
 def figures_of(task: Task, examples: Sequence[Any], predictions: Sequence[Any]) -> dict[str, float]:
-    """Return the scores of predictions; `null_threshold` is the best threshold for no answer to a question."""
+    """Return the scores of predictions; `null_threshold` is the best threshold for no answer to a question.
+
+    >>> from bert_elmo_jax.data.tasks import TextExample
+    >>> task = Task("sst2", "classification", labels=("0", "1"))
+    >>> examples = [TextExample("…", None, label, None, "dev.tsv", 2) for label in ("0", "1")]
+    >>> figures_of(task, examples, [Label("1", 0.5, {}), Label("1", 0.5, {})])
+    {'accuracy': 0.5}
+    """
     if task.kind == "questions":
         figures = _answers(task, examples, predictions)
         return {name: float(value) for name, value in figures.items() if "total" not in name and name != "missing"}

@@ -248,7 +248,15 @@ def _list_arrays(tree: Any) -> list[str]:
 
 
 def write_file_list(folder: Path) -> None:
-    """Write size and hash of every file of a folder into the folder, atomically; this marks it as complete."""
+    """Write size and hash of every file of a folder into the folder, atomically; this marks it as complete.
+
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> _ = (folder / "a.txt").write_text("강")
+    >>> write_file_list(folder)
+    >>> damage(folder)
+    []
+    """
     files = sorted(file for file in folder.rglob("*") if file.is_file() and file != folder / FILES)
     hashes = {file.relative_to(folder).as_posix(): [file.stat().st_size, hash_file(file)] for file in files}
     write_json(folder / FILES, hashes)

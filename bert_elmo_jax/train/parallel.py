@@ -94,7 +94,12 @@ def _spec(name: str, shape: tuple[int, ...], mesh: Mesh, rules: Rules) -> tuple[
 
 
 def check_rows(batch: Mapping[str, Any], parts: int) -> None:
-    """Raise if the rows of a batch, of arrays or shapes, cannot be split into equal parts."""
+    """Raise if the rows of a batch, of arrays or shapes, cannot be split into equal parts.
+
+    >>> check_rows({"x": np.zeros((6, 2))}, 4)
+    Traceback (most recent call last):
+    ValueError: a batch's x has 6 rows, which 4 devices cannot share equally: choose a multiple of 4
+    """
     for name, values in batch.items():
         rows = values.shape[0]
         if rows % parts:

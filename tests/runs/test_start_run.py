@@ -4,13 +4,9 @@ import pytest
 
 from bert_elmo_jax.inference import extract
 from bert_elmo_jax.runs import start_run
-from bert_elmo_jax.runs.start_run import keep_freed_memory, run_point
+from bert_elmo_jax.runs.start_run import run_point
 
 from ..experiments.programs import run_program
-
-
-def test_example_of_keep_freed_memory():
-    keep_freed_memory()
 
 
 def test_a_point_runs_with_its_fields(capsys):

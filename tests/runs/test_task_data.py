@@ -4,32 +4,7 @@ import unicodedata
 
 from ml_collections import ConfigDict
 
-from bert_elmo_jax.data.tasks.task import task_named
-from bert_elmo_jax.runs.task_data import count_steps, hold_out, parse_share, read_data, take_share
-
-
-def test_example_of_parse_share():
-    assert (parse_share("0.1"), parse_share("dev.csv")) == (0.1, None)
-
-
-def test_example_of_hold_out():
-    train, dev = hold_out(range(100), task_named("sst2"), 0.1)
-    assert (len(train), len(dev), set(train) & set(dev), dev == hold_out(range(100), task_named("sst2"), 0.1)[1]) == (
-        90,
-        10,
-        set(),
-        True,
-    )
-
-
-def test_example_of_take_share():
-    assert [len(take_share(range(1000), share)) for share in (0.001, 0.25, 1.0)] == [1, 250, 1000]
-    assert set(take_share(range(9), 0.3)) < set(take_share(range(9), 0.6))
-
-
-def test_example_of_count_steps():
-    config = ConfigDict({"epochs": 2.5, "batch_size": 8, "eval_every": 0, "checkpoint_every": 0})
-    assert repr(count_steps(config, 60)) == "Length(steps=20, epoch=8, eval_every=8, checkpoint_every=8)"
+from bert_elmo_jax.runs.task_data import read_data
 
 
 def test_labels_of_all_files_have_the_first_spelling(tmp_path):
