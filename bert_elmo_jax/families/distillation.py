@@ -16,7 +16,6 @@ from bert_elmo_jax.families.family import Family, Objective, Params
 from bert_elmo_jax.families.init_params import param_shapes
 from bert_elmo_jax.families.piece_objective import Sums, count_work, encode_rows, score_pieces
 from bert_elmo_jax.losses import check_temperature, cosine_distance, soft_cross_entropy
-from bert_elmo_jax.nn.attention import BUILT_IN
 from bert_elmo_jax.weights.parameter_tree import flatten
 
 TERMS = ("soft", "cosine")
@@ -174,6 +173,8 @@ def _compute_alike(config: Any, model: Any) -> Any:
     """Return the teacher's configuration with the dtype and the attention of the model."""
     fields: dict[str, Any] = {"dtype": model.dtype}
     if hasattr(config, "attention") and hasattr(model, "attention"):
+        from bert_elmo_jax.nn.attention import BUILT_IN
+
         equal = model.attention in BUILT_IN and config.attention in BUILT_IN  # another function changes the numbers
         fields["attention"] = model.attention if equal else config.attention
     return dataclasses.replace(config, **fields)

@@ -12,7 +12,6 @@ from ml_collections import ConfigDict
 from bert_elmo_jax import optim
 from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.earlier_names import rename_group
-from bert_elmo_jax.nn.attention import choose_attention
 from bert_elmo_jax.nn.matrix_product import fast_bfloat16
 from bert_elmo_jax.runs.start_run import say
 
@@ -73,6 +72,8 @@ def adopt_config(stored: Any, requested: Mapping[str, Any]) -> Any:
     free |= set(getattr(stored, "TRAINING_ONLY", ()))
     fields = {name: value for name, value in requested.items() if name in free}
     if "attention" in fields:
+        from bert_elmo_jax.nn.attention import choose_attention  # runs of families without attention do not import it
+
         fields["attention"] = choose_attention(stored.attention, fields["attention"])
     return dataclasses.replace(stored, **fields)
 
