@@ -7,6 +7,7 @@ from typing import Any
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import PRNGKeyArray
 from ml_collections import ConfigDict
 
@@ -14,11 +15,26 @@ from bert_elmo_jax.data.rows.masking import Masking
 from bert_elmo_jax.families.family import Family, Objective
 from bert_elmo_jax.families.init_params import init_params
 from bert_elmo_jax.families.piece_phases import check_positions, held_out_examples, plan_phases
+from bert_elmo_jax.gpu_switches import uses
 from bert_elmo_jax.losses import accuracy, cross_entropy, perplexity
+from bert_elmo_jax.nn.gpu.row_losses import cross_entropy_and_accuracy
 
 Sums = dict[str, tuple[Any, Any]]
 Loss = Callable[[Any, Mapping[str, Any], PRNGKeyArray | None, Any], tuple[Sums, Sums, Any]]
 Compare = Callable[[Mapping[str, Any], Any, Any], Sums]  # (batch, last hidden states, logits) -> further terms
+
+
+FULL = "full"  # the entry of a batch without padding; its presence says that attention needs no mask
+
+
+def mark_full(batch: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a batch on the host, marked if no row has padding and this spares the kernels on a GPU a mask.
+
+    A step is compiled once with the mark and once without. Processes compile alike, so there is no mark for several.
+    """
+    if not uses("full_rows") or jax.process_count() > 1 or "segments" not in batch or not batch["segments"].all():
+        return batch
+    return {**batch, FULL: np.ones((len(batch["segments"]), 1), np.int32)}
 
 
 def piece_loss(
@@ -39,7 +55,8 @@ def piece_loss(
         output = encode_rows(module, params, batch, packed, pairs, key)
         logits = score_pieces(family, config, params, output.last, batch)
         pieces = (logits, batch["mlm_targets"], batch["mlm_weights"])
-        terms, metrics = {name: cross_entropy(*pieces)}, {f"{name}_accuracy": accuracy(*pieces)}
+        loss_sums, hits = cross_entropy_and_accuracy(*pieces)
+        terms, metrics = {name: loss_sums}, {f"{name}_accuracy": hits}
         if pairs:
             follows: Any = family.head("nsp", config).apply({"params": params["nsp"]}, output.pooled)
             order = (follows, batch["nsp_targets"], batch["nsp_weights"])
@@ -65,9 +82,14 @@ def encode_rows(
     module: nn.Module, params: Any, batch: Mapping[str, Any], packed: bool, pairs: bool = False,
     key: PRNGKeyArray | None = None,
 ) -> Any:  # fmt: skip
-    """Return the module's output for a batch of pieces; with `packed=False` attention gets the lengths of the rows."""
+    """Return the module's output for a batch of pieces.
+
+    With `packed=False` attention gets the lengths of the rows, or nothing if the batch is marked as full.
+    """
     segments = batch["segments"]
-    rows = {"segments": segments} if packed else {"lengths": (segments > 0).sum(axis=1, dtype=jnp.int32)}
+    rows: dict[str, Any] = {"segments": segments}
+    if not packed:
+        rows = {} if FULL in batch else {"lengths": (segments > 0).sum(axis=1, dtype=jnp.int32)}
     return module.apply(
         {"params": params["encoder"]}, batch["tokens"], batch["types"], batch["positions"], **rows,
         deterministic=key is None, rngs={} if key is None else {"dropout": key},

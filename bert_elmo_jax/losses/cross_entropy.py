@@ -48,7 +48,7 @@ def _log_loss_forward(logits: Array, places: Array, counts: Array) -> tuple[Arra
     return jnp.where(counts, normaliser - chosen, 0.0), (logits, places, counts, normaliser)
 
 
-def _log_loss_backward(kept: Any, g: Array) -> tuple[Array, None, None]:
+def log_loss_backward(kept: Any, g: Array) -> tuple[Array, None, None]:
     """Return the gradient in one pass over the logits; JAX's own takes three, one of them to add at the targets."""
     logits, places, counts, normaliser = kept
     share = jnp.exp(logits.astype(jnp.float32) - normaliser[..., None])
@@ -57,7 +57,7 @@ def _log_loss_backward(kept: Any, g: Array) -> tuple[Array, None, None]:
     return jnp.where(counts[..., None], gradient, 0.0).astype(logits.dtype), None, None
 
 
-_log_loss.defvjp(_log_loss_forward, _log_loss_backward)
+_log_loss.defvjp(_log_loss_forward, log_loss_backward)
 
 
 def smoothed_cross_entropy(

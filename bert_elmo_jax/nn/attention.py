@@ -109,12 +109,14 @@ def fused(
     dropout: float = 0.0,
     dropout_key: PRNGKeyArray | None = None,
     platform: str | None = None,
+    mask_gradients: bool = True,
 ) -> Float[Array, "B T A H"]:
     """Compute attention by `jax.nn.dot_product_attention`; raise on attention dropout, and on float32 on a GPU.
 
     On a GPU this is cuDNN's kernel, which never stores the attention maps: fastest without a mask or with `lengths`
     (outputs at padding are then zeros); `segments` and `window` become an explicit mask. On CPU and TPU it is XLA's.
-    `platform` is where the computation will run, by default JAX's default backend.
+    `platform` is where the computation will run, by default JAX's default backend. With `mask_gradients=False`, the
+    gradients of the inputs are undefined at padding, and the caller masks them.
 
     >>> q, k, v = jax.random.normal(jax.random.key(0), (3, 2, 5, 4, 8))
     >>> bool(jnp.allclose(fused(q, k, v), reference(q, k, v), atol=1e-6))
@@ -139,7 +141,8 @@ def fused(
     mask = None if no_mask else visible(query.shape[1], segments, lengths, causal, window)
     if real is not None:  # cuDNN defines neither outputs nor gradients at padding, and 0 · NaN would spoil the weights'
         inside = (jnp.arange(query.shape[1])[None, :] < real[:, None])[:, :, None, None]
-        query, key, value = (_mask_gradient(x, inside) for x in (query, key, value))
+        if mask_gradients:
+            query, key, value = (_mask_gradient(x, inside) for x in (query, key, value))
     with jax.numpy_dtype_promotion("standard"):  # JAX's own code mixes types
         out = jax.nn.dot_product_attention(
             query,

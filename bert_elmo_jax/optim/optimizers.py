@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from bert_elmo_jax.optim.global_norm import global_norm
 from bert_elmo_jax.optim.masks import decayed
 from bert_elmo_jax.optim.paths import PyTree, matches
 from bert_elmo_jax.optim.schedules import Schedule
@@ -121,7 +122,7 @@ def clip_by_global_norm(longest: float) -> optax.GradientTransformation:
         raise ValueError(f"gradients clipped to the norm {longest}: expected a number above 0; infinity clips nothing")
 
     def clip(updates: PyTree, params: PyTree = None) -> PyTree:
-        norm = optax.tree.norm(updates)
+        norm = global_norm(updates)
         factor = jnp.where(norm < longest, jnp.ones_like(norm), longest / norm)
         return jax.tree.map(lambda u: u * factor.astype(u.dtype), updates)
 
@@ -153,7 +154,7 @@ def normalise_by_global_norm() -> optax.GradientTransformation:
     """Divide all gradients by their global norm, unless it is zero."""
 
     def normalise(updates: PyTree, params: PyTree = None) -> PyTree:
-        norm = optax.tree.norm(updates)
+        norm = global_norm(updates)
         norm = jnp.where(norm == 0, jnp.ones_like(norm), norm)
         return jax.tree.map(lambda u: u / norm.astype(u.dtype), updates)
 

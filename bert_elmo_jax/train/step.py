@@ -18,6 +18,7 @@ from flax import struct
 from jaxtyping import Array, Int32, PRNGKeyArray
 
 from bert_elmo_jax.optim import as_rows, find_rows, put_rows, take_rows
+from bert_elmo_jax.optim.global_norm import global_norm
 
 Sums = dict[str, tuple[Any, Any]]  # name -> (total, weight)
 Batch = Mapping[str, Any]
@@ -169,7 +170,7 @@ def make_step(
             carry = jax.tree.map(lambda values: _join(values, carry_axis), carry)
         gradients, means = over_devices((gradients, means))
         loss = sum((coefficients[name] * means[name] for name in coefficients), start=jnp.zeros(()))
-        norm = optax.tree.norm(gradients)
+        norm = global_norm(gradients)
         fine = jnp.isfinite(loss) & jnp.isfinite(norm)
         old = (small, take_rows(state.optimizer, used))
 

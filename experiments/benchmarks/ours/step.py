@@ -32,10 +32,11 @@ def make_step(config: Any, batch: Batch, stored: Any = None) -> tuple[Any, Any, 
     parallel = train.over_mesh(step, state, mesh, (*family.sharding, *train.RULES))
     state, placed = parallel.place(state), parallel.put(batch)
 
-    def run() -> None:
+    def run(wait: bool = True) -> None:
         nonlocal state
         state, metrics = parallel.step(state, placed)
-        jax.block_until_ready((state, metrics))
+        if wait:
+            jax.block_until_ready(metrics)  # one program computes state and metrics, so they are ready together
 
     return run, objective, params
 

@@ -1,0 +1,117 @@
+r"""Our training step on the GPU at hand, with chosen kernels, and the table of its kernels from a trace.
+
+  python -m experiments.benchmarks.gpu_steps --cases=base128,base512 --kernels=none,all
+  python -m experiments.benchmarks.gpu_steps --cases=base128 --trace
+
+Each line is JSON: the case, the kernels that were switched on (`bert_elmo_jax.gpu_switches`), the median of the steps
+that were waited for one by one, and the mean of steps that were waited for together. Rows are full. Without the switch
+`full_rows` attention gets their lengths, as rows with padding need.
+"""
+
+import json
+import statistics
+import tempfile
+import time
+from typing import Any
+
+import jax
+from absl import flags
+
+from bert_elmo_jax.families import get_family
+from bert_elmo_jax.families.piece_objective import mark_full
+from bert_elmo_jax.gpu_switches import SWITCHES, using
+from bert_elmo_jax.runs.config_files import CONFIGS, read_config
+from experiments.benchmarks._inputs import make_batch
+from experiments.benchmarks._kernel_table import kernel_table
+from experiments.benchmarks._utilisation import FUSED, find_peak, make_words
+from experiments.benchmarks.ours.step import make_step
+from experiments.command_line.start import start
+
+FLAGS = flags.FLAGS
+NOT_AGAIN = {"remat": False, "scan": False}
+CASES: dict[str, tuple[str, int, int, dict[str, Any]]] = {
+    "base128": ("bert.py:base", 256, 128, FUSED),
+    "base512": ("bert.py:base", 64, 512, FUSED),
+    "large512": ("bert.py:large", 64, 512, FUSED | NOT_AGAIN),
+    "large512again": ("bert.py:large", 64, 512, FUSED),
+    "gpt512": ("gpt.py:small", 32, 512, {**FUSED, "max_positions": 1024}),
+    "modern512": ("modernbert.py:base", 64, 512, FUSED),
+    "elmo": ("elmo.py:original", 128, 20, {"dtype": "bfloat16"}),
+    "tiny": ("bert.py:tiny", 2, 16, {"num_layers": 1, "hidden_size": 64, "num_heads": 2, "feed_forward_size": 128}),
+}
+
+
+def define() -> None:
+    """Define the flags."""
+    flags.DEFINE_list("cases", ["base128", "base512"], f"Of {', '.join(CASES)}.")
+    flags.DEFINE_list("kernels", ["none", "all"], f"all, none, or some joined by +: {', '.join(SWITCHES)}.")
+    flags.DEFINE_integer("steps", 20, "To measure.", lower_bound=2)
+    flags.DEFINE_bool("trace", False, "Also print the table of kernels of three steps.")
+    flags.DEFINE_float("peak", None, "The chip's peak in TFLOP/s of bfloat16 products.")
+
+
+def build(case: str) -> tuple[Any, Any, Any, int, int]:
+    """Return the step of a case, its objective, parameters, rows and length."""
+    recipe, rows, length, fields = CASES[case]
+    config, _ = read_config(str(CONFIGS / recipe))
+    with config.unlocked():
+        config.update({"batch_size": rows, "length": length, "accumulate": 1})
+        config.model.update({name: value for name, value in fields.items() if name in config.model})
+    family = get_family(config.family)
+    if "negatives" in config:
+        with config.unlocked():
+            config.model.vocab_size = 50_000
+        batch: Any = make_words(rows, length, 50_000, widest=16)
+    else:
+        batch = mark_full(make_batch(family.config(**config.model), rows, length, config.masking.kind, 1))
+    return *make_step(config, batch), rows, length
+
+
+def measure(case: str, kernels: str, steps: int, trace: bool, peak: float | None) -> dict[str, Any]:
+    """Return the milliseconds of a step, and with `trace` the table of its kernels."""
+    names = {"all": list(SWITCHES), "none": []}.get(kernels, kernels.split("+"))
+    with using(*names):
+        began = time.perf_counter()
+        run, objective, params, rows, length = build(case)
+        run()
+        first = time.perf_counter() - began
+        run()
+        seconds = [_timed(run) for _ in range(steps)]
+        together = _timed(lambda: [run(wait=False) for _ in range(steps)] and run()) / (steps + 1)
+        middle = statistics.median(seconds)
+        work = rows * length * objective.work(params, length)
+        line = {
+            "case": case, "kernels": kernels, "card": jax.devices()[0].device_kind, "jax": jax.__version__,
+            "milliseconds": round(1000 * middle, 3), "together": round(1000 * together, 3),
+            "fastest": round(1000 * min(seconds), 3), "first_step_seconds": round(first, 1),
+            "utilisation": round(work / middle / find_peak(jax.devices()[0].device_kind, peak), 4),
+            "memory": (jax.devices()[0].memory_stats() or {}).get("peak_bytes_in_use"),
+        }  # fmt: skip
+        if trace:
+            with tempfile.TemporaryDirectory() as folder:
+                with jax.profiler.trace(folder):
+                    for _ in range(3):
+                        run()
+                line["table"] = kernel_table(folder, steps=3)
+    return line
+
+
+def _timed(run: Any) -> float:
+    began = time.perf_counter()
+    run()
+    return time.perf_counter() - began
+
+
+def main() -> None:
+    """Measure every case with every set of kernels."""
+    for case in FLAGS.cases:
+        for kernels in FLAGS.kernels:
+            try:
+                line = measure(case, kernels, FLAGS.steps, FLAGS.trace, FLAGS.peak)
+            except Exception as error:  # such as too little memory: the others are still measured
+                line = {"case": case, "kernels": kernels, "error": f"{type(error).__name__}: {error}"[:1500]}
+            print(json.dumps(line), flush=True)
+
+
+if __name__ == "__main__":
+    start("benchmarks.gpu_steps", define, main)
