@@ -10,8 +10,9 @@ import numpy as np
 from jaxtyping import Array, Float, Float32, PRNGKeyArray
 
 from bert_elmo_jax.nn.any_array import AnyArray
+from bert_elmo_jax.nn.gpu import post_norm_layer
 
-Step = Callable[[Array, Any], tuple[Array, Any]]
+Step = Callable[[Any, Any], tuple[Any, Any]]
 
 
 class LayerCall(NamedTuple):
@@ -48,10 +49,14 @@ def run_layers(
     layer, and `scales` the last argument of each. `numbers` are the layers to return; 0 is `x`.
     """
     config: Any = parent.config
+    by_kernels = not parent.is_initializing() and scales is None and post_norm_layer.suits(config, calls, maps)
 
     def make_step(call: LayerCall) -> Step:
-        def step(x: Array, inputs: Any) -> tuple[Array, Any]:
+        def step(x: Any, inputs: Any) -> tuple[Any, Any]:
             params, key, scale = inputs
+            if by_kernels:
+                pair = post_norm_layer.apply_layer(config, params, x, segments, lengths, key)
+                return pair, (pair[0] if numbers else None, None)
             arguments = call.arguments if scale is None else (*call.arguments, scale)
             outputs: Any = call.module.apply({"params": params}, x, segments, lengths, key, maps, *arguments)
             return outputs[0], (outputs[0] if numbers else None, outputs[1])
@@ -68,7 +73,9 @@ def run_layers(
         (p, None if keys is None else keys[i], None if scales is None else scales[i]) for i, p in enumerate(params)
     ]
     run = _run_in_periods if config.scan else _run_one_by_one
-    last, (hidden, attentions) = run([steps[id(call)] for call in calls], x, inputs)
+    first: Any = (x, x) if by_kernels else x  # the kernels pass vectors on twice
+    last, (hidden, attentions) = run([steps[id(call)] for call in calls], first, inputs)
+    last = last[0] if by_kernels else last
     if numbers:
         hidden = jnp.concatenate([x[None], hidden])[np.array(numbers)]
     return Encoded(last, hidden, attentions)
@@ -89,7 +96,7 @@ def _layer_params(parent: nn.Module, name: str, draw: Callable[[PRNGKeyArray], A
     return parent.get_variable("params", name) if parent.has_variable("params", name) else parent.param(name, draw)
 
 
-def _run_one_by_one(steps: Sequence[Step], x: Array, inputs: Sequence[Any]) -> tuple[Array, Any]:
+def _run_one_by_one(steps: Sequence[Step], x: Any, inputs: Sequence[Any]) -> tuple[Any, Any]:
     """Return the last outputs of layers, and the further results of all, stacked."""
     results: list[Any] = []
     for step, step_inputs in zip(steps, inputs, strict=True):
@@ -98,7 +105,7 @@ def _run_one_by_one(steps: Sequence[Step], x: Array, inputs: Sequence[Any]) -> t
     return x, stack(results)
 
 
-def _run_in_periods(steps: Sequence[Step], x: Array, inputs: Sequence[Any]) -> tuple[Array, Any]:
+def _run_in_periods(steps: Sequence[Step], x: Any, inputs: Sequence[Any]) -> tuple[Any, Any]:
     """Return the same as `_run_one_by_one`, but compile only one period of equal steps.
 
     The steps may repeat from the first or from the second on. Layers before and after whole periods run one by one.
@@ -110,7 +117,7 @@ def _run_in_periods(steps: Sequence[Step], x: Array, inputs: Sequence[Any]) -> t
         return _run_one_by_one(steps, x, inputs)
     end = start + count * size
 
-    def period(x: Array, period_inputs: Any) -> tuple[Array, Any]:
+    def period(x: Any, period_inputs: Any) -> tuple[Any, Any]:
         return _run_one_by_one(steps[start : start + size], x, period_inputs)
 
     results: list[Any] = []

@@ -33,7 +33,7 @@ def summarise(events: list[dict[str, Any]], steps: int, largest: int = 40) -> di
     """Return the table of a trace's events.
 
     >>> name = {"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "/device:GPU:0"}}
-    >>> kernel = {"ph": "X", "pid": 1, "tid": 7, "name": "nvjet_tst", "ts": 0.0, "dur": 500.0, "args": {"hlo_op": "dot"}}
+    >>> kernel = {"ph": "X", "pid": 1, "tid": 7, "name": "nvjet", "ts": 0.0, "dur": 500.0, "args": {"hlo_op": "dot"}}
     >>> stream = {"ph": "M", "name": "thread_name", "pid": 1, "tid": 7, "args": {"name": "Stream #7(Compute)"}}
     >>> summarise([name, stream, kernel], steps=1)["kinds"]
     {'products': {'milliseconds': 0.5, 'kernels': 1.0}}

@@ -20,6 +20,7 @@ from absl import flags
 from bert_elmo_jax.families import get_family
 from bert_elmo_jax.families.piece_objective import mark_full
 from bert_elmo_jax.gpu_switches import SWITCHES, using
+from bert_elmo_jax.nn.gpu.launch import LAUNCH
 from bert_elmo_jax.runs.config_files import CONFIGS, read_config
 from experiments.benchmarks._inputs import make_batch
 from experiments.benchmarks._kernel_table import kernel_table
@@ -47,6 +48,7 @@ def define() -> None:
     flags.DEFINE_list("kernels", ["none", "all"], f"all, none, or some joined by +: {', '.join(SWITCHES)}.")
     flags.DEFINE_integer("steps", 20, "To measure.", lower_bound=2)
     flags.DEFINE_bool("trace", False, "Also print the table of kernels of three steps.")
+    flags.DEFINE_string("launch", None, "How to launch each kernel: the output of gpu_kernels.")
     flags.DEFINE_float("peak", None, "The chip's peak in TFLOP/s of bfloat16 products.")
 
 
@@ -77,7 +79,7 @@ def measure(case: str, kernels: str, steps: int, trace: bool, peak: float | None
         first = time.perf_counter() - began
         run()
         seconds = [_timed(run) for _ in range(steps)]
-        together = _timed(lambda: [run(wait=False) for _ in range(steps)] and run()) / (steps + 1)
+        together = statistics.median(_timed(lambda: _run_together(run, steps)) / steps for _ in range(3))
         middle = statistics.median(seconds)
         work = rows * length * objective.work(params, length)
         line = {
@@ -96,6 +98,11 @@ def measure(case: str, kernels: str, steps: int, trace: bool, peak: float | None
     return line
 
 
+def _run_together(run: Any, steps: int) -> None:
+    for step in range(steps):
+        run(wait=step == steps - 1)
+
+
 def _timed(run: Any) -> float:
     began = time.perf_counter()
     run()
@@ -104,6 +111,9 @@ def _timed(run: Any) -> float:
 
 def main() -> None:
     """Measure every case with every set of kernels."""
+    if FLAGS.launch:
+        with open(FLAGS.launch, encoding="utf-8") as file:
+            LAUNCH.update({name: tuple(way) for name, way in json.load(file).items()})
     for case in FLAGS.cases:
         for kernels in FLAGS.kernels:
             try:

@@ -15,10 +15,17 @@ def test_it_says_what_is_missing():
     assert "torch finds no GPU" in err if PEERS else "lacks torch, transformers" in err
 
 
+SIZES = {"num_hidden_layers": 1, "hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 32, "vocab_size": 50}
+GPT = {"n_layer": 1, "n_embd": 16, "n_head": 2, "vocab_size": 50}
+
+
 @pytest.mark.peers
 @pytest.mark.skipif(not PEERS, reason="needs torch and transformers")
-def test_a_small_step_on_the_cpu():
+@pytest.mark.parametrize(
+    ("case", "mask", "sizes"), [("base128", False, SIZES), ("base128", True, SIZES), ("gpt512", False, GPT)]
+)
+def test_a_small_step_on_the_cpu(case, mask, sizes):
     from experiments.benchmarks.torch_gpu import measure
 
-    sizes = {"num_hidden_layers": 1, "hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 32}
-    assert measure(2, 16, False, "cpu", repeats=1, vocab_size=50, **sizes) > 0
+    line = measure(case, False, mask, "cpu", steps=1, shape=(2, 16, sizes))
+    assert line["milliseconds"] > 0 and line["together"] > 0

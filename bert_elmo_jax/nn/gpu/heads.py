@@ -36,8 +36,7 @@ _split.defvjp(lambda together, bias, real: (_split(together, bias, real), real),
 
 
 def merge(query: Array, key: Array, value: Array, real: Array | None) -> tuple[Array, Array]:
-    """Return the three side by side [N, 3W], zero where `real` is 0, and parts of their sums, to be added [parts, 3W].
-    """
+    """Return the three side by side [N, 3W], zero where `real` is 0, and partial sums [parts, 3W]."""
     n, w = query.shape
     block = rows_per_program("merge_heads", n)
 

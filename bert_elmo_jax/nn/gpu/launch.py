@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.experimental import pallas as pl
@@ -16,12 +15,12 @@ PROCESSORS = 132  # of an H100 and an H200; another number costs time only
 # The programs of each kernel and the warps of each program, as `experiments.benchmarks.gpu_kernels` found them best.
 # So many programs run at once, and each goes through its share of the rows.
 LAUNCH = {
-    "drop_add_norm": (8 * PROCESSORS, 4),
+    "drop_add_norm": (16 * PROCESSORS, 2),
     "drop_add_norm_back": (4 * PROCESSORS, 4),
-    "bias_gelu": (4 * PROCESSORS, 4),
-    "bias_gelu_back": (3 * PROCESSORS, 4),
+    "bias_gelu": (16 * PROCESSORS, 4),
+    "bias_gelu_back": (8 * PROCESSORS, 4),
     "merge_heads": (4 * PROCESSORS, 4),
-    "row_losses": (0, 8),  # a program for each row
+    "row_losses": (0, 4),  # a program for each row
 }
 
 

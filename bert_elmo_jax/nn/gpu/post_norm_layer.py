@@ -1,40 +1,42 @@
-"""The layer of `nn.transformer` from its parameters, out of the kernels for a GPU.
+"""The layer of Vaswani et al. from its parameters, made of the kernels for a GPU.
 
 It has the parameters, the dropout and, but for rounding, the values of `nn.transformer.Layer`. The vectors travel from
 layer to layer twice, for the product and for the residual, so that the two gradients meet inside a kernel.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from bert_elmo_jax.gpu_switches import uses
 from bert_elmo_jax.nn.activations import activation
 from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.nn.attention import fused
 from bert_elmo_jax.nn.gpu.drop_add_norm import drop_add_norm
 from bert_elmo_jax.nn.gpu.gelu import bias_gelu
 from bert_elmo_jax.nn.gpu.heads import split_heads
-from bert_elmo_jax.gpu_switches import uses
 from bert_elmo_jax.nn.layers import dense
 from bert_elmo_jax.nn.matrix_product import multiply
+from bert_elmo_jax.nn.transformer import Layer, LayerParts
 
 Vectors = tuple[Float[Array, "B T D"], Float[Array, "B T D"]]
 Params = Mapping[str, Any]
 
 
-def suits(config: Any, maps: bool) -> bool:
-    """Return whether a layer of `nn.transformer` with this configuration has kernels here, and is to use them."""
+def suits(config: Any, calls: Sequence[Any], maps: bool) -> bool:
+    """Return whether all these layers are of a kind that has kernels here, and are to use them."""
     return (
         uses("drop_add_norm")
         and not maps
-        and config.implementation == "fused"
+        and config.attention == "fused"
         and jnp.dtype(config.dtype).itemsize == 2
-        and not getattr(config, "activation_dropout", 0.0)
         and getattr(config, "key_size", None) is getattr(config, "value_size", None) is None
+        and all(type(call.module) is Layer and call.module.parts == LayerParts() for call in calls)
+        and all(argument is None for call in calls for argument in call.arguments)
     )
 
 

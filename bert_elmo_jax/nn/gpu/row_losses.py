@@ -45,7 +45,9 @@ def _log_loss(logits: Array, places: Array, counts: Bool[Array, "*B"]) -> tuple[
 
 def _forward(logits: Array, places: Array, counts: Array) -> tuple[tuple[Array, Array], Any]:
     shape = places.shape
-    normaliser, chosen, best = (x.reshape(shape) for x in row_losses(logits.reshape(-1, logits.shape[-1]), places.ravel()))
+    normaliser, chosen, best = (
+        x.reshape(shape) for x in row_losses(logits.reshape(-1, logits.shape[-1]), places.ravel())
+    )
     losses = jnp.where(counts, normaliser - chosen, 0.0)
     hits = (counts & (best == places)).astype(jnp.float32)
     return (losses, hits), (logits, places, counts, normaliser)

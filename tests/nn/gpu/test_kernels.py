@@ -1,0 +1,166 @@
+"""Each kernel, computed operation by operation, against plain JAX: values, gradients, odd sizes."""
+
+import jax
+import jax.numpy as jnp
+import ml_dtypes
+import numpy as np
+import pytest
+from scipy.special import ndtr
+
+from bert_elmo_jax.gpu_switches import SWITCHES, uses, using
+from bert_elmo_jax.losses import accuracy, cross_entropy
+from bert_elmo_jax.nn.activations import gelu
+from bert_elmo_jax.nn.dropout import dropout
+from bert_elmo_jax.nn.gpu.drop_add_norm import drop_add_norm
+from bert_elmo_jax.nn.gpu.gelu import bias_gelu
+from bert_elmo_jax.nn.gpu.heads import split_heads
+from bert_elmo_jax.nn.gpu.row_losses import cross_entropy_and_accuracy
+from bert_elmo_jax.nn.layers import layer_norm
+from bert_elmo_jax.optim.global_norm import global_norm
+
+KEY = jax.random.key(7)
+EPS = 1e-12
+
+
+@pytest.fixture(autouse=True)
+def computed_by_xla():
+    with using(*SWITCHES, interpret=True):
+        yield
+
+
+def draw(*shapes, dtype=jnp.float32):
+    keys = jax.random.split(KEY, len(shapes))
+    return [jax.random.normal(key, shape, dtype if len(shape) > 1 else jnp.float32) for key, shape in zip(keys, shapes)]
+
+
+def widen(tree):
+    return jax.tree.map(lambda leaf: leaf.astype(jnp.float32), tree)
+
+
+def with_gradients(function, gradients, inputs):
+    """Return a flat list of outputs and gradients."""
+    outputs, back = jax.vjp(function, *inputs)
+    return jax.tree.leaves((outputs, back(gradients)))
+
+
+def distances(results, exact):
+    """Return the distance of each result from the exact one, relative to its size."""
+    pairs = zip(widen(results), widen(exact), strict=True)
+    return [float(jnp.linalg.norm((a - b).ravel()) / jnp.linalg.norm(b.ravel())) for a, b in pairs]
+
+
+def check(kernel, plain, gradients, inputs):
+    """Compare in float32, and in bfloat16 with float32: no worse than plain JAX."""
+    exact = with_gradients(plain, gradients, inputs)
+    assert max(distances(with_gradients(kernel, gradients, inputs), exact)) < 1e-6
+    gradients, inputs = (
+        jax.tree.map(lambda leaf: leaf.astype(jnp.bfloat16) if leaf.ndim > 1 else leaf, tree)
+        for tree in (gradients, inputs)
+    )
+    exact = with_gradients(plain, widen(gradients), widen(inputs))
+    ours = with_gradients(kernel, gradients, inputs)
+    todays = with_gradients(plain, gradients, inputs)
+    assert [leaf.dtype for leaf in ours] == [leaf.dtype for leaf in todays]
+    for far, before in zip(distances(ours, exact), distances(todays, exact), strict=True):
+        assert far <= 1.02 * before + 1e-6
+
+
+@pytest.mark.parametrize(("shape", "rate"), [((2, 16, 256), 0.1), ((3, 7, 96), 0.0), ((3, 7, 96), 0.1)])
+def test_drop_add_norm(shape, rate):
+    x, y, g, h, *vectors = draw(*[shape] * 4, *[shape[-1:]] * 3)
+
+    def plain(x, y, bias, scale, offset):
+        y = y + jnp.broadcast_to(bias.astype(y.dtype), y.shape)
+        out = layer_norm(x + dropout(y, rate, KEY), scale, offset, EPS)
+        return out, out
+
+    check(lambda *inputs: drop_add_norm(*inputs, rate, KEY, EPS), plain, (g, h), (x, y, *vectors))
+
+
+def test_drop_add_norm_without_a_key_drops_nothing():
+    x, y, *vectors = draw((4, 8), (4, 8), (8,), (8,), (8,))
+    dropped, whole = (drop_add_norm(x, y, *vectors, rate, None, EPS)[0] for rate in (0.1, 0.0))
+    assert (dropped == whole).all()
+
+
+@pytest.mark.parametrize("shape", [(2, 8, 1024), (3, 7, 1300)])
+def test_bias_gelu(shape):
+    y, g, bias = draw(shape, shape, shape[-1:])
+    check(bias_gelu, lambda y, bias: gelu(y + jnp.broadcast_to(bias.astype(y.dtype), y.shape)), g, (y, bias))
+
+
+def test_gelu_of_every_bfloat16():
+    every = np.arange(2**16, dtype=np.uint16).view(ml_dtypes.bfloat16)
+    every = every[np.isfinite(every.astype(np.float32))]
+    x = jnp.asarray(np.resize(every, (64, 1024)))
+    out, slope = with_gradients(lambda y: bias_gelu(y, jnp.zeros(1024)), jnp.ones_like(x), [x])
+    todays, todays_slope = with_gradients(gelu, jnp.ones_like(x), [x])
+    wide = np.asarray(x).astype(np.float64)
+    exact = wide * ndtr(wide)
+    exact_slope = ndtr(wide) + wide * np.exp(-0.5 * wide**2) / np.sqrt(2 * np.pi)
+    near = np.abs(wide) < 100  # beyond, rounding is all of the difference
+    for ours, before, right, worse in ((out, todays, exact, 1.0), (slope, todays_slope, exact_slope, 1.01)):
+        ours, before = (np.asarray(values).astype(np.float64) for values in (ours, before))
+        assert np.isfinite(ours).all()
+        assert np.abs(ours - right)[near].max() <= worse * np.abs(before - right)[near].max()
+        assert np.abs(ours - right)[~near].max() <= np.abs(before - right)[~near].max()
+    assert np.abs(np.asarray(out).astype(np.float64) - exact)[wide < -5.5].max() < 1e-7  # where the polynomial ends
+
+
+@pytest.mark.parametrize("lengths", [None, (7, 0, 3)])
+def test_split_heads(lengths):
+    together, bias, *gradients = draw((21, 36), (36,), *[(21, 12)] * 3)
+    real = None if lengths is None else (jnp.arange(7)[None] < jnp.array(lengths)[:, None]).astype(jnp.int32).ravel()
+
+    def plain(together, bias):
+        parts = jnp.split(together + jnp.broadcast_to(bias.astype(together.dtype), together.shape), 3, axis=1)
+        inside = jnp.ones(21, bool) if real is None else real > 0
+        hidden = [jax.lax.stop_gradient(part) for part in parts]
+        return tuple(jnp.where(inside[:, None], part, other) for part, other in zip(parts, hidden))
+
+    check(lambda *inputs: split_heads(*inputs, real), plain, tuple(gradients), (together, bias))
+
+
+def test_undefined_gradients_of_padding_are_not_used():
+    together, bias, gradient = draw((4, 6), (6,), (4, 2))
+    real = jnp.array([1, 1, 0, 1])
+    gradient = gradient.at[2].set(jnp.nan)
+    *_, to_together, to_bias = with_gradients(
+        lambda *inputs: split_heads(*inputs, real), (gradient,) * 3, (together, bias)
+    )
+    assert (to_together[2] == 0).all() and jnp.isfinite(to_together).all() and jnp.isfinite(to_bias).all()
+
+
+@pytest.mark.parametrize("size", [5, 9001])
+def test_losses_of_rows(size):
+    logits = 4 * jax.random.normal(KEY, (2, 6, size))
+    logits = logits.at[0, 0, :2].set(50.0)  # a tie: the first wins
+    targets = jnp.array([[0, size - 1, -100, 2, 3, 1], [4, 0, 1, 2, 3, 4]])
+    targets = targets.at[1, 0].set(int(logits[1, 0].argmax()))
+    weights = jnp.array([[1.0, 0.5, 0.0, 1.0, 1.0, 1.0], [1.0] * 6])
+    (loss, weight), (right, again) = cross_entropy_and_accuracy(logits, targets, weights)
+    expected, hits = cross_entropy(logits, targets, weights), accuracy(logits, targets, weights)
+    assert loss == pytest.approx(expected[0], rel=1e-6) and (weight, right, again) == (expected[1], *hits)
+    ours = jax.grad(lambda logits: cross_entropy_and_accuracy(logits, targets, weights)[0][0])(logits)
+    plain = jax.grad(lambda logits: cross_entropy(logits, targets, weights)[0])(logits)
+    assert np.allclose(ours, plain, atol=1e-6)
+
+
+def test_a_target_outside_the_vocabulary_makes_the_loss_nan():
+    (loss, _), _ = cross_entropy_and_accuracy(jnp.zeros((1, 3)), jnp.array([3]), jnp.ones(1))
+    assert jnp.isnan(loss)
+
+
+def test_global_norm_from_joined_sums():
+    tree = dict(zip("abcd", draw((3, 4), (5,), (2, 3, 4), (1, 1))))
+    with using():
+        expected = float(global_norm(tree))
+    assert float(global_norm(tree)) == pytest.approx(expected, rel=1e-6)
+
+
+def test_switches():
+    assert uses("gelu")
+    with using("qkv"):
+        assert not uses("qkv"), "a CPU has no kernels"
+    with pytest.raises(ValueError, match="did you mean gelu"), using("gelus"):
+        pass

@@ -1,0 +1,58 @@
+"""A BERT whose layers are kernels is the same BERT."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from bert_elmo_jax.families import get_family
+from bert_elmo_jax.families.init_params import init_params
+from bert_elmo_jax.families.piece_objective import FULL, mark_full, piece_loss
+from bert_elmo_jax.gpu_switches import SWITCHES, using
+from bert_elmo_jax.nn.gpu import post_norm_layer
+from experiments.benchmarks._inputs import make_batch
+
+FAMILY = get_family("bert")
+SIZES = {
+    "num_layers": 2, "hidden_size": 48, "num_heads": 2, "feed_forward_size": 96, "vocab_size": 100,
+    "max_positions": 16, "attention": "fused", "attention_dropout": 0.0, "dropout": 0.1, "initializer_range": 0.1,
+}  # fmt: skip
+
+
+def loss_and_gradients(kernels, full, dtype, **fields):
+    config = FAMILY.config(**SIZES, dtype=dtype, **fields)
+    params = init_params(FAMILY, config, jax.random.key(0), ("mlm", "nsp"), pooler=True)
+    with using(*kernels, interpret=True):
+        batch = dict(make_batch(config, 3, 11))
+        if not full:
+            batch["segments"] = batch["segments"] * (np.arange(11) < np.array([[11], [7], [1]]))
+        batch = mark_full(batch)
+        assert (FULL in batch) == (full and "full_rows" in kernels)
+        loss = piece_loss(FAMILY, config, pairs=True, packed=False)
+
+        def total(params):
+            terms = loss(params, batch, jax.random.key(3), None)[0]
+            return sum(total / weight for total, weight in terms.values())
+
+        return jax.value_and_grad(total)(params)
+
+
+@pytest.mark.parametrize(("full", "fields"), [(True, {"remat": True, "scan": True}), (False, {})])
+def test_the_same_loss_and_gradients(full, fields, monkeypatch):
+    suits = post_norm_layer.suits
+    calls = []
+    monkeypatch.setattr(post_norm_layer, "suits", lambda *a: calls.append(suits(*a)) or calls[-1])
+    before = loss_and_gradients((), full, "bfloat16", **fields)
+    after = loss_and_gradients(SWITCHES, full, "bfloat16", **fields)
+    assert calls == [False, True]
+    monkeypatch.setattr(post_norm_layer, "suits", lambda *_: post_norm_layer.uses("drop_add_norm"))
+    exact = loss_and_gradients((), full, "float32", **fields)
+    wide = loss_and_gradients(SWITCHES, full, "float32", **fields)
+    assert np.allclose(wide[0], exact[0], rtol=1e-6)
+    for ours, right in zip(*map(jax.tree.leaves, (wide[1], exact[1])), strict=True):
+        assert np.allclose(ours, right, atol=1e-5)
+
+    def far(result):
+        return sum(float(jnp.square(a - b).sum()) for a, b in zip(*map(jax.tree.leaves, (result, exact)), strict=True))
+
+    assert far(after) <= 1.1 * far(before)
