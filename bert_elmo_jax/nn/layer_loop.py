@@ -49,7 +49,8 @@ def run_layers(
     layer, and `scales` the last argument of each. `numbers` are the layers to return; 0 is `x`.
     """
     config: Any = parent.config
-    by_kernels = not parent.is_initializing() and scales is None and post_norm_layer.suits(config, calls, maps)
+    trains = keys is not None and not parent.is_initializing()
+    by_kernels = trains and scales is None and post_norm_layer.suits(config, calls, maps)
 
     def make_step(call: LayerCall) -> Step:
         def step(x: Any, inputs: Any) -> tuple[Any, Any]:

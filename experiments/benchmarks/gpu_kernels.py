@@ -122,19 +122,24 @@ def check_norm(rows: int, width: int, timed: bool) -> None:
         out = layer_norm(x + dropout(y + bias.astype(y.dtype)[None], RATE, keys[7]), scale, offset, EPS)
         return out, out
 
-    def by_kernel(*arrays: Any) -> Any:
-        return drop_add_norm.drop_add_norm(*arrays, RATE, keys[7], EPS)
+    def by_kernel(x: Any, y: Any, bias: Any, scale: Any, offset: Any) -> Any:
+        return drop_add_norm.drop_add_norm(x, y, bias, scale, offset, RATE, keys[7], EPS)
 
     name, exact = f"drop_add_norm {rows} × {width}", both_ways(by_xla, widen((g, h)))(*widen(inputs))
     compare(name, both_ways(by_kernel, (g, h))(*inputs), both_ways(by_xla, (g, h))(*inputs), exact)
     if timed:
-        words = jax.random.bits(keys[7], (2, rows), jnp.uint32)
-        total, _, mean, inverse = jax.jit(lambda *a: drop_add_norm.run_forward(*a, words, RATE, EPS))(*inputs)
-        size = 2 * rows * width
-        tune("drop_add_norm", ((4, 4), (8, 4), (16, 4), (16, 2)), 4 * size,
-             lambda *a: drop_add_norm.run_forward(*a, words, RATE, EPS), *inputs)  # fmt: skip
-        tune("drop_add_norm_back", ((3, 4), (4, 4), (6, 4), (8, 4), (8, 2)), 5 * size,
-             lambda *a: drop_add_norm.run_backward(*a, words, RATE), g, h, total, mean, inverse, inputs[3])  # fmt: skip
+        words, size = jax.random.bits(keys[7], (2, rows), jnp.uint32), 2 * rows * width
+
+        def forward(x: Any, y: Any, bias: Any, scale: Any, offset: Any) -> Any:
+            return drop_add_norm.run_forward(x, y, bias, scale, offset, words, RATE, EPS)
+
+        def back(g: Any, h: Any, total: Any, mean: Any, inverse: Any, scale: Any) -> Any:
+            return drop_add_norm.run_backward(g, h, total, mean, inverse, scale, words, RATE)
+
+        total, _, mean, inverse = jax.jit(forward)(*inputs)
+        tune("drop_add_norm", ((4, 4), (8, 4), (16, 4), (16, 2)), 4 * size, forward, *inputs)
+        ways = ((3, 4), (4, 4), (6, 4), (8, 4), (8, 2))
+        tune("drop_add_norm_back", ways, 5 * size, back, g, h, total, mean, inverse, inputs[3])
 
 
 def check_gelu(rows: int, width: int, timed: bool) -> None:
@@ -158,12 +163,16 @@ def check_gelu(rows: int, width: int, timed: bool) -> None:
 def check_heads(rows: int, width: int, timed: bool) -> None:
     """Time the kernel that joins the gradients of queries, keys and values."""
     parts = jax.random.normal(jax.random.key(3), (3, rows, width), jnp.bfloat16)
-    together, sums = jax.jit(lambda *a: heads.merge(*a, None))(*parts)
+
+    def merge(query: Any, key: Any, value: Any) -> Any:
+        return heads.merge(query, key, value, None)
+
+    together, sums = jax.jit(merge)(*parts)
     exact = (widen(jnp.concatenate(list(parts), 1)), widen(parts).sum(1).ravel())
     compare(f"merge_heads {rows} × {width}", (together, sums.sum(0)), exact, exact)
     if timed:
         size = 2 * rows * width
-        tune("merge_heads", ((4, 4), (8, 4), (8, 2)), 6 * size, lambda *a: heads.merge(*a, None), *parts)
+        tune("merge_heads", ((4, 4), (8, 4), (8, 2)), 6 * size, merge, *parts)
 
 
 def check_losses(rows: int, vocab_size: int, timed: bool) -> None:

@@ -49,8 +49,8 @@ def apply_layer(
     attention, feed_forward = params["attention"], params["feed_forward"]
     rules: dict[str, Any] = {"lengths": lengths, "causal": config.causal, "dropout": config.attention_dropout}
     project = project_together if uses("qkv") else project_apart
-    heads, masked = project(config, attention, x[0], lengths)
-    y = fused(*heads, segments, **rules, dropout_key=keys[0], mask_gradients=not masked)
+    (query, key_, value), masked = project(config, attention, x[0], lengths)
+    y = fused(query, key_, value, segments, **rules, dropout_key=keys[0], mask_gradients=not masked)
     x = add(config, attention, "output", x[1], y.reshape(*x[1].shape[:2], -1), keys[1])
     return add(config, feed_forward, "down", x[1], expand(config, feed_forward["up"], x[0]), keys[2])
 
