@@ -25,7 +25,9 @@ def loss_and_gradients(kernels, full, dtype, **fields):
     with using(*kernels, interpret=True):
         batch = dict(make_batch(config, 3, 11))
         if not full:
-            batch["segments"] = batch["segments"] * (np.arange(11) < np.array([[11], [7], [1]]))
+            lengths = np.array([[11], [7], [1]])
+            batch["segments"] = batch["segments"] * (np.arange(11) < lengths)
+            batch["mlm_weights"] = batch["mlm_weights"] * (batch["mlm_positions"] < lengths)
         batch = mark_full(batch)
         assert (FULL in batch) == (full and "full_rows" in kernels)
         loss = piece_loss(FAMILY, config, pairs=True, packed=False)
