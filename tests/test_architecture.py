@@ -24,8 +24,6 @@ ALLOWED = [
     ("bert_elmo_jax/quickstart/", "", "it pretrains a BERT and an ELMo by design"),
     ("bert_elmo_jax/optim/", "bert_adam", "the optimiser of a paper, a public name"),
     ("bert_elmo_jax/runs/initial_state.py", "bert_adam", "the same optimiser, chosen by config.optimizer.name"),
-    ("bert_elmo_jax/text/", "BertNormalizer", "a class of the library `tokenizers`"),
-    ("bert_elmo_jax/text/", "BertPreTokenizer", "a class of the library `tokenizers`"),
     ("bert_elmo_jax/families/family.py", "TRANSFORMER_SHARDING", "of the layers that many families share"),
     ("bert_elmo_jax/", "bert_elmo_jax.nn.transformer", "the layers that many families share"),
     ("bert_elmo_jax/families/sentence_files.py", "'Transformer'", "a module of sentence-transformers"),

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from bert_elmo_jax.lazy_imports import lazy_names
 
 if TYPE_CHECKING:
-    from bert_elmo_jax.text.byte_bpe import train_byte_bpe
+    from bert_elmo_jax.text.bpe import train_byte_bpe
     from bert_elmo_jax.text.characters import NUM_CHARACTERS, boundary_characters, character_table
     from bert_elmo_jax.text.encoding import Encoding, Frame
     from bert_elmo_jax.text.fastai_words import FastaiVocabulary
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from bert_elmo_jax.text.marian import Marian, load_marian
     from bert_elmo_jax.text.sentencepiece import SentencePiece, load_sentencepiece, train_sentencepiece
     from bert_elmo_jax.text.tokenizer import Tokenizer
-    from bert_elmo_jax.text.tokenizer_file import TokenizerFile, load_tokenizer_file
-    from bert_elmo_jax.text.tokenizer_folder import load_tokenizer
+    from bert_elmo_jax.text.tokenizer_file import TokenizerFile
+    from bert_elmo_jax.text.tokenizer_loader import load_tokenizer, load_tokenizer_file
     from bert_elmo_jax.text.vectors import WordVectors, read_vectors, width_of
     from bert_elmo_jax.text.word_table import WordTable
     from bert_elmo_jax.text.wordpiece import WordPiece, load_wordpiece, train_wordpiece

@@ -73,10 +73,17 @@ class Frame:
         return ids, types
 
 
-def encoding_of(
-    ids: Sequence[int], offsets: Sequence[tuple[int, int]], word_ids: Sequence[int], tokens: Sequence[str]
+def build_encoding(
+    ids: Sequence[int] = (),
+    offsets: Sequence[tuple[int, int]] = (),
+    word_ids: Sequence[int] = (),
+    tokens: Sequence[str] = (),
 ) -> Encoding:
-    """Return the encoding of one text without special pieces."""
+    """Return the encoding of one text without special pieces.
+
+    >>> build_encoding([7, 8], [(0, 4), (4, 7)], [0, 0], ["play", "##ing"]).types.tolist()
+    [0, 0]
+    """
     return Encoding(
         ids=np.array(ids, np.int32),
         types=np.zeros(len(ids), np.int32),
@@ -86,28 +93,44 @@ def encoding_of(
     )
 
 
-def join_texts(
-    first: Encoding,
-    second: Encoding | None,
-    cls: Encoding | None,
-    sep: Encoding | None,
-    between: Encoding | None = None,
-    types: tuple[int, int] = (0, 1),
-) -> Encoding:
-    """Return `[CLS] first [SEP] second [SEP]`, or `first second` if `cls` and `sep` are None.
+def join_words(words: Sequence[Encoding]) -> Encoding:
+    """Return the encoding of a list of words, from the encoding of each word.
 
-    `between` takes the place of the first `[SEP]` in a pair, and `types` are the types of the two texts.
+    >>> play, ship = build_encoding([7], [(0, 4)], [0], ["play"]), build_encoding([9], [(0, 4)], [0], ["ship"])
+    >>> join_words([play, ship]).word_ids.tolist()
+    [0, 1]
     """
-    pair = second is not None
-    parts = [(part, 0) for part in (cls, first, sep if between is None or not pair else between) if part is not None]
-    start = sum(len(part) for part, _ in parts)
-    if pair:
-        parts += [(part, 1) for part in (second, sep) if part is not None]
+    return build_encoding(
+        [number for word in words for number in word.ids.tolist()],
+        [(start, end) for word in words for start, end in word.offsets.tolist()],
+        [number for number, word in enumerate(words) for _ in word.tokens],
+        [token for word in words for token in word.tokens],
+    )
+
+
+def join_texts(
+    first: Encoding, second: Encoding | None, specials: Sequence[Encoding], types: tuple[int, int] = (0, 1)
+) -> Encoding:
+    """Return one text or a pair between special pieces: those before, between and after the texts.
+
+    >>> cls, sep = build_encoding([2], [(0, 0)], [-1], ["[CLS]"]), build_encoding([3], [(0, 0)], [-1], ["[SEP]"])
+    >>> play = build_encoding([7], [(0, 4)], [0], ["play"])
+    >>> join_texts(play, play, [cls, sep, sep]).types.tolist()
+    [0, 0, 0, 1, 1]
+    """
+    before, between, after = specials
+    head, tail = [before, first], [after]
+    if second is not None:
+        head, tail = [*head, between], [second, after]
+    parts, start = [*head, *tail], sum(map(len, head))
+    part_types = np.full(sum(map(len, parts)), types[0], np.int32)
+    if second is not None:
+        part_types[start:] = types[1]
     return Encoding(
-        ids=np.concatenate([part.ids for part, _ in parts]),
-        types=np.concatenate([np.full(len(part), types[number], np.int32) for part, number in parts]),
-        offsets=np.concatenate([part.offsets for part, _ in parts]),
-        word_ids=np.concatenate([part.word_ids for part, _ in parts]),
-        tokens=tuple(token for part, _ in parts for token in part.tokens),
-        second=start if pair else None,
+        ids=np.concatenate([part.ids for part in parts]),
+        types=part_types,
+        offsets=np.concatenate([part.offsets for part in parts]),
+        word_ids=np.concatenate([part.word_ids for part in parts]),
+        tokens=tuple(token for part in parts for token in part.tokens),
+        second=None if second is None else start,
     )

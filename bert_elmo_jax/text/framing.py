@@ -6,7 +6,7 @@ from typing import Any
 from bert_elmo_jax.text.encoding import Frame
 from bert_elmo_jax.text.tokenizer import Tokenizer
 from bert_elmo_jax.text.tokenizer_file import TokenizerFile
-from bert_elmo_jax.text.tokenizer_specs import find_parts
+from bert_elmo_jax.text.tokenizer_specs import TEXT_FLAGS, find_parts, make_template
 
 START, DELIMITER, EXTRACT = NEW_PIECES = ("<|start|>", "<|delimiter|>", "<|extract|>")
 
@@ -35,26 +35,15 @@ def add_frame(tokenizer: TokenizerFile) -> TokenizerFile:
     files = tokenizer.files()
     spec: dict[str, Any] = json.loads(files["tokenizer.json"])
     ids = {piece: tokenizer.vocab_size + number for number, piece in enumerate(NEW_PIECES)}
-    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    flags = TEXT_FLAGS | {"special": True}
     spec["added_tokens"] += [{"id": number, "content": piece, **flags} for piece, number in ids.items()]
-    single = [_special(START, 0), _text("A", 0), _special(EXTRACT, 0)]
-    pair = [_special(START, 0), _text("A", 0), _special(DELIMITER, 0), _text("B", 0), _special(EXTRACT, 0)]
-    known = {piece: {"id": piece, "ids": [number], "tokens": [piece]} for piece, number in ids.items()}
-    frame = {"type": "TemplateProcessing", "single": single, "pair": pair, "special_tokens": known}
+    frame = make_template(f"{START} A {EXTRACT}", f"{START} A {DELIMITER} B {EXTRACT}", ids)
     # A byte-level part trims offsets; an empty template would hide the new one.
     trims = find_parts(spec.get("post_processor"), "ByteLevel")
     spec["post_processor"] = {"type": "Sequence", "processors": [*trims, frame]} if trims else frame
     end = tokenizer.tokens[tokenizer.sep_id]
     names = {"pad": tokenizer.tokens[tokenizer.pad_id], "unk": tokenizer.tokens[tokenizer.unk_id], "eos": end}
     names |= {"cls": START, "sep": EXTRACT, "mask": tokenizer.tokens[tokenizer.mask_id]}
-    made = TokenizerFile(spec, {f"{kind}_token": name for kind, name in names.items()}, "the framed tokenizer")
-    assert made.frame == Frame((ids[START],), (ids[DELIMITER],), (ids[EXTRACT],), (0, 0))
-    return made
-
-
-def _special(piece: str, kind: int) -> dict[str, Any]:
-    return {"SpecialToken": {"id": piece, "type_id": kind}}
-
-
-def _text(name: str, kind: int) -> dict[str, Any]:
-    return {"Sequence": {"id": name, "type_id": kind}}
+    framed = TokenizerFile(spec, {f"{kind}_token": name for kind, name in names.items()}, "the framed tokenizer")
+    assert framed.frame == Frame((ids[START],), (ids[DELIMITER],), (ids[EXTRACT],), (0, 0))
+    return framed

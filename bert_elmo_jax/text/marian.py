@@ -11,12 +11,22 @@ import numpy as np
 from jaxtyping import Bool, Int32, Int64, Integer
 
 from bert_elmo_jax.files import read_json
-from bert_elmo_jax.text.encoding import Encoding, Frame, encoding_of
-from bert_elmo_jax.text.sentencepiece import read_sentencepiece
-from bert_elmo_jax.text.tokenizer import OWN_KEY, UNK, Tokenizer, check_fingerprint, check_ids, encode_json, reject_text
+from bert_elmo_jax.text.encoding import Encoding, Frame, build_encoding, join_words
+from bert_elmo_jax.text.sentencepiece import place_pieces, read_sentencepiece, replace_nul
+from bert_elmo_jax.text.tokenizer import (
+    PROJECT_KEY,
+    SPACE_MARK,
+    UNK,
+    Tokenizer,
+    check_fingerprint,
+    check_ids,
+    encode_json,
+    list_pieces,
+    reject_text,
+)
 from bert_elmo_jax.text.tokenizer_folder import MARIAN_FILES
+from bert_elmo_jax.text.tokenizer_specs import name_of
 
-SPACE_MARK = "▁"
 TARGET_VOCABULARY = "target_vocab.json"  # of a model whose languages have a vocabulary each
 NAMES = {"pad_token": "<pad>", "unk_token": "<unk>", "eos_token": "</s>"}
 CODE = re.compile(r">>.*?<<", re.S)  # the target's language, in front of a source
@@ -53,24 +63,23 @@ class Marian(Tokenizer):
         ]
         self._vocabularies = [dict(vocabulary), dict(vocabulary if target_vocabulary is None else target_vocabulary)]
         self.separate = target_vocabulary is not None
-        self.tokens: tuple[str, ...] = _list_pieces(vocabulary, f"{where}: {MARIAN_FILES[2]}")
+        self.tokens: tuple[str, ...] = list_pieces(vocabulary, f"{where}: {MARIAN_FILES[2]}")
         self._target_tokens = (
-            _list_pieces(target_vocabulary, f"{where}: {TARGET_VOCABULARY}") if target_vocabulary else self.tokens
+            list_pieces(target_vocabulary, f"{where}: {TARGET_VOCABULARY}") if target_vocabulary else self.tokens
         )
         self.vocab_size = len(self.tokens)
-        names = {kind: _name_of(self._settings.get(kind), usual) for kind, usual in NAMES.items()}
+        names = {kind: name_of(self._settings.get(kind)) or usual for kind, usual in NAMES.items()}
         for vocabulary_of_side in self._vocabularies:
             missing = [name for name in names.values() if name not in vocabulary_of_side]
             if missing:
                 raise ValueError(f"{where}: the vocabulary has no {' and no '.join(missing)}, which Marian needs")
         self.pad_id, self.unk_id, self.sep_id = (vocabulary[name] for name in names.values())
         self.cls_id, self.mask_id = self.pad_id, self.unk_id
-        self._index = {name: vocabulary[name] for name in names.values()}
-        self._literal = re.compile(f"({'|'.join(map(re.escape, self._index))})")
+        self._literals = {name: name for name in names.values()}
         self.word_starts: Bool[np.ndarray, "V"] = np.array([piece.startswith(SPACE_MARK) for piece in self.tokens])
-        self.word_starts[list(self._index.values())] = False
+        self.word_starts[[vocabulary[name] for name in self._literals]] = False
         digest = hashlib.sha256()
-        for part in (*self._models, *(encode_json(some) for some in self._vocabularies), encode_json(names)):
+        for part in (*self._models, *(encode_json(side) for side in self._vocabularies), encode_json(names)):
             digest.update(hashlib.sha256(part).digest())
         self.fingerprint = digest.hexdigest()
 
@@ -92,21 +101,20 @@ class Marian(Tokenizer):
         """Return the concatenated ids of lines and the length of each line."""
         lines = list(lines)
         try:
-            codes, rest = zip(*map(_split_code, lines)) if lines else ((), ())
-            found = self._libraries[0].encode([_replace_nul(text) for text in rest], out_type=str)
+            codes, texts = zip(*map(_split_code, lines)) if lines else ((), ())
+            pieces = self._libraries[0].encode([replace_nul(text) for text in texts], out_type=str)
         except (TypeError, RuntimeError, UnicodeError, AttributeError) as error:
             reject_text(lines, error)
-        known, unknown = self._vocabularies[0], self.unk_id
-        joined = (([code] if code else []) + row for code, row in zip(codes, found))
-        rows = [[known.get(piece, unknown) for piece in row] for row in joined]
+        joined = (([code] if code else []) + row for code, row in zip(codes, pieces))
+        rows = [[self._vocabularies[0].get(piece, self.unk_id) for piece in row] for row in joined]
         lengths = np.fromiter(map(len, rows), np.int64, len(rows))
         return np.array([number for row in rows for number in row], np.int32), lengths
 
     def normalize(self, text: str) -> str:
         """Return the text normalised by the source's model."""
         try:
-            code, rest = _split_code(text)
-            pieces = self._libraries[0].encode(_replace_nul(rest), out_type=str)
+            code, content = _split_code(text)
+            pieces = self._libraries[0].encode(replace_nul(content), out_type=str)
         except (TypeError, RuntimeError, UnicodeError, AttributeError) as error:
             reject_text([text], error)
         return self._join_pieces(([code] if code else []) + pieces)
@@ -115,21 +123,20 @@ class Marian(Tokenizer):
         """Return the text of a target's ids, with `[UNK]` but without the other special pieces."""
         pieces = [self.target_tokens[number] for number in check_ids(ids, len(self.target_tokens))]
         unknown = self.tokens[self.unk_id]
-        shown = (UNK if piece == unknown else piece for piece in pieces if piece == unknown or piece not in self._index)
+        shown = (
+            UNK if piece == unknown else piece for piece in pieces if piece == unknown or piece not in self._literals
+        )
         return self._join_pieces(list(shown))
 
     def files(self) -> dict[str, bytes]:
         """Return `tokenizer_config.json`, the two models and the vocabulary, as transformers reads them."""
         config = {
             "tokenizer_class": "MarianTokenizer", "separate_vocabs": self.separate, **self._settings,
-            OWN_KEY: {"fingerprint": self.fingerprint},
+            PROJECT_KEY: {"fingerprint": self.fingerprint},
         }  # fmt: skip
         contents = (*self._models, encode_json(self._vocabularies[0]))
         files = {"tokenizer_config.json": encode_json(config), **dict(zip(MARIAN_FILES, contents))}
         return files | ({TARGET_VOCABULARY: encode_json(self._vocabularies[1])} if self.separate else {})
-
-    def _unknown(self, side: int) -> int:
-        return self._vocabularies[side][self.tokens[self.unk_id]]
 
     def _join_pieces(self, pieces: Sequence[str]) -> str:
         if not pieces:
@@ -140,42 +147,27 @@ class Marian(Tokenizer):
     def _encode(self, text: str | list[str]) -> Encoding:
         if isinstance(text, str):
             return self._encode_side(text, 0)
-        found = [self._encode_side(word, 0) for word in text]
-        return encoding_of(
-            [number for word in found for number in word.ids.tolist()],
-            [(start, end) for word in found for start, end in word.offsets.tolist()],
-            [number for number, word in enumerate(found) for _ in word.tokens],
-            [token for word in found for token in word.tokens],
-        )
+        return join_words([self._encode_side(word, 0) for word in text])
 
     def _encode_side(self, text: str, side: int) -> Encoding:
         """Encode a text of the source (0) or the target (1); a literal special piece is read as that piece."""
-        known, unknown = self._vocabularies[side], self._unknown(side)
-        tokens: list[str] = []
-        offsets: list[tuple[int, int]] = []
-        word_ids: list[int] = []
-        start, word = 0, -1
+        vocabulary, unknown = self._vocabularies[side], self.tokens[self.unk_id]
         try:
-            for number, part in enumerate(self._literal.split(text)):
-                found = [(part, (0, len(part)))] if number % 2 else self._pieces(part, side)
-                for place, (piece, (begin, end)) in enumerate(found):
-                    word += place == 0 or piece.startswith(SPACE_MARK)
-                    tokens.append(piece)
-                    offsets.append((start + begin, start + end))
-                    word_ids.append(word)
-                start += len(part)
+            pieces, offsets, words = place_pieces(
+                text, self._literals, lambda part: self._pieces(part, side), lambda piece: piece.startswith(SPACE_MARK)
+            )
         except (TypeError, RuntimeError, UnicodeError, AttributeError) as error:
             reject_text([text], error)
-        names = [piece if piece in known else self.tokens[self.unk_id] for piece in tokens]
-        return encoding_of([known.get(piece, unknown) for piece in tokens], offsets, word_ids, names)
+        tokens = [piece if piece in vocabulary else unknown for piece in pieces]
+        return build_encoding([vocabulary[piece] for piece in tokens], offsets, words, tokens)
 
     def _pieces(self, text: str, side: int) -> list[tuple[str, tuple[int, int]]]:
         """Return the pieces of a text with their places in it, a language in front of it as one piece."""
-        code, rest = _split_code(text)
-        found = self._libraries[side].encode(_replace_nul(rest), return_type="offset_mapping")
+        code, content = _split_code(text)
+        mapping = self._libraries[side].encode(replace_nul(content), return_type="offset_mapping")
         pieces: list[tuple[str, tuple[int, int]]] = [(code, (0, len(code)))] if code else []
-        for piece, (start, end) in zip(found["pieces"], found["offsets"]):
-            while start < end and rest[start].isspace():
+        for piece, (start, end) in zip(mapping["pieces"], mapping["offsets"]):
+            while start < end and content[start].isspace():
                 start += 1
             pieces.append((piece, (len(code) + start, len(code) + end)))
         return pieces
@@ -196,26 +188,11 @@ def load_marian(folder: str | Path) -> Marian:
         )
     source, target = ((folder / name).read_bytes() for name in MARIAN_FILES[:2])
     vocabulary = read_json(folder / MARIAN_FILES[2])
-    of_target = read_json(folder / TARGET_VOCABULARY) if separate else None
-    kept = {name: value for name, value in settings.items() if name not in (OWN_KEY, "separate_vocabs")}
-    tokenizer = Marian(source, target, vocabulary, of_target, kept, str(folder))
+    target_vocabulary = read_json(folder / TARGET_VOCABULARY) if separate else None
+    names = {name: value for name, value in settings.items() if name not in (PROJECT_KEY, "separate_vocabs")}
+    tokenizer = Marian(source, target, vocabulary, target_vocabulary, names, str(folder))
     check_fingerprint(settings, tokenizer.fingerprint, folder / MARIAN_FILES[2])
     return tokenizer
-
-
-def _list_pieces(vocabulary: Mapping[str, int], source: str) -> tuple[str, ...]:
-    """Return the pieces in the order of their numbers, which must be 0, 1, 2, …"""
-    if not isinstance(vocabulary, Mapping) or not all(type(number) is int for number in vocabulary.values()):
-        raise ValueError(f"{source} is not a vocabulary: expected an object that maps pieces to whole numbers")
-    pieces = sorted(vocabulary, key=lambda piece: vocabulary[piece])
-    if [vocabulary[piece] for piece in pieces] != list(range(len(pieces))):
-        raise ValueError(f"{source} does not number its {len(pieces)} pieces from 0 to {len(pieces) - 1}, each once")
-    return tuple(pieces)
-
-
-def _name_of(setting: Any, usual: str) -> str:
-    found = setting.get("content") if isinstance(setting, Mapping) else setting
-    return found if isinstance(found, str) else usual
 
 
 def _split_code(text: str) -> tuple[str, str]:
@@ -224,9 +201,5 @@ def _split_code(text: str) -> tuple[str, str]:
     >>> _split_code(">>kor<< The ship.")
     ('>>kor<<', ' The ship.')
     """
-    found = CODE.match(text)
-    return (found[0], text[found.end() :]) if found else ("", text)
-
-
-def _replace_nul(text: str) -> str:
-    return text.replace("\0", "\1")  # normalisation rules cannot contain NUL
+    match = CODE.match(text)
+    return (match[0], text[match.end() :]) if match else ("", text)

@@ -2,22 +2,23 @@
 
 import hashlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import sentencepiece
 from jaxtyping import Bool, Int32, Int64, Integer
 
 from bert_elmo_jax.files import read_json
-from bert_elmo_jax.text.encoding import Encoding, encoding_of
+from bert_elmo_jax.text.encoding import Encoding, build_encoding, join_words
 from bert_elmo_jax.text.tokenizer import (
     CLS,
     MASK,
-    OWN_KEY,
     PAD,
+    PROJECT_KEY,
     SEP,
+    SPACE_MARK,
     UNK,
     Tokenizer,
     check_fingerprint,
@@ -26,8 +27,6 @@ from bert_elmo_jax.text.tokenizer import (
     reject_text,
 )
 from bert_elmo_jax.text.tokenizer_folder import MODEL_FILES, find_model
-
-SPACE_MARK = "▁"  # SentencePiece writes a space as this mark, and reads a literal one as a space
 
 # Names of the special pieces in released models, ours first. The library knows the unknown piece.
 USUAL_NAMES = {
@@ -58,6 +57,36 @@ def read_sentencepiece(model: bytes, source: str) -> tuple[Any, tuple[str, ...]]
         raise ValueError(f"{wrong} ({error})") from None
 
 
+Piece = TypeVar("Piece", int, str)
+Placed = list[tuple[Piece, tuple[int, int]]]
+
+
+def place_pieces(
+    text: str,
+    literals: Mapping[str, Piece],
+    split: Callable[[str], Placed[Piece]],
+    starts_word: Callable[[Piece], bool],
+) -> tuple[list[Piece], list[tuple[int, int]], list[int]]:
+    """Return the pieces of a text, their offsets and their words; a literal special piece counts as one word.
+
+    `split` places the pieces of a part without literals in that part.
+    """
+    pieces: list[Piece] = []
+    offsets: list[tuple[int, int]] = []
+    word_ids: list[int] = []
+    start, word = 0, -1
+    pattern = f"({'|'.join(map(re.escape, literals))})"
+    for number, part in enumerate(re.split(pattern, text)):  # every second part is a literal special piece
+        placed = [(literals[part], (0, len(part)))] if number % 2 else split(part)
+        for position, (piece, (begin, end)) in enumerate(placed):
+            word += position == 0 or starts_word(piece)
+            pieces.append(piece)
+            offsets.append((start + begin, start + end))
+            word_ids.append(word)
+        start += len(part)
+    return pieces, offsets, word_ids
+
+
 class SentencePiece(Tokenizer):
     """A SentencePiece tokenizer, from the bytes of a `.model` file.
 
@@ -83,7 +112,6 @@ class SentencePiece(Tokenizer):
         self.fingerprint = hashlib.sha256(model).hexdigest()
         self._model = model
         self._index = {self.tokens[number]: number for number in specials if number != self.unk_id}
-        self._literal = re.compile(f"({'|'.join(map(re.escape, self._index))})")
         self._texts = without_literals(self._library, model, specials)
         self._adds_space = self._library.normalize("a").startswith(SPACE_MARK)
         self._written = [self._bytes_of(number) for number in range(self.vocab_size)]
@@ -93,17 +121,17 @@ class SentencePiece(Tokenizer):
         lines = list(lines)
         try:
             if any("\0" in line for line in lines):
-                lines = [_replace_nul(line) for line in lines]
-            found = self._texts.encode(lines, return_type="numpy")
+                lines = [replace_nul(line) for line in lines]
+            rows = self._texts.encode(lines, return_type="numpy")
         except (TypeError, RuntimeError, UnicodeError) as error:
             reject_text(lines, error)
-        lengths = np.fromiter(map(len, found), np.int64, len(found))
-        return np.concatenate([np.empty(0, np.int32), *found]), lengths
+        lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+        return np.concatenate([np.empty(0, np.int32), *rows]), lengths
 
     def normalize(self, text: str) -> str:
         """Return the text normalised by the model's own rules."""
         try:
-            return self._plain(self._texts.normalize(_replace_nul(text)))
+            return self._plain(self._texts.normalize(replace_nul(text)))
         except (TypeError, RuntimeError, UnicodeError, AttributeError) as error:
             reject_text([text], error)
 
@@ -115,7 +143,7 @@ class SentencePiece(Tokenizer):
 
     def files(self) -> dict[str, bytes]:
         """Return `tokenizer_config.json` and `sentencepiece.model`."""
-        config = {OWN_KEY: {"fingerprint": self.fingerprint}}
+        config = {PROJECT_KEY: {"fingerprint": self.fingerprint}}
         return {"tokenizer_config.json": encode_json(config), "sentencepiece.model": self._model}
 
     def _bytes_of(self, number: int) -> bytes:
@@ -135,48 +163,27 @@ class SentencePiece(Tokenizer):
 
     def _encode(self, text: str | list[str]) -> Encoding:
         if isinstance(text, list):
-            return self._encode_list(text)
-        ids: list[int] = []
-        offsets: list[tuple[int, int]] = []
-        word_ids: list[int] = []
-        word = -1
+            return join_words([self._encode(word) for word in text])
         try:
-            # Every second part is a literal special piece and counts as one word.
-            parts = self._literal.split(text)
-            start = 0
-            for number, part in enumerate(parts):
-                found = [(self._index[part], (0, len(part)))] if number % 2 else self._pieces(part)
-                for position, (piece, (begin, end)) in enumerate(found):
-                    word += position == 0 or self.tokens[piece].startswith(SPACE_MARK)
-                    ids.append(piece)
-                    offsets.append((start + begin, start + end))
-                    word_ids.append(word)
-                start += len(part)
+            ids, offsets, words = place_pieces(
+                text, self._index, self._pieces, lambda number: self.tokens[number].startswith(SPACE_MARK)
+            )
         except (TypeError, RuntimeError, UnicodeError) as error:
             reject_text([text], error)
-        return encoding_of(ids, offsets, word_ids, [self.tokens[piece] for piece in ids])
-
-    def _encode_list(self, words: list[str]) -> Encoding:
-        found = [self._encode(word) for word in words]
-        return encoding_of(
-            [number for word in found for number in word.ids.tolist()],
-            [(start, end) for word in found for start, end in word.offsets.tolist()],
-            [number for number, word in enumerate(found) for _ in word.tokens],
-            [token for word in found for token in word.tokens],
-        )
+        return build_encoding(ids, offsets, words, [self.tokens[number] for number in ids])
 
     def _pieces(self, text: str) -> list[tuple[int, tuple[int, int]]]:
         """Return each piece with the library's offsets, corrected for byte pieces and leading spaces."""
-        found = self._texts.encode(_replace_nul(text), return_type="offset_mapping")
+        mapping = self._texts.encode(replace_nul(text), return_type="offset_mapping")
         spans: list[tuple[int, int]] = []
-        for piece, (start, end) in zip(reversed(found["ids"]), reversed(found["offsets"])):
+        for piece, (start, end) in zip(reversed(mapping["ids"]), reversed(mapping["offsets"])):
             # The library gives the character's offsets to the last of its bytes only.
             if start == end and spans and self._library.is_byte(piece):
                 start, end = spans[-1]
             while start < end and text[start].isspace():
                 start += 1
             spans.append((start, end))
-        return list(zip(found["ids"], reversed(spans)))
+        return list(zip(mapping["ids"], reversed(spans)))
 
 
 def load_sentencepiece(path: str | Path) -> SentencePiece:
@@ -222,22 +229,22 @@ def train_sentencepiece(
     return SentencePiece(learn_model(texts, vocab_size, model))
 
 
-def _replace_nul(text: str) -> str:
-    # Normalisation rules cannot contain NUL; U+0001 has the same length, and the rules delete it.
+def replace_nul(text: str) -> str:
+    """Return a text without NUL, which rules cannot contain; U+0001 has the same length, and the rules delete it."""
     return text.replace("\0", "\1")
 
 
 def find_specials(tokens: Sequence[str], library: Any, source: str) -> tuple[int, ...]:
     """Return the ids of the pad, unknown, cls, sep and mask pieces."""
     index = {piece: number for number, piece in enumerate(tokens)}
-    found = {kind: next((index[name] for name in names if name in index), None) for kind, names in USUAL_NAMES.items()}
-    missing = [f"{kind} ({' or '.join(USUAL_NAMES[kind])})" for kind, number in found.items() if number is None]
+    ids = {kind: next((index[name] for name in names if name in index), None) for kind, names in USUAL_NAMES.items()}
+    missing = [f"{kind} ({' or '.join(USUAL_NAMES[kind])})" for kind, number in ids.items() if number is None]
     if missing:
         raise ValueError(
             f"{source} has no piece for: {', '.join(missing)}. BERT needs all of them: use a model made for BERT, or "
             "train one with train_sentencepiece."
         )
-    pad, cls, sep, mask = (number for number in found.values() if number is not None)
+    pad, cls, sep, mask = (number for number in ids.values() if number is not None)
     return pad, library.unk_id(), cls, sep, mask
 
 

@@ -5,36 +5,17 @@ then the model's pieces from the fourth on as 4, 5, …, and `<mask>` last.
 """
 
 import base64
-from pathlib import Path
 from typing import Any
 
-from bert_elmo_jax.files import read_json
+from bert_elmo_jax.text.sentencepiece import read_sentencepiece
+from bert_elmo_jax.text.tokenizer import SPACE_MARK
 
 FIRST, LAST = ("<s>", "<pad>", "</s>", "<unk>"), "<mask>"
-CLASSES = ("XLMRobertaTokenizer", "XLMRobertaTokenizerFast")
-WHOLE_CLASSES = ("PreTrainedTokenizerFast", "TokenizersBackend")  # classes that read only tokenizer.json
-MODEL_TYPES = ("xlm-roberta", "xlm-roberta-xl")
-
-
-def is_shifted(folder: Path) -> bool:
-    """Return True if a folder says that its SentencePiece model has shifted ids."""
-    named = read_json(folder / "tokenizer_config.json", default={}).get("tokenizer_class")
-    if named is not None:
-        return named in CLASSES
-    return read_json(folder / "config.json", default={}).get("model_type") in MODEL_TYPES
-
-
-def prefers_file(folder: Path) -> bool:
-    """Return True if the model of a folder is read through a `tokenizer.json`, real or made from a shifted model."""
-    named = read_json(folder / "tokenizer_config.json", default={}).get("tokenizer_class")
-    return is_shifted(folder) or (named in WHOLE_CLASSES and (folder / "tokenizer.json").is_file())
 
 
 def spec_of_shifted_model(model: bytes, source: str) -> dict[str, Any]:
     """Return a SentencePiece model with shifted ids as the contents of a `tokenizer.json`."""
     from sentencepiece import sentencepiece_model_pb2
-
-    from bert_elmo_jax.text.sentencepiece import read_sentencepiece
 
     read_sentencepiece(model, source)
     proto = sentencepiece_model_pb2.ModelProto.FromString(model)
@@ -43,7 +24,7 @@ def spec_of_shifted_model(model: bytes, source: str) -> dict[str, Any]:
             f"{source} is not a unigram model of {len(FIRST)} or more pieces, which shifted ids (XLM-R) need"
         )
     vocabulary = [(name, 0.0) for name in FIRST] + [(piece.piece, piece.score) for piece in proto.pieces[3:]]
-    marks = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True}
+    marks = {"type": "Metaspace", "replacement": SPACE_MARK, "prepend_scheme": "always", "split": True}
     charsmap = base64.b64encode(proto.normalizer_spec.precompiled_charsmap).decode()
     return {
         "added_tokens": [],

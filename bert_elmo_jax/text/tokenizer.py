@@ -11,10 +11,11 @@ import numpy as np
 from jaxtyping import Bool, Int32, Int64, Integer
 
 from bert_elmo_jax.files import write_bytes
-from bert_elmo_jax.text.encoding import Encoding, Frame, encoding_of, join_texts
+from bert_elmo_jax.text.encoding import Encoding, Frame, build_encoding, join_texts
 
 PAD, UNK, CLS, SEP, MASK = SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-OWN_KEY = "bert_elmo_jax"  # of our own entries in `tokenizer_config.json`
+PROJECT_KEY = "bert_elmo_jax"  # of this project's entries in `tokenizer_config.json`
+SPACE_MARK = "▁"  # SentencePiece writes a space as this mark, and reads a literal one as a space
 
 
 class Tokenizer(ABC):
@@ -58,20 +59,18 @@ class Tokenizer(ABC):
 
     def _encode_each(self, words: Sequence[str]) -> Encoding:
         """Encode words so that each has a piece, because its vector and its tag need a place."""
-        found = self._encode(list(words))
-        if lost := sorted({n for n, word in enumerate(words) if word} - set(found.word_ids.tolist())):
-            at = np.searchsorted(found.word_ids, lost)
-            tokens = list(found.tokens)
-            for place in at[::-1]:
-                tokens.insert(place, self.tokens[self.unk_id])
-            return Encoding(
-                ids=np.insert(found.ids, at, self.unk_id),
-                types=np.insert(found.types, at, 0),
-                offsets=np.insert(found.offsets, at, [(0, len(words[word])) for word in lost], axis=0),
-                word_ids=np.insert(found.word_ids, at, lost),
-                tokens=tuple(tokens),
-            )
-        return found
+        encoding = self._encode(list(words))
+        missing = sorted({n for n, word in enumerate(words) if word} - set(encoding.word_ids.tolist()))
+        if not missing:
+            return encoding
+        places = np.searchsorted(encoding.word_ids, missing)
+        return Encoding(
+            ids=np.insert(encoding.ids, places, self.unk_id),
+            types=np.insert(encoding.types, places, 0),
+            offsets=np.insert(encoding.offsets, places, [(0, len(words[word])) for word in missing], axis=0),
+            word_ids=np.insert(encoding.word_ids, places, missing),
+            tokens=tuple(np.insert(np.array(encoding.tokens, object), places, self.tokens[self.unk_id])),
+        )
 
     def encode_target(self, text: str, *, specials: bool = True) -> Encoding:
         """Encode a text as a translation, which some tokenizers read with other rules than the text to translate."""
@@ -124,20 +123,24 @@ class Tokenizer(ABC):
         return Frame((self.cls_id,), (self.sep_id,), (self.sep_id,))
 
     def _join(self, first: Encoding, second: Encoding | None, specials: bool) -> Encoding:
-        before, between, after = self._boundaries if specials else (None, None, None)
-        return join_texts(first, second, before, after, between, self.frame.types)
+        return join_texts(first, second, self._boundaries if specials else [build_encoding()] * 3, self.frame.types)
 
     @cached_property
-    def _boundaries(self) -> tuple[Encoding, Encoding, Encoding]:
-        before, between, after = (
-            encoding_of(ids, [(0, 0)] * len(ids), [-1] * len(ids), [self.tokens[number] for number in ids])
+    def _boundaries(self) -> list[Encoding]:
+        return [
+            build_encoding(ids, [(0, 0)] * len(ids), [-1] * len(ids), [self.tokens[number] for number in ids])
             for ids in (self.frame.before, self.frame.between, self.frame.after)
-        )
-        return before, between, after
+        ]
 
 
 def reject_text(texts: Iterable[object], error: Exception) -> NoReturn:
-    """Explain why a library refused some text; called only after it failed, so that valid text costs nothing."""
+    r"""Explain why a library refused some text; called only after it failed, so that valid text costs nothing.
+
+    >>> reject_text(["fine", "half \ud83d"], UnicodeError())  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    ValueError: text 1 holds a lone surrogate, U+D83D at character 5: half of a character, ...
+    """
     for number, text in enumerate(texts):
         if not isinstance(text, str):
             raise TypeError(f"text {number} is {text!r:.60}, a {type(text).__name__}; expected a str") from None
@@ -153,7 +156,13 @@ def reject_text(texts: Iterable[object], error: Exception) -> NoReturn:
 
 
 def check_ids(ids: Sequence[int] | Integer[np.ndarray, "N"], vocab_size: int) -> list[int]:
-    """Return the ids as a list; raise if one is not in the vocabulary."""
+    """Return the ids as a list; raise if one is not in the vocabulary.
+
+    >>> check_ids([3, 9], vocab_size=5)
+    Traceback (most recent call last):
+    ...
+    ValueError: id 9 at position 1 is not in this vocabulary of 5 pieces; use the tokenizer that made the ids
+    """
     numbers = np.asarray(ids, np.int64)
     outside = (numbers < 0) | (numbers >= vocab_size)
     if outside.any():
@@ -165,21 +174,36 @@ def check_ids(ids: Sequence[int] | Integer[np.ndarray, "N"], vocab_size: int) ->
     return numbers.tolist()
 
 
-def own_settings(config: Mapping[str, Any], source: str) -> Mapping[str, Any]:
-    """Return this project's own entries in a `tokenizer_config.json`, {} if there are none.
+def list_pieces(index: Mapping[str, Any], source: str) -> tuple[str, ...]:
+    """Return the pieces of a vocabulary by id; raise unless the ids are 0, 1, 2, …
 
-    >>> own_settings({"bert_elmo_jax": {"normalization": "NFC"}}, "x")
+    >>> list_pieces({"river": 1, "배": 0}, "vocab.json")
+    ('배', 'river')
+    """
+    if not all(type(number) is int for number in index.values()):
+        raise ValueError(f"{source} is not a vocabulary: expected an object that maps pieces to whole numbers")
+    if sorted(index.values()) != list(range(len(index))):
+        raise ValueError(f"{source}: the ids of its {len(index)} pieces are not 0 to {len(index) - 1}, each once")
+    return tuple(sorted(index, key=index.__getitem__))
+
+
+def project_settings(config: Mapping[str, Any], source: str) -> Mapping[str, Any]:
+    """Return this project's entries in a `tokenizer_config.json`, {} if there are none.
+
+    >>> project_settings({"bert_elmo_jax": {"normalization": "NFC"}}, "x")
     {'normalization': 'NFC'}
     """
-    own = config.get(OWN_KEY)
-    if own is not None and not isinstance(own, Mapping):
-        raise ValueError(f"{source}: {OWN_KEY} in tokenizer_config.json is {own!r:.60}, not an object: copy it again")
-    return own or {}
+    entries = config.get(PROJECT_KEY)
+    if entries is not None and not isinstance(entries, Mapping):
+        raise ValueError(
+            f"{source}: {PROJECT_KEY} in tokenizer_config.json is {entries!r:.60}, not an object: copy it again"
+        )
+    return entries or {}
 
 
 def check_fingerprint(config: dict[str, Any], fingerprint: str, file: Path) -> None:
     """Raise if the config was saved with another tokenizer; a config without a fingerprint passes."""
-    saved = own_settings(config, str(file.parent)).get("fingerprint", fingerprint)
+    saved = project_settings(config, str(file.parent)).get("fingerprint", fingerprint)
     if saved != fingerprint:
         raise ValueError(
             f"{file} does not match the tokenizer_config.json in its folder (fingerprint {fingerprint[:12]}…, expected "

@@ -8,26 +8,25 @@ import json
 import unicodedata
 from array import array
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Int32, Int64, Integer
 
-from bert_elmo_jax.files import read_json
-from bert_elmo_jax.text.encoding import Encoding, encoding_of
-from bert_elmo_jax.text.suffix_bpe import SUFFIX
+from bert_elmo_jax.text.composition import compose, find_original
+from bert_elmo_jax.text.encoding import Encoding, build_encoding
 from bert_elmo_jax.text.tokenizer import (
-    OWN_KEY,
+    PROJECT_KEY,
+    SPACE_MARK,
     Tokenizer,
-    check_fingerprint,
     check_ids,
     encode_json,
-    own_settings,
+    list_pieces,
+    project_settings,
     reject_text,
 )
-from bert_elmo_jax.text.tokenizer_folder import BPE_PAIRS, find_bpe, find_model
 from bert_elmo_jax.text.tokenizer_specs import (
+    SUFFIX,
     Spec,
     add_specials,
     compile_spec,
@@ -35,16 +34,13 @@ from bert_elmo_jax.text.tokenizer_specs import (
     find_parts,
     find_special_ids,
     hide_specials,
-    read_settings,
 )
-from bert_elmo_jax.text.wordpiece import compose
 
 BYTES = [*range(33, 127), *range(161, 173), *range(174, 256)]  # bytes that byte-level BPE writes as themselves
 BYTES += [byte for byte in range(256) if byte not in BYTES]
 CHARACTERS = [chr(byte if place < 188 else 256 + place - 188) for place, byte in enumerate(BYTES)]
 BYTE_OF = dict(zip(CHARACTERS, BYTES))
 SPACE = CHARACTERS[BYTES.index(32)]  # Ġ
-SPACE_MARK = "▁"
 
 
 class TokenizerFile(Tokenizer):
@@ -65,10 +61,8 @@ class TokenizerFile(Tokenizer):
         settings = {} if settings is None else settings
         self.kind = find_kind(spec, source)
         index = compile_spec(spec, source).get_vocab(with_added_tokens=True)
-        self.vocab_size = len(index)
-        if sorted(index.values()) != list(range(len(index))):
-            raise ValueError(f"{source}: the ids of its {len(index)} pieces are not 0 to {len(index) - 1}, each once")
-        self.tokens: tuple[str, ...] = tuple(sorted(index, key=index.__getitem__))
+        self.tokens: tuple[str, ...] = list_pieces(index, source)
+        self.vocab_size = len(self.tokens)
         if self.kind == "suffix_bpe":  # a GPT-1's only special piece is the unknown one, which then ends texts, too
             unknown = spec["model"]["unk_token"]
             if unknown not in index:
@@ -90,8 +84,8 @@ class TokenizerFile(Tokenizer):
         self._mark = {"byte_bpe": SPACE, "sentencepiece": SPACE_MARK}.get(self.kind)
         self.word_starts: Bool[np.ndarray, "V"] = np.array([self._starts_word(piece) for piece in self.tokens])
         self.word_starts[list(ids.values())] = False
-        self.composes = own_settings(settings, source).get("normalization") == "NFC"
-        self.fingerprint = hashlib.sha256(json.dumps(self._facts(ids), sort_keys=True).encode()).hexdigest()
+        self.composes = project_settings(settings, source).get("normalization") == "NFC"
+        self.fingerprint = hashlib.sha256(json.dumps(self._identity(), sort_keys=True).encode()).hexdigest()
         first = self._texts.encode("a", add_special_tokens=False).tokens
         self._adds_space = bool(self._mark and first and first[0].startswith(self._mark))
         self._written = [self._bytes_of(number) for number in range(self.vocab_size)]
@@ -108,11 +102,11 @@ class TokenizerFile(Tokenizer):
             return piece.endswith(SUFFIX)
         return piece.startswith(self._mark) if self._mark else not piece.startswith("##")
 
-    def _facts(self, ids: Mapping[str, int]) -> list[Any]:
+    def _identity(self) -> list[Any]:
         """Return everything that changes ids."""
-        whole = json.loads(self._marked.to_str())
-        rules = {name: whole[name] for name in ("normalizer", "pre_tokenizer", "model", "added_tokens")}
-        return [self.kind, rules, list(ids.values()), self.frame.before, self.frame.between, self.frame.after]
+        spec = json.loads(self._marked.to_str())
+        rules = {name: spec[name] for name in ("normalizer", "pre_tokenizer", "model", "added_tokens")}
+        return [self.kind, rules, self._special_ids(), self.frame.before, self.frame.between, self.frame.after]
 
     def _bytes_of(self, number: int) -> bytes:
         piece = self.tokens[number]
@@ -128,8 +122,10 @@ class TokenizerFile(Tokenizer):
 
     def _loses_space(self, number: int) -> bool:
         """Return True if a space before this special piece gets no piece of its own."""
-        found = self._marked.encode(f"a {self.tokens[number]}", add_special_tokens=False).tokens
-        return self.kind == "wordpiece" or not (len(found) > 1 and found[-2] in (SPACE, SPACE_MARK))
+        if self.kind == "wordpiece":
+            return True
+        tokens = self._marked.encode(f"a {self.tokens[number]}", add_special_tokens=False).tokens
+        return not (len(tokens) > 1 and tokens[-2] in (SPACE, SPACE_MARK))
 
     def encode_lines(self, lines: Sequence[str]) -> tuple[Int32[np.ndarray, "N"], Int64[np.ndarray, "L"]]:
         """Return the concatenated ids of lines and the length of each; `RAYON_NUM_THREADS` limits the threads."""
@@ -138,7 +134,7 @@ class TokenizerFile(Tokenizer):
             encodings = self._texts.encode_batch_fast(lines, add_special_tokens=False)
         except (TypeError, UnicodeError) as error:
             reject_text(lines, error)
-        ids = array("i")
+        ids = array("i")  # its `fromlist` converts to int32 twice as fast as np.array
         lengths = np.empty(len(lines), np.int64)
         for number, encoding in enumerate(encodings):
             ids.fromlist(line := encoding.ids)
@@ -152,10 +148,8 @@ class TokenizerFile(Tokenizer):
             if self.kind == "byte_bpe":
                 normal.encode()
                 return normal.removeprefix(" ") if self._adds_space else normal
-            if self._texts.pre_tokenizer is None:
-                words = [normal]
-            else:
-                words = [word for word, _ in self._texts.pre_tokenizer.pre_tokenize_str(normal)]
+            splitter = self._texts.pre_tokenizer
+            words = [normal] if splitter is None else [word for word, _ in splitter.pre_tokenize_str(normal)]
         except (TypeError, UnicodeError, AttributeError) as error:
             reject_text([text], error)
         if self.kind in ("wordpiece", "suffix_bpe"):
@@ -179,16 +173,13 @@ class TokenizerFile(Tokenizer):
         }
         if self.cls_id == self.mask_id:  # a generative model: its only special piece ends a text
             names = {"eos_token": self.tokens[self.sep_id], "unk_token": self.tokens[self.unk_id]}
-        inputs = [
-            "input_ids",
-            *(["token_type_ids"] if self.frame.before and self.frame.types[1] else []),
-            "attention_mask",
-        ]
-        own = {"fingerprint": self.fingerprint} | ({"normalization": "NFC"} if self.composes else {})
+        has_types = self.frame.before and self.frame.types[1]
+        inputs = ["input_ids", *(["token_type_ids"] if has_types else []), "attention_mask"]
+        entries = {"fingerprint": self.fingerprint} | ({"normalization": "NFC"} if self.composes else {})
         config = {"tokenizer_class": "PreTrainedTokenizerFast", **names, "clean_up_tokenization_spaces": False}
-        config |= {"model_input_names": inputs, OWN_KEY: own}
-        whole = json.loads(self._marked.to_str())
-        return {"tokenizer_config.json": encode_json(config), "tokenizer.json": encode_json(whole)}
+        config |= {"model_input_names": inputs, PROJECT_KEY: entries}
+        spec = json.loads(self._marked.to_str())
+        return {"tokenizer_config.json": encode_json(config), "tokenizer.json": encode_json(spec)}
 
     def _special_ids(self) -> tuple[int, int, int, int, int]:
         return self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id
@@ -197,31 +188,31 @@ class TokenizerFile(Tokenizer):
         split = isinstance(text, list)
         units = text if isinstance(text, list) else [text]
         spans = None
+        # Words after the first begin with a space, as they do in a text, unless the file's rules add one.
+        glued = split and self.kind == "byte_bpe" and not self._adds_space
         try:
             if self.composes and not all(unicodedata.is_normalized("NFC", unit) for unit in units):
                 composed = [compose(unit) for unit in units]
-                units, spans = [unit for unit, _ in composed], [place for _, place in composed]
-            # Words after the first begin with a space, as they do in a text, unless the file's rules add one.
-            glued = split and self.kind == "byte_bpe" and not self._adds_space
-            given = [f" {unit}" if glued and number and unit else unit for number, unit in enumerate(units)]
-            found: Any = self._marked.encode(
-                given if split else given[0], is_pretokenized=split, add_special_tokens=False
+                units, spans = [unit for unit, _ in composed], [places for _, places in composed]
+            words = [f" {unit}" if glued and number and unit else unit for number, unit in enumerate(units)]
+            encoding: Any = self._marked.encode(
+                words if split else words[0], is_pretokenized=split, add_special_tokens=False
             )
         except (TypeError, UnicodeError, AttributeError) as error:
             reject_text(units, error)
-        words = list(found.word_ids) if split or self._mark is None else self._number_words(found.ids)
-        offsets = found.offsets
+        word_ids = list(encoding.word_ids) if split or self._mark is None else self._number_words(encoding.ids)
+        offsets = encoding.offsets
         if glued:
             offsets = [
                 (max(0, start - 1), max(0, end - 1)) if word else (start, end)
-                for word, (start, end) in zip(words, offsets)
+                for word, (start, end) in zip(word_ids, offsets)
             ]
         if self.composes:
-            offsets = _place_spaces(offsets, words)
+            offsets = _place_spaces(offsets, word_ids)
         if spans is not None:
-            places = [spans[word if split else 0] for word in words]
-            offsets = [_original_span(place, start, end) for place, (start, end) in zip(places, offsets)]
-        return encoding_of(found.ids, offsets, words, found.tokens)
+            places = [spans[word if split else 0] for word in word_ids]
+            offsets = [find_original(place, start, end) for place, (start, end) in zip(places, offsets)]
+        return build_encoding(encoding.ids, offsets, word_ids, encoding.tokens)
 
     def _number_words(self, ids: Sequence[int]) -> list[int]:
         """Number the words of a text; a literal special piece is a word."""
@@ -244,14 +235,6 @@ def _place_spaces(offsets: Sequence[tuple[int, int]], words: Sequence[int]) -> l
         if words[number] == words[number + 1] and placed[number][0] > start:
             placed[number] = (start, start)
     return placed
-
-
-def _original_span(place: Sequence[tuple[int, int]], start: int, end: int) -> tuple[int, int]:
-    """Return the characters of the original text behind characters of the composed one."""
-    if start < end:
-        return place[start][0], place[end - 1][1]
-    point = place[start][0] if start < len(place) else place[-1][1] if place else 0
-    return point, point
 
 
 def find_kind(spec: Spec, source: str) -> str:
@@ -280,81 +263,3 @@ def find_kind(spec: Spec, source: str) -> str:
         "WordPiece (continuations with ##), byte-level BPE (pre_tokenizer ByteLevel), BPE with </w> and an unk_token, "
         "Unigram or BPE with ▁ as space"
     )
-
-
-def load_tokenizer_file(path: str | Path) -> TokenizerFile:
-    """Load a `tokenizer.json`, a `vocab.json` with `merges.txt`, or a SentencePiece model with shifted ids.
-
-    `path` is a folder, where `tokenizer.json` comes first, or one of the files.
-
-    >>> import tempfile
-    >>> from bert_elmo_jax.text import train_byte_bpe
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     train_byte_bpe(["배를 타고"], vocab_size=280).save(folder)
-    ...     load_tokenizer_file(folder).kind
-    'byte_bpe'
-    """
-    path = Path(path)
-    folder = path if path.is_dir() else path.parent
-    settings = read_settings(folder)
-    model = find_model(folder)
-    names = {name for pair in BPE_PAIRS for name in pair}
-    if (path / "tokenizer.json").is_file() or (path.suffix == ".json" and path.name not in names):
-        file = path / "tokenizer.json" if path.is_dir() else path
-        spec = read_json(file)
-    elif model is not None:
-        from bert_elmo_jax.text.shifted_pieces import spec_of_shifted_model
-
-        file, spec = model, spec_of_shifted_model(model.read_bytes(), str(model))
-    else:
-        from bert_elmo_jax.text.byte_bpe import read_vocabulary_and_merges
-
-        file, spec = folder / find_bpe(folder)[0], read_vocabulary_and_merges(folder, settings)
-    spec = _add_pieces(_apply_settings(spec, settings), folder, settings)
-    tokenizer = TokenizerFile(spec, settings, str(file))
-    check_fingerprint(settings, tokenizer.fingerprint, file)
-    return tokenizer
-
-
-def _apply_settings(spec: Spec, settings: Mapping[str, Any]) -> Spec:
-    """Apply the settings of `tokenizer_config.json` that overrule a `tokenizer.json`."""
-    spec = json.loads(json.dumps(spec))
-    found = [
-        *find_parts(spec.get("pre_tokenizer"), "ByteLevel"),
-        *find_parts(spec.get("post_processor"), "RobertaProcessing"),
-    ]
-    for part in found:
-        if isinstance(settings.get("add_prefix_space"), bool):
-            part["add_prefix_space"] = settings["add_prefix_space"]
-        if isinstance(settings.get("trim_offsets"), bool):
-            part["trim_offsets"] = settings["trim_offsets"]
-    return spec
-
-
-def _add_pieces(spec: Spec, folder: Path, settings: Mapping[str, Any]) -> Spec:
-    """Add the pieces that other files of the folder append to the spec."""
-    added = spec.get("added_tokens") or []
-    if not isinstance(added, list) or not all(isinstance(e, Mapping) and type(e.get("id")) is int for e in added):
-        raise ValueError(
-            f"{folder / 'tokenizer.json'}: added_tokens is no list of pieces with an id each: copy it again"
-        )
-    known = {entry["id"] for entry in added}
-    vocabulary = (spec.get("model") or {}).get("vocab") or {}
-    size = max([len(vocabulary) - 1, *known]) + 1
-    entries = {int(number): entry for number, entry in (settings.get("added_tokens_decoder") or {}).items()}
-    names = read_json(folder / "added_tokens.json", default={})
-    entries = {number: {"content": name} for name, number in names.items()} | entries
-    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": True, "special": False}
-    more: list[dict[str, Any]] = []
-    for number in sorted(number for number in entries if number >= size):
-        if number != size + len(more):
-            raise ValueError(
-                f"{folder} adds the piece {entries[number]['content']!r} with the id {number}, but the ids before it "
-                f"end at {size + len(more) - 1}: copy the folder again"
-            )
-        more.append(
-            flags
-            | {name: entries[number][name] for name in flags if name in entries[number]}
-            | {"id": number, "content": entries[number]["content"]}
-        )
-    return spec | {"added_tokens": [*(spec.get("added_tokens") or []), *more]}

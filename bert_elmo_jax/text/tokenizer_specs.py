@@ -27,6 +27,8 @@ USUAL_NAMES = {
     "mask": (MASK, "<mask>"),
 }
 END = "<|endoftext|>"  # the only special piece of generative models
+SUFFIX = "</w>"  # ends a word in the pieces of GPT-1
+TEXT_FLAGS = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}  # of an added piece
 EMPTY: Spec = {"version": "1.0", "truncation": None, "padding": None, "added_tokens": []} | dict.fromkeys(PARTS)
 TINY = {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "a"}
 
@@ -66,6 +68,32 @@ def _compiles(parts: Spec) -> bool:
     return True
 
 
+def cleaning_spec(*, split_chinese: bool, strip_accents: bool | None, lowercase: bool) -> Spec:
+    """Return the part of a spec that cleans whitespace and control characters as BERT does."""
+    options = {"handle_chinese_chars": split_chinese, "strip_accents": strip_accents, "lowercase": lowercase}
+    return {"type": "BertNormalizer", "clean_text": True, **options}
+
+
+def make_template(single: str, pair: str, ids: Mapping[str, int]) -> Spec:
+    """Return the part of a spec that frames texts; `A` and `B` stand for the texts, `:1` for the second type.
+
+    >>> make_template("[CLS] A", "[CLS] A B:1", {"[CLS]": 2})["pair"][1:]
+    [{'Sequence': {'id': 'A', 'type_id': 0}}, {'Sequence': {'id': 'B', 'type_id': 1}}]
+    """
+
+    def steps(template: str) -> list[Spec]:
+        parts = [step.partition(":") for step in template.split()]
+        return [
+            {"Sequence" if name in "AB" else "SpecialToken": {"id": name, "type_id": int(text_type or 0)}}
+            for name, _, text_type in parts
+        ]
+
+    specials = {piece: {"id": piece, "ids": [number], "tokens": [piece]} for piece, number in ids.items()}
+    return {
+        "type": "TemplateProcessing", "single": steps(single), "pair": steps(pair), "special_tokens": specials,
+    }  # fmt: skip
+
+
 def find_parts(part: Any, kind: str) -> list[dict[str, Any]]:
     """Return the parts of a type in a part of a spec, which may be a sequence of parts.
 
@@ -74,7 +102,8 @@ def find_parts(part: Any, kind: str) -> list[dict[str, Any]]:
     """
     if not isinstance(part, dict):
         return []
-    inner = [found for key in CHILDREN for child in part.get(key) or [] for found in find_parts(child, kind)]
+    children = [child for key in CHILDREN for child in part.get(key) or []]
+    inner = [match for child in children for match in find_parts(child, kind)]
     return [part, *inner] if part.get("type") == kind else inner
 
 
@@ -94,28 +123,30 @@ def find_special_ids(index: Mapping[str, int], settings: Mapping[str, Any], sour
     >>> find_special_ids({"<|endoftext|>": 0}, {}, "x")["sep"]
     0
     """
-    said = {kind: name_of(settings.get(f"{kind}_token")) for kind in (*KINDS, "eos")}
-    unknown = [f"{kind}_token {name!r}" for kind, name in said.items() if name is not None and name not in index]
-    if unknown:
-        raise ValueError(f"{source} does not hold {', '.join(unknown)} of its configuration files: one was replaced")
-    found = {
-        kind: next((index[name] for name in (said[kind] or "", *USUAL_NAMES[kind]) if name in index), None)
-        for kind in KINDS
-    }
-    end = said["eos"] or END
-    if end in index and found["cls"] is None and found["mask"] is None:
-        found = {kind: index[end] if number is None else number for kind, number in found.items()}
-    missing = [f"{kind} ({' or '.join(USUAL_NAMES[kind][:2])})" for kind, number in found.items() if number is None]
+    names = {kind: name_of(settings.get(f"{kind}_token")) for kind in (*KINDS, "eos")}
+    absent = [f"{kind}_token {name!r}" for kind, name in names.items() if name is not None and name not in index]
+    if absent:
+        raise ValueError(f"{source} does not hold {', '.join(absent)} of its configuration files: one was replaced")
+    candidates = {kind: [name for name in (names[kind], *USUAL_NAMES[kind]) if name] for kind in KINDS}
+    ids = {kind: next((index[name] for name in candidates[kind] if name in index), None) for kind in KINDS}
+    end = names["eos"] or END
+    if end in index and ids["cls"] is None and ids["mask"] is None:
+        ids = {kind: index[end] if number is None else number for kind, number in ids.items()}
+    missing = [f"{kind} ({' or '.join(USUAL_NAMES[kind][:2])})" for kind, number in ids.items() if number is None]
     if missing:
         raise ValueError(
             f"{source} has no piece for: {', '.join(missing)}. Encoders need all of them: use the tokenizer of the "
             "model, or name the pieces in tokenizer_config.json (mask_token and the like)."
         )
-    return {kind: number for kind, number in found.items() if number is not None}
+    return {kind: number for kind, number in ids.items() if number is not None}
 
 
 def name_of(token: Any) -> str | None:
-    """Return the name of a special piece in a configuration, a string or an object with its `content`."""
+    """Return the name of a special piece in a configuration, a string or an object with its `content`.
+
+    >>> name_of("<s>"), name_of({"content": "<s>"}), name_of(None)
+    ('<s>', '<s>', None)
+    """
     return token.get("content") if isinstance(token, dict) else token
 
 
@@ -123,14 +154,13 @@ def add_specials(
     spec: Spec, special_ids: Mapping[str, int], tokens: Mapping[int, str], settings: Mapping[str, Any]
 ) -> Spec:
     """Return the spec with its special pieces marked as such, so that literal ones differ from text."""
-    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
-    said = settings.get("added_tokens_decoder") or {}
+    stored = settings.get("added_tokens_decoder") or {}
     added = {entry["id"]: dict(entry) for entry in spec.get("added_tokens") or []}
     for kind, number in special_ids.items():
-        given = settings.get(f"{kind}_token")
-        own = said.get(str(number)) or (given if isinstance(given, dict) else {})
-        own = {name: own[name] for name in flags if name in own}
-        added[number] = flags | own | added.get(number, {}) | {"id": number, "content": tokens[number], "special": True}
+        setting = settings.get(f"{kind}_token")
+        entry = stored.get(str(number)) or (setting if isinstance(setting, dict) else {})
+        flags = TEXT_FLAGS | {name: entry[name] for name in TEXT_FLAGS if name in entry} | added.get(number, {})
+        added[number] = flags | {"id": number, "content": tokens[number], "special": True}
     return spec | {"added_tokens": [added[number] for number in sorted(added)]}
 
 

@@ -25,9 +25,7 @@ from typing import Literal
 import sentencepiece
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
-from bert_elmo_jax.text.sentencepiece import SPACE_MARK
-from bert_elmo_jax.text.tokenizer import CLS, MASK, PAD, SEP, SPECIALS, UNK, reject_text
-from bert_elmo_jax.text.wordpiece_files import WordPieceOptions
+from bert_elmo_jax.text.tokenizer import CLS, MASK, PAD, SEP, SPACE_MARK, SPECIALS, UNK, reject_text
 
 COVERAGE = 0.9995  # the share of a corpus's characters that must have a piece; rarer ones may become [UNK]
 RESERVED = "▅"  # the library reserves this character and refuses it in an alphabet; in a text it is unknown
@@ -95,14 +93,10 @@ def choose_alphabet(words: Counter[str], vocab_size: int, forms: Callable[[str],
     return sorted(pieces)
 
 
-def count_words(texts: Iterable[str], options: WordPieceOptions) -> Counter[str]:
-    """Count the words of texts after normalising them and splitting off punctuation."""
-    normalizer, splitter = options.normalizer(), pre_tokenizers.BertPreTokenizer()
-
-    def split(string: str) -> list[str]:
-        return [word for word, _ in splitter.pre_tokenize_str(normalizer.normalize_str(string))]
-
-    return _count_parts(texts, split, options.longest_word)
+def count_words(texts: Iterable[str], rules: Tokenizer, longest: int = 1000) -> Counter[str]:
+    """Count the words of at most `longest` characters of texts, normalised and split by a tokenizer's rules."""
+    normalize, split = rules.normalizer.normalize_str, rules.pre_tokenizer.pre_tokenize_str
+    return _count_parts(texts, lambda string: [word for word, _ in split(normalize(string))], longest)
 
 
 def learn_pieces(words: Counter[str], vocab_size: int) -> list[str]:
@@ -132,15 +126,6 @@ def _repeat_words(words: Counter[str], characters: set[str]) -> Iterator[str]:
         if characters.issuperset(word):
             for start in range(0, count, 1000):
                 yield f"{word} " * min(1000, count - start)
-
-
-def count_spaced_words(texts: Iterable[str], rules: Tokenizer) -> Counter[str]:
-    """Count the words of texts, written as bytes with the space before them, after normalising and splitting them."""
-
-    def split(string: str) -> list[str]:
-        return [word for word, _ in rules.pre_tokenizer.pre_tokenize_str(rules.normalizer.normalize_str(string))]
-
-    return _count_parts(texts, split, 1000)
 
 
 def learn_merges(

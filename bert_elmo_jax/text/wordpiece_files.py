@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tokenizers import normalizers
-
 from bert_elmo_jax.files import read_json, read_text
-from bert_elmo_jax.text.tokenizer import OWN_KEY, SPECIALS, UNK, own_settings
+from bert_elmo_jax.text.tokenizer import PROJECT_KEY, SPECIALS, UNK, list_pieces, project_settings
+from bert_elmo_jax.text.tokenizer_specs import Spec, cleaning_spec
 
 
 @dataclass(frozen=True)
@@ -28,24 +27,32 @@ class WordPieceOptions:
     # A longer word is one [UNK], as in released tokenizers, because matching takes quadratic time.
     longest_word: int = 100
 
-    def normalizer(self) -> normalizers.Normalizer:
-        """Return a normalizer that cleans whitespace and control characters as BERT does and applies the options."""
-        clean = normalizers.BertNormalizer(
-            clean_text=True,
-            handle_chinese_chars=self.split_chinese,
-            strip_accents=self.strip_accents,
-            lowercase=self.lowercase,
+    def spec(self, pieces: Sequence[str]) -> Spec:
+        """Return the contents of a `tokenizer.json` for a vocabulary with these options.
+
+        >>> WordPieceOptions(lowercase=True).spec(["[UNK]"])["normalizer"]["lowercase"]
+        True
+        """
+        clean = cleaning_spec(
+            split_chinese=self.split_chinese, strip_accents=self.strip_accents, lowercase=self.lowercase
         )
         # Composition comes last, because lower-casing and stripping accents can decompose text.
-        return normalizers.Sequence([clean, normalizers.NFC()]) if self.compose else clean
+        composed = {"type": "Sequence", "normalizers": [clean, {"type": "NFC"}]}
+        return {
+            "normalizer": composed if self.compose else clean,
+            "pre_tokenizer": {"type": "BertPreTokenizer"},
+            "model": {"type": "WordPiece", "unk_token": UNK, "continuing_subword_prefix": "##"}
+            | {"max_input_chars_per_word": self.longest_word}
+            | {"vocab": {piece: number for number, piece in enumerate(pieces)}},
+        }
 
     def config(self) -> dict[str, Any]:
-        """Return the options as entries of `tokenizer_config.json`; all but our own key are Hugging Face's."""
+        """Return the options as entries of `tokenizer_config.json`; all but this project's are Hugging Face's."""
         return {
             "do_lower_case": self.lowercase,
             "strip_accents": self.strip_accents,
             "tokenize_chinese_chars": self.split_chinese,
-            OWN_KEY: {"normalization": "NFC" if self.compose else None, "longest_word": self.longest_word},
+            PROJECT_KEY: {"normalization": "NFC" if self.compose else None, "longest_word": self.longest_word},
         }
 
 
@@ -60,31 +67,31 @@ def read_options(folder: Path, pieces: Sequence[str], lowercase: bool | None = N
     lower-case a cased checkpoint.
     """
     config = _read_config(folder / "tokenizer_config.json")
-    whole = _read_whole_options(folder / "tokenizer.json")
-    own = own_settings(config, str(folder))
-    found = {
-        name: config.get(name) if config.get(name) is not None else whole.get(name)
+    file_options = _read_file_options(folder / "tokenizer.json")
+    project = project_settings(config, str(folder))
+    merged = {
+        name: config.get(name) if config.get(name) is not None else file_options.get(name)
         for name in ("do_lower_case", "strip_accents", "tokenize_chinese_chars")
     }
-    wrong = [f"{name} is {value!r}" for name, value in found.items() if not (value is None or isinstance(value, bool))]
+    wrong = [f"{name} is {value!r}" for name, value in merged.items() if not (value is None or isinstance(value, bool))]
     if wrong:
         raise ValueError(f"{folder / 'tokenizer_config.json'}: {', '.join(wrong)}; expected true, false or null")
-    said = found["do_lower_case"]
-    if said is None and lowercase is None and (folder / "config.json").is_file():
-        said = _choose_case(folder, guess_options(pieces))
+    configured = merged["do_lower_case"]
+    if configured is None and lowercase is None and (folder / "config.json").is_file():
+        configured = _choose_case(folder, guess_options(pieces))
     if lowercase is None:
-        lowercase = guess_options(pieces).lowercase if said is None else said
-    strip = found["strip_accents"]
+        lowercase = guess_options(pieces).lowercase if configured is None else configured
+    strip = merged["strip_accents"]
     if strip is None:
-        strip = lowercase and (said is not None or not _keeps_accents(pieces))
-    longest = own.get("longest_word", whole.get("longest_word", 100))
+        strip = lowercase and (configured is not None or not _keeps_accents(pieces))
+    longest = project.get("longest_word", file_options.get("longest_word", 100))
     if type(longest) is not int or not 1 <= longest < 1 << 31:
         raise ValueError(f"{folder}: the longest word of its tokenizer has {longest!r} characters; expected 1 or more")
     return WordPieceOptions(
         lowercase=lowercase,
         strip_accents=strip,
-        split_chinese=found["tokenize_chinese_chars"] is not False,
-        compose=own.get("normalization") == "NFC",
+        split_chinese=merged["tokenize_chinese_chars"] is not False,
+        compose=project.get("normalization") == "NFC",
         longest_word=longest,
     )
 
@@ -115,12 +122,12 @@ def _read_config(file: Path) -> dict[str, Any]:
 
 def is_wordpiece(file: Path) -> bool:
     """Return True if a `tokenizer.json` is a WordPiece with BERT's own rules, which `WordPiece` reads."""
-    whole = read_json(file)
-    return not whole or not _find_misfits(whole)
+    spec = read_json(file)
+    return not spec or not _find_misfits(spec)
 
 
-def _find_misfits(whole: dict[str, Any]) -> list[str]:
-    model, normalizer, splitter = (whole.get(part) or {} for part in ("model", "normalizer", "pre_tokenizer"))
+def _find_misfits(spec: Spec) -> list[str]:
+    model, normalizer, splitter = (spec.get(part) or {} for part in ("model", "normalizer", "pre_tokenizer"))
     expected = {
         "model type": (model.get("type"), "WordPiece"),
         "unknown piece": (model.get("unk_token"), UNK),
@@ -129,16 +136,16 @@ def _find_misfits(whole: dict[str, Any]) -> list[str]:
         "clean_text": (normalizer.get("clean_text", True), True),
         "pre_tokenizer": (splitter.get("type"), "BertPreTokenizer"),
     }
-    return [f"{part} is {given!r} (expected {right!r})" for part, (given, right) in expected.items() if given != right]
+    return [f"{part} is {value!r} (expected {usual!r})" for part, (value, usual) in expected.items() if value != usual]
 
 
-def _read_whole_options(file: Path) -> dict[str, Any]:
+def _read_file_options(file: Path) -> dict[str, Any]:
     """Return the options in a `tokenizer.json` by their names in `tokenizer_config.json`."""
-    whole = read_json(file, default={})
-    if not whole:
+    spec = read_json(file, default={})
+    if not spec:
         return {}
-    model, normalizer = whole.get("model") or {}, whole.get("normalizer") or {}
-    wrong = _find_misfits(whole)
+    model, normalizer = spec.get("model") or {}, spec.get("normalizer") or {}
+    wrong = _find_misfits(spec)
     if wrong:
         raise ValueError(
             f"{file} is not a BERT tokenizer: {', '.join(wrong)}. If vocab.txt is complete, remove {file.name} from a "
@@ -174,7 +181,7 @@ def _keeps_accents(pieces: Sequence[str]) -> bool:
 def has_one_type(folder: Path, config: dict[str, Any]) -> bool:
     """Return True if the network of a folder tells the texts of a pair apart by no types."""
     types = read_json(folder / "config.json", default={}).get("type_vocab_size")
-    return types in (0, 1) or own_settings(config, str(folder)).get("types") == 1
+    return types in (0, 1) or project_settings(config, str(folder)).get("types") == 1
 
 
 def read_vocabulary(path: Path) -> list[str]:
@@ -189,11 +196,7 @@ def read_vocabulary(path: Path) -> list[str]:
             raise ValueError(
                 f"{path} holds no WordPiece vocabulary; expected model.vocab to be an object that maps pieces to ids"
             )
-        if sorted(vocabulary.values()) != list(range(len(vocabulary))):
-            raise ValueError(
-                f"{path}: the ids of its {len(vocabulary)} pieces are not 0 to {len(vocabulary) - 1}, each once"
-            )
-        return sorted(vocabulary, key=vocabulary.__getitem__)
+        return list(list_pieces(vocabulary, str(path)))
     pieces = [line.removesuffix("\r") for line in read_text(path).split("\n")]
     while pieces and not pieces[-1]:
         pieces.pop()
@@ -208,13 +211,13 @@ def check_vocabulary(pieces: Sequence[str], source: str) -> None:
     missing = [piece for piece in SPECIALS if piece not in lines]
     problems = [f"it lacks {', '.join(missing)}"] if missing else []
     problems += [
-        f"{piece!r} is on lines {', '.join(map(str, where[:-1]))} and {where[-1]}"
-        for piece, where in lines.items()
-        if len(where) > 1
+        f"{piece!r} is on lines {', '.join(map(str, numbers[:-1]))} and {numbers[-1]}"
+        for piece, numbers in lines.items()
+        if len(numbers) > 1
     ]
     problems += [
-        f"{piece!r} on line {where[0]} holds a line break, which no vocab.txt can"
-        for piece, where in lines.items()
+        f"{piece!r} on line {numbers[0]} holds a line break, which no vocab.txt can"
+        for piece, numbers in lines.items()
         if "\n" in piece or piece.endswith("\r")
     ]
     if problems:
@@ -229,8 +232,8 @@ def check_added(folder: Path, pieces: Sequence[str]) -> None:
     """Raise if another file of the folder adds pieces to the vocabulary: their ids would be lost silently."""
     config = read_json(folder / "tokenizer_config.json", default={}).get("added_tokens_decoder") or {}
     added = [(entry["content"], int(number)) for number, entry in config.items()]
-    whole = read_json(folder / "tokenizer.json", default={})
-    added += [(entry["content"], entry["id"]) for entry in whole.get("added_tokens") or []]
+    spec = read_json(folder / "tokenizer.json", default={})
+    added += [(entry["content"], entry["id"]) for entry in spec.get("added_tokens") or []]
     added += list(read_json(folder / "added_tokens.json", default={}).items())
     unknown = sorted({(number, piece) for piece, number in added if pieces[number : number + 1] != [piece]})
     if unknown:

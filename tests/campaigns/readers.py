@@ -259,7 +259,7 @@ def list_targets(folder: Path) -> list[Reader]:
         Reader("HDF5", GOLDENS / "elmo_tiny", "weights.hdf5", read_tensors, (f"{weights}/hdf5.py",)),
         Reader("ELMo options", GOLDENS / "elmo_tiny", "options.json", read_options,
                (f"{PACKAGE}/families/elmo/files.py",), tokens=json_tokens),
-        Reader("BPE merges", bare, "merges.txt", read_tokenizer, (f"{text}/byte_bpe.py", *tokenizers)),
+        Reader("BPE merges", bare, "merges.txt", read_tokenizer, (f"{text}/bpe.py", *tokenizers)),
         Reader("tokenizer.json", gpt2, "tokenizer.json", read_tokenizer, tokenizers, tokens=json_tokens),
         Reader("GPT-1 npy", seeds, "params_0.npy", read_flat, (f"{PACKAGE}/families/gpt/openai.py",)),
         Reader("GPT-1 shapes", seeds, "params_shapes.json", read_flat, (f"{PACKAGE}/families/gpt/openai.py",),

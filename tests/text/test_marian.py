@@ -154,7 +154,7 @@ def test_a_missing_file_is_named(folder, name):
     [
         ("source.spm", b"nothing", r"source\.spm is not a SentencePiece model"),
         ("vocab.json", b'{"a": "b"}', "expected an object that maps pieces to whole numbers"),
-        ("vocab.json", b'{"</s>": 0, "<unk>": 1, "<pad>": 3}', "does not number its 3 pieces from 0 to 2"),
+        ("vocab.json", b'{"</s>": 0, "<unk>": 1, "<pad>": 3}', "the ids of its 3 pieces are not 0 to 2"),
         ("vocab.json", b'{"</s>": 0, "<unk>": 1}', "has no <pad>, which Marian needs"),
     ],
 )

@@ -7,7 +7,8 @@ import pytest
 import sentencepiece
 
 from bert_elmo_jax.text import load_tokenizer, train_sentencepiece
-from bert_elmo_jax.text.shifted_pieces import is_shifted, prefers_file, spec_of_shifted_model
+from bert_elmo_jax.text.shifted_pieces import spec_of_shifted_model
+from bert_elmo_jax.text.tokenizer_folder import is_shifted, prefers_file
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bert_elmo_jax.text import Tokenizer, WordVocabulary, load_tokenizer, train_wordpiece
-from bert_elmo_jax.text.encoding import encoding_of, join_texts
 from bert_elmo_jax.text.tokenizer import check_fingerprint, check_ids, reject_text
 
 # Characters of the corpora, and difficult ones: marks, spaces, control characters, jamo, astral, and [MASK].
@@ -278,16 +277,6 @@ def test_fingerprints_depend_on_options_and_pieces(texts):
         train_wordpiece(texts, 300, strip_accents=True).fingerprint,
     }
     assert len(prints) == 4
-
-
-def test_example_of_encoding_of():
-    assert encoding_of([7, 8], [(0, 4), (4, 7)], [0, 0], ["play", "##ing"]).types.tolist() == [0, 0]
-
-
-def test_example_of_join_texts():
-    cls, sep = (encoding_of([i], [(0, 0)], [-1], [token]) for i, token in ((2, "[CLS]"), (3, "[SEP]")))
-    play = encoding_of([7], [(0, 4)], [0], ["play"])
-    assert join_texts(play, play, cls, sep).types.tolist() == [0, 0, 0, 1, 1]
 
 
 def test_example_of_reject_text():

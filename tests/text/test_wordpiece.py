@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tokenizers.implementations import BertWordPieceTokenizer
 
 from bert_elmo_jax.text import WordPiece, load_wordpiece, train_wordpiece
-from bert_elmo_jax.text.wordpiece import compose
+from bert_elmo_jax.text.composition import compose
 from bert_elmo_jax.text.wordpiece_files import WordPieceOptions
 
 SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]

@@ -8,6 +8,7 @@ import pytest
 
 from bert_elmo_jax.text import WordPiece, load_tokenizer, load_wordpiece
 from bert_elmo_jax.text.tokenizer_folder import find_vocabulary
+from bert_elmo_jax.text.tokenizer_specs import compile_spec
 from bert_elmo_jax.text.wordpiece_files import (
     WordPieceOptions,
     check_added,
@@ -209,12 +210,12 @@ def test_other_word_splitting_raises(tmp_path):
             load_tokenizer(write(tmp_path, [*SPECIALS, "play"], config))
 
 
-def test_example_of_wordpieceoptions():
-    assert WordPieceOptions(lowercase=True, compose=True).normalizer().normalize_str("Café 배") == "café 배"
-    assert (len("배"), len(WordPieceOptions(lowercase=True, strip_accents=True).normalizer().normalize_str("배"))) == (
-        1,
-        2,
-    )
+def test_rules_of_options():
+    def normalize(text, **options):
+        return compile_spec(WordPieceOptions(**options).spec(SPECIALS), "the rules").normalizer.normalize_str(text)
+
+    assert normalize("Café 배", lowercase=True, compose=True) == "café 배"
+    assert (len("배"), len(normalize("배", lowercase=True, strip_accents=True))) == (1, 2)
 
 
 def test_example_of_guess_options():

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bert_elmo_jax.text import load_tokenizer, train_byte_bpe
-from bert_elmo_jax.text.byte_bpe import byte_bpe_spec, byte_level, read_merges, read_vocabulary_and_merges
+from bert_elmo_jax.text.bpe import byte_bpe_spec, byte_level, read_merges, read_vocabulary_and_merges
 
 VOCABULARY = {piece: number for number, piece in enumerate(["<s>", "<pad>", "</s>", "<unk>", "<mask>", "a", "b", "ab"])}
 

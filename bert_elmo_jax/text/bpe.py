@@ -1,22 +1,33 @@
-"""BPE: the files `vocab.json` and `merges.txt`, and byte-level vocabularies trained here."""
+"""BPE: the files `vocab.json` and `merges.txt`, and byte-level vocabularies trained here.
+
+GPT-1's BPE marks the ends of words by `</w>`, and lower-cases and splits text as BERT does; all others are byte-level.
+"""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from bert_elmo_jax.files import read_json, read_text
-from bert_elmo_jax.text.suffix_bpe import UNKNOWN, is_suffix_bpe, suffix_bpe_spec
-from bert_elmo_jax.text.tokenizer import CLS, OWN_KEY, SEP, SPECIALS
+from bert_elmo_jax.text.tokenizer import CLS, PROJECT_KEY, SEP, SPECIALS
 from bert_elmo_jax.text.tokenizer_file import CHARACTERS, TokenizerFile
 from bert_elmo_jax.text.tokenizer_folder import find_bpe
-from bert_elmo_jax.text.tokenizer_specs import Spec, compile_spec, find_special_ids, name_of
+from bert_elmo_jax.text.tokenizer_specs import (
+    SUFFIX,
+    Spec,
+    cleaning_spec,
+    compile_spec,
+    find_special_ids,
+    make_template,
+    name_of,
+)
+
+UNKNOWN = "<unk>"  # of GPT-1
 
 # Cleaning as in BERT, composition, and single spaces, for vocabularies trained here.
 NORMALIZER = {
     "type": "Sequence",
     "normalizers": [
-        {"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": False}
-        | {"strip_accents": False, "lowercase": False},
+        cleaning_spec(split_chinese=False, strip_accents=False, lowercase=False),
         {"type": "NFC"},
         {"type": "Replace", "pattern": {"Regex": " +"}, "content": " "},
         {"type": "Strip", "strip_left": True, "strip_right": True},
@@ -28,7 +39,6 @@ def read_vocabulary_and_merges(folder: Path, settings: Mapping[str, Any]) -> Spe
     """Return `vocab.json` and `merges.txt` of a folder, or OpenAI's files, as the contents of a `tokenizer.json`.
 
     With `<s>` and `</s>` the texts are framed as `<s> a </s></s> b </s>`; a vocabulary without them has no frame.
-    Merges that end words by `</w>` belong to a GPT-1; all others are byte-level.
     """
     pair = find_bpe(folder)
     missing = [name for name in pair if not (folder / name).is_file()]
@@ -74,9 +84,9 @@ def read_merges(file: Path, vocabulary: Mapping[str, int]) -> list[tuple[str, st
             raise ValueError(f"{file}: line {number} is {line!r:.60}; expected two pieces with a space between them")
         unknown = [piece for piece in (left, right, left + right) if piece not in vocabulary]
         if unknown:
-            beside = find_bpe(file.parent)[0]
+            vocabulary_file = find_bpe(file.parent)[0]
             raise ValueError(
-                f"{file} does not belong to the {beside} beside it: line {number} merges {line!r:.60}, and "
+                f"{file} does not belong to the {vocabulary_file} beside it: line {number} merges {line!r:.60}, and "
                 f"{unknown[0]!r} is not in that vocabulary. Copy both files from one model."
             )
         merges.append((left, right))
@@ -96,16 +106,49 @@ def byte_bpe_spec(
     normalizer: dict[str, Any] | None = None,
 ) -> Spec:
     """Return the contents of a `tokenizer.json` for a byte-level BPE."""
-    model: Spec = {"type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": ""}
-    model |= {"end_of_word_suffix": "", "fuse_unk": False, "byte_fallback": False, "ignore_merges": False}
     return {
         "added_tokens": [],
         "normalizer": normalizer,
         "pre_tokenizer": splitter,
         "post_processor": frame,
         "decoder": byte_level(prefix=True),
-        "model": model | {"vocab": dict(vocabulary), "merges": [list(pair) for pair in merges]},
+        "model": _bpe_model(vocabulary, merges, None, ""),
     }
+
+
+def is_suffix_bpe(merges: Iterable[tuple[str, str]], settings: Mapping[str, Any]) -> bool:
+    """Return True if merges end words by `</w>`, or the settings name GPT-1's tokenizer.
+
+    >>> is_suffix_bpe([("t", "h"), ("th", "e</w>")], {}), is_suffix_bpe([("Ġ", "t")], {})
+    (True, False)
+    """
+    named = str(settings.get("tokenizer_class") or "").startswith("OpenAIGPTTokenizer")
+    return named or any(right.endswith(SUFFIX) for _, right in merges)
+
+
+def suffix_bpe_spec(vocabulary: Mapping[str, int], merges: Iterable[tuple[str, str]], unknown: str = UNKNOWN) -> Spec:
+    """Return the contents of a `tokenizer.json` for a BPE with `</w>`, as transformers builds it for GPT-1.
+
+    >>> suffix_bpe_spec({"<unk>": 0, "a</w>": 1}, [])["model"]["end_of_word_suffix"]
+    '</w>'
+    """
+    return {
+        "added_tokens": [],
+        "normalizer": cleaning_spec(split_chinese=True, strip_accents=None, lowercase=True),
+        "pre_tokenizer": {"type": "BertPreTokenizer"},
+        "post_processor": None,
+        "decoder": {"type": "BPEDecoder", "suffix": SUFFIX},
+        "model": _bpe_model(vocabulary, merges, unknown, SUFFIX),
+    }
+
+
+def _bpe_model(
+    vocabulary: Mapping[str, int], merges: Iterable[tuple[str, str]], unknown: str | None, suffix: str
+) -> Spec:
+    options: Spec = {"dropout": None, "unk_token": unknown}
+    options |= {"continuing_subword_prefix": "", "end_of_word_suffix": suffix}
+    options |= {"fuse_unk": False, "byte_fallback": False, "ignore_merges": False}
+    return {"type": "BPE", **options, "vocab": dict(vocabulary), "merges": [list(pair) for pair in merges]}
 
 
 def train_byte_bpe(texts: Iterable[str], vocab_size: int) -> TokenizerFile:
@@ -118,19 +161,13 @@ def train_byte_bpe(texts: Iterable[str], vocab_size: int) -> TokenizerFile:
     >>> train_byte_bpe(["the sea the ship"] * 9, vocab_size=300).encode("the ship", specials=False).tokens
     ('Ġthe', 'Ġship')
     """
-    from bert_elmo_jax.text.training import count_spaced_words, learn_merges
+    from bert_elmo_jax.text.training import count_words, learn_merges
 
     splitter = byte_level(prefix=True)
     rules = compile_spec(byte_bpe_spec({}, [], splitter, None, NORMALIZER), "the rules")
-    vocabulary, merges = learn_merges(count_spaced_words(texts, rules), vocab_size, CHARACTERS)
-    steps = {name: [{"SpecialToken": {"id": CLS, "type_id": 0}}, *_steps("A", 0)] for name in ("single", "pair")}
-    steps["pair"] += _steps("B", 1)
-    ids = {piece: {"id": piece, "ids": [SPECIALS.index(piece)], "tokens": [piece]} for piece in (CLS, SEP)}
-    template = {"type": "TemplateProcessing", **steps, "special_tokens": ids}
+    vocabulary, merges = learn_merges(count_words(texts, rules), vocab_size, CHARACTERS)
+    ids = {piece: SPECIALS.index(piece) for piece in (CLS, SEP)}
+    template = make_template(f"{CLS} A {SEP}", f"{CLS} A {SEP} B:1 {SEP}:1", ids)
     frame = {"type": "Sequence", "processors": [splitter, template]}
     spec = byte_bpe_spec(vocabulary, merges, splitter, frame, NORMALIZER)
-    return TokenizerFile(spec, {OWN_KEY: {"normalization": "NFC"}}, "the trained vocabulary")
-
-
-def _steps(text: str, kind: int) -> list[dict[str, Any]]:
-    return [{"Sequence": {"id": text, "type_id": kind}}, {"SpecialToken": {"id": SEP, "type_id": kind}}]
+    return TokenizerFile(spec, {PROJECT_KEY: {"normalization": "NFC"}}, "the trained vocabulary")

@@ -1,0 +1,114 @@
+"""Load the tokenizer in a folder, of any kind."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from bert_elmo_jax.files import check_links, read_json
+from bert_elmo_jax.text.bpe import read_vocabulary_and_merges
+from bert_elmo_jax.text.marian import load_marian
+from bert_elmo_jax.text.sentencepiece import load_sentencepiece
+from bert_elmo_jax.text.shifted_pieces import spec_of_shifted_model
+from bert_elmo_jax.text.tokenizer import Tokenizer, check_fingerprint
+from bert_elmo_jax.text.tokenizer_file import TokenizerFile
+from bert_elmo_jax.text.tokenizer_folder import BPE_PAIRS, find_bpe, find_kind, find_model
+from bert_elmo_jax.text.tokenizer_specs import TEXT_FLAGS, Spec, find_parts, read_settings
+from bert_elmo_jax.text.wordpiece import load_wordpiece
+
+
+def load_tokenizer(folder: str | Path, *, lowercase: bool | None = None) -> Tokenizer:
+    """Load the tokenizer in a folder, or from its vocabulary, `tokenizer.json` or `.model` file.
+
+    A folder holds one of: `vocab.txt` (WordPiece), `vocab.json` with `merges.txt` (BPE, byte-level or with `</w>`), a
+    SentencePiece model, `source.spm` with `target.spm` and `vocab.json` (Marian), or a `tokenizer.json`; the rules of
+    normalisation and splitting in that file are followed.
+
+    >>> import tempfile
+    >>> from bert_elmo_jax.text import train_wordpiece
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     train_wordpiece(["배를 타고"], vocab_size=20).save(folder)
+    ...     load_tokenizer(folder).kind
+    'wordpiece'
+    """
+    path = Path(folder)
+    check_links(path)
+    kind = find_kind(path)
+    if kind == "wordpiece":
+        return load_wordpiece(path, lowercase=lowercase)
+    if lowercase is not None:
+        raise ValueError(
+            f"lowercase={lowercase} was given, but a {'SentencePiece model' if kind == 'sentencepiece' else kind} "
+            f"({path}) carries its own normalisation: leave lowercase out"
+        )
+    if kind == "marian":
+        return load_marian(path)
+    return load_sentencepiece(path) if kind == "sentencepiece" else load_tokenizer_file(path)
+
+
+def load_tokenizer_file(path: str | Path) -> TokenizerFile:
+    """Load a `tokenizer.json`, a `vocab.json` with `merges.txt`, or a SentencePiece model with shifted ids.
+
+    `path` is a folder, where `tokenizer.json` comes first, or one of the files.
+
+    >>> import tempfile
+    >>> from bert_elmo_jax.text import train_byte_bpe
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     train_byte_bpe(["배를 타고"], vocab_size=280).save(folder)
+    ...     load_tokenizer_file(folder).kind
+    'byte_bpe'
+    """
+    path = Path(path)
+    folder = path if path.is_dir() else path.parent
+    settings = read_settings(folder)
+    model = find_model(folder)
+    names = {name for pair in BPE_PAIRS for name in pair}
+    if (path / "tokenizer.json").is_file() or (path.suffix == ".json" and path.name not in names):
+        file = path / "tokenizer.json" if path.is_dir() else path
+        spec = read_json(file)
+    elif model is not None:
+        file, spec = model, spec_of_shifted_model(model.read_bytes(), str(model))
+    else:
+        file, spec = folder / find_bpe(folder)[0], read_vocabulary_and_merges(folder, settings)
+    spec = _add_pieces(_apply_settings(spec, settings), folder, settings)
+    tokenizer = TokenizerFile(spec, settings, str(file))
+    check_fingerprint(settings, tokenizer.fingerprint, file)
+    return tokenizer
+
+
+def _apply_settings(spec: Spec, settings: Mapping[str, Any]) -> Spec:
+    """Apply the settings of `tokenizer_config.json` that overrule a `tokenizer.json`."""
+    spec = json.loads(json.dumps(spec))
+    options = {
+        name: settings[name] for name in ("add_prefix_space", "trim_offsets") if isinstance(settings.get(name), bool)
+    }
+    for part in find_parts(spec.get("pre_tokenizer"), "ByteLevel"):
+        part |= options
+    for part in find_parts(spec.get("post_processor"), "RobertaProcessing"):
+        part |= options
+    return spec
+
+
+def _add_pieces(spec: Spec, folder: Path, settings: Mapping[str, Any]) -> Spec:
+    """Add the pieces that other files of the folder append to the spec."""
+    added = spec.get("added_tokens") or []
+    if not isinstance(added, list) or not all(isinstance(e, Mapping) and type(e.get("id")) is int for e in added):
+        raise ValueError(
+            f"{folder / 'tokenizer.json'}: added_tokens is no list of pieces with an id each: copy it again"
+        )
+    vocabulary = (spec.get("model") or {}).get("vocab") or {}
+    size = max([len(vocabulary) - 1, *(entry["id"] for entry in added)]) + 1
+    entries = {int(number): entry for number, entry in (settings.get("added_tokens_decoder") or {}).items()}
+    names = read_json(folder / "added_tokens.json", default={})
+    entries = {number: {"content": name} for name, number in names.items()} | entries
+    flags = TEXT_FLAGS | {"normalized": True, "special": False}
+    more: list[dict[str, Any]] = []
+    for number in sorted(number for number in entries if number >= size):
+        if number != size + len(more):
+            raise ValueError(
+                f"{folder} adds the piece {entries[number]['content']!r} with the id {number}, but the ids before it "
+                f"end at {size + len(more) - 1}: copy the folder again"
+            )
+        entry = {name: entries[number][name] for name in flags if name in entries[number]}
+        more.append(flags | entry | {"id": number, "content": entries[number]["content"]})
+    return spec | {"added_tokens": [*added, *more]}
