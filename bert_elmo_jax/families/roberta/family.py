@@ -58,9 +58,8 @@ class Roberta(PieceModule):
     def embed(self, tokens: Any, types: Any, positions: Any, key: Any) -> Any:
         """Return the sums of three embeddings, normalised; a model of one type ignores `types`."""
         c = self.config
-        x = Embeddings(c, c.type_vocab_size, first=c.pad_id + 1, name="embeddings")(
-            tokens, types if c.type_vocab_size > 1 else None, positions
-        )
+        embeddings = Embeddings(c, c.type_vocab_size, first=c.pad_id + 1, name="embeddings")
+        x = embeddings(tokens, types if c.type_vocab_size > 1 else None, positions)
         return dropout(x, c.dropout, key)
 
 
