@@ -1,6 +1,5 @@
 """The calls behind `generate` and `stream`: from prompts to texts."""
 
-import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -10,8 +9,8 @@ from bert_elmo_jax.data.rows.widths import height_for
 from bert_elmo_jax.encoders.arguments import check_whole
 from bert_elmo_jax.generation.batches import CHUNK, Pieces, Writer, cut, make_keys, plan, search_batch, write_chunks
 from bert_elmo_jax.generation.beam_search import weigh_length
-from bert_elmo_jax.generation.generate import Written, generate
 from bert_elmo_jax.generation.options import Options, Prompt, check_options, choose_prompts, count_pieces, read_prompts
+from bert_elmo_jax.generation.written import Written
 from bert_elmo_jax.text.growing_text import GrowingText, continuation, find_stop
 
 STOP_CHUNK = 16  # pieces after which stop texts are looked for
@@ -96,11 +95,10 @@ def make_decode(encoder: Any, writer: Writer, prompt: Prompt) -> Decode | None:
     return continuation(encoder.reads, prompt.ids if writer.decoder.first is None else ())
 
 
-def stream_parts(encoder: Any, prompt: Any, every: int, given: Mapping[str, Any]) -> Iterator[str]:
+def stream_parts(encoder: Any, prompt: Any, every: int, settings: Mapping[str, Any]) -> Iterator[str]:
     """Return the parts of `stream`; arguments are checked at once."""
     writer = find_writer(encoder)
-    defaults = {name: value.default for name, value in inspect.signature(generate).parameters.items()}
-    options = check_options(encoder, writer.decoder, {**defaults, **given})
+    options = check_options(encoder, writer.decoder, settings)
     every = check_whole("every", every, 1)
     [row] = read_prompts(encoder, writer.decoder, [prompt], options.max_new)
     decode = make_decode(encoder, writer, row)

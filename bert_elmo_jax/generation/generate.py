@@ -1,28 +1,12 @@
 """Texts from the encoder of a family that writes: its methods `generate` and `stream`."""
 
+import inspect
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, SupportsFloat
 
+from bert_elmo_jax.generation.written import Written
+
 Prompts = str | Sequence[str | Sequence[int]]
-
-
-@dataclass(frozen=True)
-class Written:
-    """A text that a model has written.
-
-    `ids` are the new pieces, with the one that ended the text, if any. `score` is the sum of their log-probabilities
-    divided by length^penalty. `text` leaves out special pieces, the end and a stop text; it is None without a
-    tokenizer. `finished` is False if the text only ended because it had `max_new` pieces.
-
-    >>> Written([5, 2], -0.25, "ship", True).text
-    'ship'
-    """
-
-    ids: list[int]
-    score: float
-    text: str | None
-    finished: bool
 
 
 def generate(
@@ -92,7 +76,8 @@ def stream_text(
     """
     from bert_elmo_jax.generation.calls import stream_parts
 
-    options = {
+    defaults = {name: value.default for name, value in inspect.signature(generate).parameters.items()}
+    options = defaults | {
         "max_new": max_new, "min_new": min_new, "temperature": temperature, "top_k": top_k, "top_p": top_p,
         "repetition_penalty": repetition_penalty, "ends": ends, "stop": stop, "seed": seed,
     }  # fmt: skip

@@ -12,7 +12,7 @@ from tqdm import tqdm
 
 from bert_elmo_jax.data.tasks.files import check_file, read_lines
 from bert_elmo_jax.files import hash_file
-from bert_elmo_jax.generation.generate import Written
+from bert_elmo_jax.generation.written import Written
 from bert_elmo_jax.inference.load_model import load
 from bert_elmo_jax.inference.output_file import STDIN, Lines, find_output, open_lines
 from bert_elmo_jax.train.devices import describe_devices
