@@ -17,7 +17,6 @@ from bert_elmo_jax.families.init_params import init_params
 from bert_elmo_jax.families.piece_phases import check_positions, held_out_examples, plan_phases
 from bert_elmo_jax.gpu_switches import uses
 from bert_elmo_jax.losses import accuracy, cross_entropy, perplexity
-from bert_elmo_jax.nn.gpu.row_losses import cross_entropy_and_accuracy
 
 Sums = dict[str, tuple[Any, Any]]
 Loss = Callable[[Any, Mapping[str, Any], PRNGKeyArray | None, Any], tuple[Sums, Sums, Any]]
@@ -47,6 +46,8 @@ def piece_loss(
     entry `causal`: a piece sees only those before it, also if the model is bidirectional otherwise.
     Without a key there is no dropout. The carry is passed on. `compare` returns further terms, such as a teacher's.
     """
+    from bert_elmo_jax.nn.gpu.row_losses import cross_entropy_and_accuracy  # nothing else needs its kernels
+
     name = piece_head(family)
 
     def loss(params: Any, batch: Mapping[str, Any], key: PRNGKeyArray | None, carry: Any) -> tuple[Sums, Sums, Any]:

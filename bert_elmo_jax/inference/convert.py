@@ -46,6 +46,11 @@ def convert(
         report = dataclasses.replace(model.report, source=f"{source}, mean of steps {', '.join(map(str, steps))}")
         model = dataclasses.replace(model, params=params, report=report)
     called = find_kind(model.config).called
+    if model.pooling_unread:  # the converted model would pool by the mean
+        raise ValueError(
+            f"{model.pooling_unread}, so the pooling of its vectors would be lost: copy modules.json and the folders "
+            "that it names, or remove these files to convert the encoder alone"
+        )
     if model.average_with:
         parts = " and ".join(f"{source}/{name}" for name in model.average_with)
         raise ValueError(

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Float32, PRNGKeyArray
 
+from bert_elmo_jax.gpu_switches import uses
 from bert_elmo_jax.nn.any_array import AnyArray
-from bert_elmo_jax.nn.gpu import post_norm_layer
 
 Step = Callable[[Any, Any], tuple[Any, Any]]
 
@@ -50,7 +50,11 @@ def run_layers(
     """
     config: Any = parent.config
     trains = keys is not None and not parent.is_initializing()
-    by_kernels = trains and scales is None and post_norm_layer.suits(config, calls, maps)
+    by_kernels = False
+    if trains and scales is None and uses("drop_add_norm"):
+        from bert_elmo_jax.nn.gpu import post_norm_layer  # loading a model imports no kernels
+
+        by_kernels = post_norm_layer.suits(config, calls, maps)
 
     def make_step(call: LayerCall) -> Step:
         def step(x: Any, inputs: Any) -> tuple[Any, Any]:

@@ -1,4 +1,4 @@
-"""Load the tokenizer in a folder, of any kind."""
+"""Load the tokenizer in a folder, of any kind; the code of a kind is imported when a folder has it."""
 
 import json
 from collections.abc import Mapping
@@ -6,10 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from bert_elmo_jax.files import check_links, read_json
-from bert_elmo_jax.text.bpe import read_vocabulary_and_merges
-from bert_elmo_jax.text.marian import load_marian
-from bert_elmo_jax.text.sentencepiece import load_sentencepiece
-from bert_elmo_jax.text.shifted_pieces import spec_of_shifted_model
 from bert_elmo_jax.text.tokenizer import Tokenizer, check_fingerprint
 from bert_elmo_jax.text.tokenizer_file import TokenizerFile
 from bert_elmo_jax.text.tokenizer_folder import BPE_PAIRS, find_bpe, find_kind, find_model
@@ -42,8 +38,14 @@ def load_tokenizer(folder: str | Path, *, lowercase: bool | None = None) -> Toke
             f"({path}) carries its own normalisation: leave lowercase out"
         )
     if kind == "marian":
+        from bert_elmo_jax.text.marian import load_marian
+
         return load_marian(path)
-    return load_sentencepiece(path) if kind == "sentencepiece" else load_tokenizer_file(path)
+    if kind == "sentencepiece":
+        from bert_elmo_jax.text.sentencepiece import load_sentencepiece
+
+        return load_sentencepiece(path)
+    return load_tokenizer_file(path)
 
 
 def load_tokenizer_file(path: str | Path) -> TokenizerFile:
@@ -67,8 +69,12 @@ def load_tokenizer_file(path: str | Path) -> TokenizerFile:
         file = path / "tokenizer.json" if path.is_dir() else path
         spec = read_json(file)
     elif model is not None:
+        from bert_elmo_jax.text.shifted_pieces import spec_of_shifted_model
+
         file, spec = model, spec_of_shifted_model(model.read_bytes(), str(model))
     else:
+        from bert_elmo_jax.text.bpe import read_vocabulary_and_merges
+
         file, spec = folder / find_bpe(folder)[0], read_vocabulary_and_merges(folder, settings)
     spec = _add_pieces(_apply_settings(spec, settings), folder, settings)
     tokenizer = TokenizerFile(spec, settings, str(file))

@@ -75,7 +75,10 @@ def test_transformers_gives_the_same_numbers_and_the_same_file(peers, tmp_path, 
     for ours, other in zip(our_outputs(model, params, tokens, mask), outputs, strict=True):
         ours, other = np.asarray(ours), other.numpy()
         real = mask == 1 if ours.shape[: mask.ndim] == mask.shape else slice(None)
-        np.testing.assert_allclose(ours[real], other[real], rtol=1e-4, atol=1e-4)
+        limits = {"rtol": 1e-4, "atol": 1e-4}
+        if model.family.name == "modernbert":
+            limits = {"rtol": 0, "atol": 1e-5 * np.abs(other).max()}
+        np.testing.assert_allclose(ours[real], other[real], **limits)
 
     with their_warnings():
         theirs.save_pretrained(tmp_path / "theirs")

@@ -13,6 +13,7 @@ import pytest
 
 from bert_elmo_jax import load
 from bert_elmo_jax.heads.sentence_head import SentenceHead
+from bert_elmo_jax.inference.convert import convert
 from bert_elmo_jax.weights import hub
 from bert_elmo_jax.weights.hub import hub_cache, resolve
 
@@ -152,6 +153,8 @@ def test_traces_of_a_pooling_without_its_description(client, sentence_model):
         encoder.sentences(["[MASK]"])
     with pytest.raises(ValueError, match=r"or choose with `model.sentence_head = SentenceHead\(\(\"mean\",\)\)`"):
         encoder.save_sentences(folder.with_name("again"))
+    with pytest.raises(ValueError, match=r"so the pooling of its vectors would be lost: copy modules\.json"):
+        convert(str(folder), folder.with_name("converted"))
     encoder.sentence_head = SentenceHead(("cls",))
     assert encoder.sentences(["[MASK]"]).shape == (1, 64)
 

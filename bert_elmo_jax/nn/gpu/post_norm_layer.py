@@ -28,10 +28,9 @@ Params = Mapping[str, Any]
 
 
 def suits(config: Any, calls: Sequence[Any], maps: bool) -> bool:
-    """Return whether all these layers are of a kind that has kernels here, and are to use them."""
+    """Return whether all these layers are of a kind that has kernels here."""
     return (
-        uses("drop_add_norm")
-        and not maps
+        not maps
         and config.attention == "fused"
         and jnp.dtype(config.dtype).itemsize == 2
         and getattr(config, "key_size", None) is getattr(config, "value_size", None) is None
