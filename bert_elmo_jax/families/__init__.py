@@ -34,7 +34,7 @@ def register(family: Family) -> Family:
 def get_family(name: str) -> Family:
     """Return a family by name.
 
-    >>> get_family("bert").inputs
+    >>> get_family("bert").inputs.name
     'pieces'
     >>> get_family("brt")  # doctest: +ELLIPSIS
     Traceback (most recent call last):

@@ -1,4 +1,4 @@
-r"""The kernels of `bert_elmo_jax.nn.gpu` alone on the GPU at hand: values against XLA, and the bandwidth they reach.
+r"""Kernels for a GPU alone on the one at hand: values against XLA, and the bandwidth they reach.
 
   python -m experiments.benchmarks.gpu_kernels --output=launch.json
   python -m experiments.benchmarks.gpu_kernels --interpret --rows=64

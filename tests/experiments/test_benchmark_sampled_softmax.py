@@ -34,7 +34,7 @@ def test_it_prints_a_table(benchmark, capsys):
     assert "update by touched rows: the slowest" in lines[4] and "step by touched rows" in lines[5]
 
 
-@pytest.mark.parametrize("gradient", ["of_loss", "given"])
+@pytest.mark.parametrize("gradient", ["of_loss", "gradients"])
 def test_both_ways_do_the_same(benchmark, gradient):
     gradient = getattr(benchmark, gradient)
     params, state = benchmark.new_state(40)

@@ -73,7 +73,7 @@ def test_vectors_of_the_source(model):
     for n, text in enumerate(texts):
         ids = model.tokenizer.encode(text).ids
         alone = model.forward(source=ids[None]).encoder_layers[:, 0]
-        np.testing.assert_allclose(encoded.layers[:, n, : len(ids)], alone, atol=1e-5)
+        np.testing.assert_allclose(encoded.layers[:, n, : len(ids)], alone, rtol=1e-5, atol=1e-5)
     vectors = list(model.extract(texts, [0, -1], units="words"))
     assert [found.shape for found in vectors] == [(2, 2, 16), (2, 5, 16)]
 
