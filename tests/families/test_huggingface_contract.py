@@ -64,9 +64,10 @@ def test_transformers_gives_the_same_numbers_and_the_same_file(peers, tmp_path, 
     shape = (2, 3, 12) if choice else (2, 12)
     tokens = (8 + np.arange(np.prod(shape)).reshape(shape) * 7 % 40).astype(np.int32)  # no special ids
     mask = np.ones(shape, np.int32)
-    if not model.family.causal(model.config):
+    inputs = {"input_ids": torch.from_numpy(tokens).long()}
+    if not model.family.causal(model.config):  # OpenAIGPTDoubleHeadsModel takes no mask of several choices
         mask[1, ..., 8:] = 0
-    inputs = {"input_ids": torch.from_numpy(tokens).long(), "attention_mask": torch.from_numpy(mask).long()}
+        inputs["attention_mask"] = torch.from_numpy(mask).long()
     if choice and model.family.name == "gpt":
         inputs["mc_token_ids"] = torch.full(shape[:2], shape[2] - 1)
     with torch.no_grad():
