@@ -5,22 +5,61 @@
 ('mlm', 'nsp')
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from bert_elmo_jax import (
+        analysis,
+        data,
+        evals,
+        families,
+        generation,
+        heads,
+        inference,
+        losses,
+        networks,
+        nn,
+        optim,
+        runs,
+        sweeps,
+        text,
+        toyworld,
+        train,
+        weights,
+    )
     from bert_elmo_jax.inference.load_model import load
 
-__all__ = ["load"]
+    __version__: str
+
+__all__ = [
+    "__version__", "analysis", "data", "evals", "families", "generation", "heads", "inference", "load", "losses",
+    "networks", "nn", "optim", "runs", "sweeps", "text", "toyworld", "train", "weights",
+]  # fmt: skip
 
 
-def __getattr__(name: str) -> Any:
-    # Preparing data needs no JAX, and its workers start in a tenth of the time without it.
-    if name in __all__:
-        # JAX first: it reads the descriptions of all installed packages, which Python 3.11 does at a sixth of the speed
-        # deep inside other imports.
-        import jax  # noqa: F401
+def __dir__() -> list[str]:
+    return __all__
 
-        from bert_elmo_jax.inference import load_model as api
 
-        return getattr(api, name)
-    raise AttributeError(f"module 'bert_elmo_jax' has no attribute {name!r}; it has {', '.join(__all__)}")
+if not TYPE_CHECKING:  # or every name would exist for a type checker
+
+    def __getattr__(name):
+        # Preparing data needs no JAX, and its workers start in a tenth of the time without it.
+        import importlib
+
+        if name == "load":
+            # JAX first: it reads the descriptions of all installed packages, which Python 3.11 does at a sixth of the
+            # speed deep inside other imports.
+            import jax  # noqa: F401
+
+            return importlib.import_module("bert_elmo_jax.inference.load_model").load
+        if name == "__version__":
+            import importlib.metadata
+
+            return importlib.metadata.version("bert_elmo_jax")
+        if name in __all__:
+            return importlib.import_module(f"bert_elmo_jax.{name}")
+        from bert_elmo_jax.did_you_mean import did_you_mean
+
+        names = f"{', '.join(__all__)}{did_you_mean(name, __all__)}"
+        raise AttributeError(f"module 'bert_elmo_jax' has no attribute {name!r}; it has {names}")

@@ -16,7 +16,8 @@ from absl import flags
 
 from bert_elmo_jax.inference.convert import convert
 from bert_elmo_jax.inference.read_model import list_formats
-from experiments.command_line.start import read_values, start
+
+from .command_line.start import read_values, start
 
 FLAGS = flags.FLAGS
 OPTIONS = ("to_format", "average", "format", "classifier", "lowercase", "verify")

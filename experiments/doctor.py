@@ -8,7 +8,8 @@ passed, 1 some failed.
 """
 
 from bert_elmo_jax.quickstart.check_machine import check_machine
-from experiments.command_line.start import start
+
+from .command_line.start import start
 
 
 def define() -> None:

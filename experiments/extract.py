@@ -19,7 +19,8 @@ command resumes after any stop and gives the same file. The last line has the sh
 from absl import flags
 
 from bert_elmo_jax.inference.extract import extract
-from experiments.command_line.start import read_layers, read_values, start
+
+from .command_line.start import read_layers, read_values, start
 
 FLAGS = flags.FLAGS
 OPTIONS = ("input_format", "column", "encoding", "units", "pool", "overflow", "warmup", "batch_size", "dtype")

@@ -6,13 +6,13 @@ r"""Fine-tune a model, or train a task's own network, on a named task or on your
       --workdir=runs/sst2 --seeds=0,1,2
   python -m experiments.finetune --task=rte --train=… --dev=… --init=runs/bert --workdir=runs/rte \
       --grid='batch_size=16,32 optimizer.learning_rate=5e-5,3e-5,2e-5 epochs=2,3,4'
-  python -m experiments.finetune --config=experiments/configs/tagger.py --config.encoder=runs/elmo_novels \
+  python -m experiments.finetune --config=tagger --config.encoder=runs/elmo_novels \
       --train=en_ewt-ud-train.iob2 --dev=en_ewt-ud-dev.iob2 --workdir=runs/tagger
 
-experiments/configs has recipes: finetune.py:squad, esim.py, … With --grid or --seeds every combination is a run in its
-own folder, and the best on dev becomes the model of the run directory. The same command resumes a run that was
-stopped or killed. Exit status: 0 done, 2 refused, 75 stopped on request and saved, 76 diverged.
-`load("runs/sst2").predict([…])` and `experiments.predict` use the result.
+Recipes have names: finetune:squad, esim, … With --grid or --seeds every combination is a run in its own folder, and the
+best on dev becomes the model of the run directory. The same command resumes a run that was stopped or killed. Exit
+status: 0 done, 2 refused, 75 stopped on request and saved, 76 diverged.
+`load("runs/sst2").predict([…])` and `predict` use the result.
 """
 
 from pathlib import Path
@@ -20,9 +20,10 @@ from pathlib import Path
 from absl import flags
 from ml_collections import ConfigDict
 
-from bert_elmo_jax.runs.config_files import CONFIGS, NAMED
+from bert_elmo_jax.runs.config_files import NAMED
 from bert_elmo_jax.runs.finetuning import finetune
-from experiments.command_line.start import read_values, start
+
+from .command_line.start import read_values, start
 
 FLAGS = flags.FLAGS
 OPTIONS = ("init", "tokenizer", "grid", "seeds", "parallel")
@@ -30,7 +31,7 @@ OPTIONS = ("init", "tokenizer", "grid", "seeds", "parallel")
 
 def define() -> None:
     """Define the flags."""
-    flags.DEFINE_string("config", None, "FILE:RECIPE of experiments/configs; without it finetune.py:base.")
+    flags.DEFINE_string("config", None, "A recipe, such as finetune:squad or my_recipes.py:mine. Default: finetune.")
     flags.DEFINE_string("workdir", None, "The run directory, new or to be resumed.", required=True)
     flags.DEFINE_string("init", None, "Weights to start from: anything `load` understands. Without: from scratch.")
     flags.DEFINE_string("tokenizer", None, "Without --init: the tokenizer, its folder or a model that has it.")
@@ -55,4 +56,4 @@ def main(config: ConfigDict) -> int:
 
 if __name__ == "__main__":
     headings = {"config": "The run", "task": "The task and its files", "grid": "Many runs", "parallel": "Devices"}
-    start("finetune", define, main, headings, config=str(CONFIGS / "finetune.py"))
+    start("finetune", define, main, headings, config="finetune")

@@ -13,7 +13,8 @@ likeliest text; --temperature, --top_k and --top_p draw.
 from absl import flags
 
 from bert_elmo_jax.inference.generate_file import generate_file
-from experiments.command_line.start import read_values, start
+
+from .command_line.start import read_values, start
 
 FLAGS = flags.FLAGS
 OPTIONS = ("max_new", "beams", "length_penalty", "n_best", "temperature", "top_k", "top_p", "repetition_penalty")

@@ -1,9 +1,9 @@
 r"""Before renting hardware: compile a config's training step for devices that are not here, and report what it needs.
 
-  python -m experiments.plan --config=experiments/configs/bert.py:base --topology=v5e:16x16
-  python -m experiments.plan --config=experiments/configs/bert.py:large --topology=v5e:2x4 \
+  python -m experiments.plan --config=bert:base --topology=v5e:16x16
+  python -m experiments.plan --config=bert:large --topology=v5e:2x4 \
       --config.compute=tpu --config.mesh.fsdp=8
-  python -m experiments.plan --config=experiments/configs/bert.py:tiny --topology=cpu:8 --memory=4
+  python -m experiments.plan --config=bert:tiny --topology=cpu:8 --memory=4
 
 A TPU slice needs the extra `tpu` (its compiler runs on any x86 host) but no TPU; `cpu:8` is eight simulated devices.
 The step of `pretrain` is compiled from shapes, without computing, reading or downloading anything. Sizes that depend on
@@ -19,7 +19,8 @@ from ml_collections import ConfigDict
 from bert_elmo_jax.compilation_cache import no_cache
 from bert_elmo_jax.plan.chips import GIB, find_topology
 from bert_elmo_jax.plan.plan import plan
-from experiments.command_line.start import start
+
+from .command_line.start import start
 
 FLAGS = flags.FLAGS
 
@@ -28,7 +29,7 @@ def define() -> None:
     """Define the flags."""
     topology = "A slice of a TPU, such as v5e:2x4, or simulated devices, such as cpu:8."
     memory = "GiB that a device may use. Default: what the TPU's compiler finds; cpu: no limit."
-    flags.DEFINE_string("config", None, "FILE:RECIPE of experiments/configs.")
+    flags.DEFINE_string("config", None, "A recipe of `pretrain`, such as bert:base or my_recipes.py:mine.")
     flags.DEFINE_string("topology", None, topology, required=True)
     flags.DEFINE_integer("vocab_size", None, "Default: from config.data; without data, as in the released model.", 1)
     flags.DEFINE_float("memory", None, memory)

@@ -19,7 +19,8 @@ from absl import flags
 
 from bert_elmo_jax.inference.predict_file import predict_file
 from bert_elmo_jax.inference.predictions import check_ending
-from experiments.command_line.start import read_values, start
+
+from .command_line.start import read_values, start
 
 FLAGS = flags.FLAGS
 

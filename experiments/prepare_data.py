@@ -15,7 +15,8 @@ import os
 from absl import flags
 
 from bert_elmo_jax.data.corpora.run_preparation import prepare_from_flags
-from experiments.command_line.start import start
+
+from .command_line.start import start
 
 FLAGS = flags.FLAGS
 

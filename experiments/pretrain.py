@@ -1,11 +1,11 @@
 r"""Pretrain a model of any family, from scratch or from given weights.
 
-  python -m experiments.pretrain --config=experiments/configs/bert.py:toy --workdir=runs/bert_toy
-  python -m experiments.pretrain --config=experiments/configs/bert.py:base --config.data=data/wiki --workdir=runs/base
-  python -m experiments.pretrain --config=experiments/configs/bert.py:base --config.data=data/law \
+  python -m experiments.pretrain --config=bert:toy --workdir=runs/bert_toy
+  python -m experiments.pretrain --config=bert:base --config.data=data/wiki --workdir=runs/base
+  python -m experiments.pretrain --config=bert:base --config.data=data/law \
       --init=google-bert/bert-base-uncased --workdir=runs/law
-  python -m experiments.pretrain --config=experiments/configs/transformer.py:toy --workdir=runs/transformer_toy
-  python -m experiments.pretrain --config=experiments/configs/elmo.py:original --config.data=data/1b \
+  python -m experiments.pretrain --config=transformer:toy --workdir=runs/transformer_toy
+  python -m experiments.pretrain --config=elmo:original --config.data=data/1b \
       --workdir=runs/original
 
 `--config.data` is a folder that `prepare_data` has written (several with weights: a=3,b=1), or `toyworld`. The same
@@ -20,14 +20,15 @@ from ml_collections import ConfigDict
 
 from bert_elmo_jax.runs.pretraining import pretrain
 from bert_elmo_jax.runs.start_run import join_processes
-from experiments.command_line.start import start
+
+from .command_line.start import start
 
 FLAGS = flags.FLAGS
 
 
 def define() -> None:
     """Define the flags."""
-    flags.DEFINE_string("config", None, "FILE:RECIPE of experiments/configs.")
+    flags.DEFINE_string("config", None, "A recipe, such as bert:base or my_recipes.py:mine.")
     flags.DEFINE_string("workdir", None, "The run directory, new or to be resumed.", required=True)
     flags.DEFINE_string("init", None, "Weights to start from: anything `load` understands.")
     flags.DEFINE_enum("parallel", "jit", ["jit", "pmap"], "How several devices share the work.")

@@ -23,7 +23,8 @@ from absl import flags
 from bert_elmo_jax.analysis.probes import FRACTIONS, TASKS
 from bert_elmo_jax.analysis.run_study import OF_SOME, run_study
 from bert_elmo_jax.analysis.studies import STUDIES
-from experiments.command_line.start import read_values, start
+
+from .command_line.start import read_values, start
 
 FLAGS = flags.FLAGS
 
@@ -47,7 +48,7 @@ def define() -> None:
     flags.DEFINE_string("sentence", None, "Your own: neighbours of the word there, instead of places in --train.")
     flags.DEFINE_integer("batch_size", 32, "Sentences that are encoded together.", lower_bound=1)
     flags.DEFINE_bool("guard_formulas", False, "Put a ' before cells of table.csv that a spreadsheet would compute.")
-    flags.DEFINE_bool("png", False, "Write each figure as PNG, too (pip install -e '.[figures]').")
+    flags.DEFINE_bool("png", False, "Write each figure as PNG, too (pip install 'bert_elmo_jax[figures]').")
 
 
 def main() -> None:

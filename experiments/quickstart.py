@@ -15,9 +15,10 @@ from pathlib import Path
 from absl import flags
 
 from bert_elmo_jax.quickstart.run_quickstart import Ceilings, run_quickstart
-from experiments.command_line.start import start
-from experiments.studies.ceilings.best_masked import masked_scores
-from experiments.studies.ceilings.best_stream import stream_scores
+
+from .command_line.start import start
+from .studies.ceilings.best_masked import masked_scores
+from .studies.ceilings.best_stream import stream_scores
 
 FLAGS = flags.FLAGS
 

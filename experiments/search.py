@@ -3,7 +3,7 @@ r"""Search over the fields of a config, at random or guided by earlier trials; b
   python -m experiments.search --over='optimizer.learning_rate=1e-5..1e-3,log;batch_size=16,32' --trials=20 \
       --workdir=runs/search -- --task=sst2 --train=sst2/train.tsv --dev=sst2/dev.tsv --init=runs/bert
   python -m experiments.search --program=pretrain --over='optimizer.learning_rate=1e-4..1e-2,log' --trials=12 \
-      --score=held_out/mlm_perplexity --lowest --workdir=runs/rates -- --config=experiments/configs/bert.py:toy
+      --score=held_out/mlm_perplexity --lowest --workdir=runs/rates -- --config=bert:toy
 
 The program's own flags follow `--`, without --workdir. Each trial is an ordinary run with the fields of --over set: to
 a number of a range (`low..high`; with `,log` every power of ten is equally likely) or to one of several values
@@ -18,10 +18,12 @@ import sys
 
 from absl import flags
 
+from bert_elmo_jax.programs import show_program
 from bert_elmo_jax.runs.config_files import PROGRAMS
 from bert_elmo_jax.sweeps.search.run_search import run_search
 from bert_elmo_jax.sweeps.search.trials import SAMPLERS
-from experiments.command_line.start import read_values, start
+
+from .command_line.start import read_values, start
 
 FLAGS = flags.FLAGS
 NAMES = ("workdir", "over", "program", "trials", "sampler", "score", "lowest", "end_bad", "seed", "device")
@@ -43,7 +45,7 @@ def define() -> None:
 
 def main(words: list[str]) -> int:
     """Run or resume the search over a program's flags."""
-    command = shlex.join(["python", "-m", "experiments.search", *sys.argv[1:]])
+    command = f"{show_program('search')} {shlex.join(sys.argv[1:])}"
     return run_search(words, command=command, **read_values(NAMES))
 
 

@@ -1,7 +1,7 @@
 r"""Run a sweep: all runs of a paper's table, side by side, and the table of their results.
 
-  python -m experiments.sweep --sweep=experiments/sweeps/bert_table8.py --jobs=2 --workdir=runs/sweeps
-  python -m experiments.sweep --sweep=experiments/sweeps/elmo_table2.py --scale=laptop --data=data \
+  python -m experiments.sweep --sweep=bert_table8 --jobs=2 --workdir=runs/sweeps
+  python -m experiments.sweep --sweep=elmo_table2 --scale=laptop --data=data \
       --workdir=runs/sweeps --jobs=2
   python -m experiments.sweep --sweep=… --scale=one_gpu --data=data --workdir=runs/sweeps --devices=0,1,2,3
   python -m experiments.sweep --sweep=… --scale=paper --data=/shared/data --workdir=/shared/sweeps --runner=ray \
@@ -20,9 +20,12 @@ import sys
 
 from absl import flags
 
+from bert_elmo_jax.programs import show_program
 from bert_elmo_jax.sweeps.definition import SCALES
+from bert_elmo_jax.sweeps.new_sweep import write_example
 from bert_elmo_jax.sweeps.run_sweep import run_sweep
-from experiments.command_line.start import read_values, start
+
+from .command_line.start import read_values, start
 
 FLAGS = flags.FLAGS
 NAMES = ("workdir", "scale", "data", "runner", "jobs", "devices", "retries", "address", "resources")
@@ -30,10 +33,11 @@ NAMES = ("workdir", "scale", "data", "runner", "jobs", "devices", "retries", "ad
 
 def define() -> None:
     """Define the flags."""
-    flags.DEFINE_string("sweep", None, "A file of experiments/sweeps.", required=True)
-    flags.DEFINE_enum("scale", "toy", SCALES, "Minutes or an hour of two cores, a day of one GPU, or the paper's size.")
-    flags.DEFINE_string("workdir", None, "The folder of all runs; sweeps in it share their common runs.", required=True)
-    flags.DEFINE_string("data", None, "The folder of real data; experiments/sweeps/_scales.py lists its files.")
+    flags.DEFINE_string("sweep", None, "A sweep by name, such as bert_table5, or your own file.")
+    flags.DEFINE_string("new", None, "Write an example of your own sweep on your own csv to this file, and end.")
+    flags.DEFINE_enum("scale", None, SCALES, "Minutes or an hour of two cores, a day of one GPU, or the paper's size.")
+    flags.DEFINE_string("workdir", None, "The folder of all runs; sweeps in it share their common runs.")
+    flags.DEFINE_string("data", None, "The folder of real data; a sweep without it names its files.")
     flags.DEFINE_enum("runner", "local", ["local", "ray", "print"], "This machine, a Ray cluster, or printed commands.")
     flags.DEFINE_integer("jobs", None, "Points at a time: by default one per device, on Ray as many as fit.")
     flags.DEFINE_list("devices", [], "Numbers of GPUs or TPU chips, one for each job; none for a CPU.")
@@ -43,8 +47,13 @@ def define() -> None:
 
 
 def main() -> int:
-    """Run or resume the sweep."""
-    command = shlex.join(["python", "-m", "experiments.sweep", *sys.argv[1:]])
+    """Run or resume the sweep, or write an example."""
+    if FLAGS.new:
+        print(write_example(FLAGS.new))
+        return 0
+    if missing := [f"--{name}=…" for name in ("sweep", "workdir") if not FLAGS[name].value]:
+        raise ValueError(f"{missing[0]} is needed; --help lists the flags, --new=my_sweep.py writes an example")
+    command = f"{show_program('sweep')} {shlex.join(sys.argv[1:])}"
     return run_sweep(FLAGS.sweep, command=command, **read_values(NAMES))
 
 

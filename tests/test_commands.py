@@ -25,7 +25,7 @@ SPAN = re.compile(r"`([^`]+)`")
 STARTED = re.compile(r"(?:echo [^|\n]*\| )?python -m experiments\..*")
 # Placeholders that a reader fills in.
 FILLED = {
-    "--sweep=…": "--sweep=experiments/sweeps/elmo_table2.py",
+    "--sweep=…": "--sweep=elmo_table2",
     "--train=… --dev=…": "--train=rte/train.tsv --dev=rte/dev.tsv",
     "=/shared/": "=shared/",
 }
@@ -87,13 +87,13 @@ BENCHMARKS = {
     "speed": ["--tiny", "--turns=1", "--peak=1"],
 }  # fmt: skip
 # Words of commands that read upper layers of a BERT, which need a model of twelve.
-UPPER_LAYERS = {"--layers=9,12", "--config=experiments/configs/finetune.py:entities_features"}
+UPPER_LAYERS = {"--layers=9,12", "--config=finetune:entities_features"}
 WRITTEN = ("workdir", "output", "to")  # flags that name a program's output
 # Commands that cannot do here what they are for: their exit status, a part of their message, and why.
 REFUSED = {
     "--peer_python=/path/to/python": (2, "No such file or directory: '/path/to/python'", "the peers are not installed"),
     "--tiny --turns=1$": (2, "no peer is there to compare with", "the peers are not installed"),
-    "--topology=v5e:": (2, "pip install -e '.[tpu]'", "libtpu is not installed"),
+    "--topology=v5e:": (2, "pip install 'bert_elmo_jax[tpu]'", "libtpu is not installed"),
     "--config.model.attention=splash": (2, "a kernel for TPUs, but the platform is cpu", "there is no TPU"),
     "--what=words --model=minilm": (2, "give fewer words", "the stand-in takes few pieces"),
     "--what=words --model=runs/base": (2, "give fewer words", "the stand-in takes few pieces"),
@@ -207,25 +207,25 @@ SMALL = {"pretrain": small_pretraining, "finetune": small_finetuning, "plan": sm
 
 # Run directories that commands read: the command that makes each, the flags added to it, and its copies.
 MADE = [
-    ("python -m experiments.pretrain --config=experiments/configs/bert.py:toy --workdir=runs/bert_toy",
+    ("python -m experiments.pretrain --config=bert:toy --workdir=runs/bert_toy",
      fields({"toyworld.heldout": 0.2, "length": 64, "model.max_positions": 64, "batch_size": 8}),
      ("runs/quickstart/bert",)),
-    ("python -m experiments.pretrain --config=experiments/configs/elmo.py:toy --workdir=runs/elmo_toy",
+    ("python -m experiments.pretrain --config=elmo:toy --workdir=runs/elmo_toy",
      fields({"heldout": 0.2}, "toyworld."), ()),
-    ("python -m experiments.pretrain --config=experiments/configs/bert.py:novels --config.data=corpora/novels "
+    ("python -m experiments.pretrain --config=bert:novels --config.data=corpora/novels "
      "--workdir=runs/bert_novels", fields({"steps": 3, "checkpoint_every": 1}),
      ("runs/base", "runs/bert", "runs/bert_tiny_novels")),
-    ("python -m experiments.pretrain --config=experiments/configs/elmo.py:novels --config.data=corpora/novels_words "
+    ("python -m experiments.pretrain --config=elmo:novels --config.data=corpora/novels_words "
      "--workdir=runs/elmo_novels", ["--config.eval_batches="], ("runs/elmo",)),
-    ("python -m experiments.pretrain --config=experiments/configs/gpt.py:toy --workdir=runs/gpt_toy",
+    ("python -m experiments.pretrain --config=gpt:toy --workdir=runs/gpt_toy",
      fields({"toyworld.heldout": 0.2, "length": 128, "long_length": 128, "model.max_positions": 128}), ()),
-    ("python -m experiments.pretrain --config=experiments/configs/gpt.py:novels --config.data=corpora/novels "
+    ("python -m experiments.pretrain --config=gpt:novels --config.data=corpora/novels "
      "--workdir=runs/gpt_novels", ["--config.eval_batches="], ()),
-    ("python -m experiments.pretrain --config=experiments/configs/awd_lstm.py:original "
+    ("python -m experiments.pretrain --config=awd_lstm:original "
      "--config.data=corpora/wikitext103 --workdir=runs/lm", [], ()),
-    ("python -m experiments.pretrain --config=experiments/configs/awd_lstm.py:backward "
+    ("python -m experiments.pretrain --config=awd_lstm:backward "
      "--config.data=corpora/wikitext103 --workdir=runs/lm_backward", [], ()),
-    ("python -m experiments.pretrain --config=experiments/configs/awd_lstm.py:original "
+    ("python -m experiments.pretrain --config=awd_lstm:original "
      "--config.data=corpora/reviews --workdir=runs/lm_ko", [], ()),
 ]  # fmt: skip
 

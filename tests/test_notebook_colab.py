@@ -107,7 +107,7 @@ def test_text_of_ones_own_is_prepared(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     for n in range(3):
         Path(f"novel_{n}.txt").write_text("강가에 배가 있다. The bank is old.\n\n" * 20, encoding="utf-8")
-    source = cell_with(PRETRAIN, "experiments.prepare_data")
+    source = cell_with(PRETRAIN, "prepare_data")
     names = {"settings": {"text": "novel_*.txt"}, "folder": tmp_path, "subprocess": subprocess, "sys": sys}
     for _ in range(2):
         exec(compile(source, PRETRAIN, "exec"), names)

@@ -141,9 +141,9 @@ def test_commands_name_flags_and_fields_that_exist(page, program, flags):
     for flag in set(re.findall(r"--(\w+)", ours)) - {"help"}:
         exists = re.search(rf'DEFINE_\w+\(\s*"({flag}|{flag.removeprefix("no")})"', source)
         assert exists, f"{page}: {program} has no flag --{flag}"
-    configured = re.search(r"--config=(experiments/configs/\w+\.py(?::\w+)?)", flags)
+    configured = re.search(r"--config=(\w+(?::\w+)?)(?![\w.])", flags)
     if configured or program == "finetune":
-        config, _ = read_config(configured[1] if configured else "experiments/configs/finetune.py")
+        config, _ = read_config(configured[1] if configured else "finetune")
         for field, quoted, plain in re.findall(r"--config\.([\w.]+)=(?:'([^']*)'|([^\s`]*))", ours + theirs):
             value = quoted or plain
             if "…" not in value:

@@ -11,6 +11,7 @@ from ml_collections import ConfigDict
 from bert_elmo_jax.families.family import Family, Inputs, ModelFields, Objective, Shapes
 from bert_elmo_jax.families.init_params import SIZES, param_shapes
 from bert_elmo_jax.heads.features import Features
+from bert_elmo_jax.programs import show_program
 from bert_elmo_jax.text import Tokenizer, load_tokenizer
 from bert_elmo_jax.text.tokenizer_folder import BPE_PAIRS
 from bert_elmo_jax.weights.parameter_tree import part
@@ -99,7 +100,7 @@ class Pieces(Inputs):
         """Return the use of the vectors, a look at neighbours, and a fine-tuning."""
         path = shlex.quote(str(run))
         finetune = f"--task=classification {TASK} \\\n    --init={path} --workdir={path}_reviews"
-        return [*vector_steps(run), (TASK_TITLE, f"python -m experiments.finetune {finetune}")]
+        return [*vector_steps(run), (TASK_TITLE, f"{show_program('finetune')} {finetune}")]
 
 
 def piece_objectives(family: str, *rows: str) -> dict[str, Callable[[ConfigDict, Any], Objective]]:
@@ -120,7 +121,7 @@ def vector_steps(run: Path) -> list[tuple[str, str]]:
     """Return the next steps for the vectors of any encoder."""
     load = f"""from bert_elmo_jax import load
 encoding = load({str(run)!r}).encode(["강가의 은행", "the bank of the river"])"""
-    neighbours = f"""python -m experiments.probe --what=neighbours --model={shlex.quote(str(run))} --train=texts.txt \
+    neighbours = f"""{show_program("probe")} --what=neighbours --model={shlex.quote(str(run))} --train=texts.txt \
 --words=bank,은행 \\
     --output=analysis"""
     return [("Its vectors, in Python", load), ("Other uses of a word in your texts with a similar meaning", neighbours)]

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from bert_elmo_jax.families.family import Family, Inputs, Shapes
 from bert_elmo_jax.families.init_params import param_shapes
 from bert_elmo_jax.families.pieces import TASK, TASK_TITLE, check_heads, vector_steps
+from bert_elmo_jax.programs import show_program
 from bert_elmo_jax.text import WordTable, WordVocabulary, load_tokenizer
 
 
@@ -75,7 +76,7 @@ class Words(Inputs):
     def next_steps(self, run: Path) -> list[tuple[str, str]]:
         """Return the use of the vectors, a look at neighbours, and the training of a task network."""
         path = shlex.quote(str(run))
-        finetune = f"""python -m experiments.finetune --config=experiments/configs/bcn.py --config.encoder={path} \\
+        finetune = f"""{show_program("finetune")} --config=bcn --config.encoder={path} \\
     --task=classification {TASK} --workdir={path}_reviews"""
         return [*vector_steps(run), (TASK_TITLE, finetune)]
 

@@ -75,7 +75,7 @@ def _extract(
     file = find_file(source)
     lines = functools.partial(each_text, file, settings["input_format"], settings["column"], settings["encoding"])
     count = sum(1 for _ in lines())  # this finds errors in the file before a model is loaded
-    encoder = load(model, dtype=dtype)
+    encoder: Any = load(model, dtype=dtype)
     if isinstance(encoder, DocumentModel):
         encoder = encoder.encoder
     if isinstance(encoder, TaskNetwork):

@@ -52,7 +52,7 @@ def generate_file(
     if source != "-":
         check_file(source)
     with open_lines(path, overwrite=overwrite) as out:
-        encoder = load(model, dtype=dtype)
+        encoder: Any = load(model, dtype=dtype)
         if not hasattr(encoder, "generate"):
             raise ValueError(f"--model={model} was fine-tuned for a task, and does not write: give the model itself")
         print(f"{model}, on {describe_devices()}", file=sys.stderr)

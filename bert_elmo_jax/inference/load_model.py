@@ -2,11 +2,16 @@
 
 import dataclasses
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from bert_elmo_jax.families import find_family
 from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.nn.attention import choose_attention
+
+if TYPE_CHECKING:
+    from bert_elmo_jax.inference.model_types import Model
+else:
+    Model = Any  # no class has all of its methods, so checks while running would refuse each
 
 
 def load(
@@ -20,7 +25,7 @@ def load(
     revision: str | None = None,
     token: str | bool | None = None,
     implementation: str | None = None,
-) -> Any:
+) -> Model:
     """Load an encoder, a fine-tuned model or a task network from a folder in any format, or by its hub name.
 
     `format` selects one of two models in a folder. `lowercase` tells whether a vocabulary is uncased, if its files do
@@ -35,6 +40,7 @@ def load(
     >>> load("tests/goldens/bert_tiny").config.hidden_size, load("tests/goldens/elmo_tiny").config.cell_size
     (64, 48)
     """
+    loaded: Any  # one of many classes
     attention = attention or implementation
     model = read_model(path, format=format, lowercase=lowercase, verify=verify, revision=revision, token=token)
     if model.network:
@@ -42,7 +48,8 @@ def load(
 
         if attention is not None or dtype != "float32":
             raise ValueError(f"{path} is a task network, which computes in float32: leave out dtype and attention")
-        return load_network(model, path)
+        loaded = load_network(model, path)
+        return loaded
     family = find_family(model.config)
     names = {field.name for field in dataclasses.fields(model.config)}
     computed: dict[str, Any] = {"dtype": dtype} if "dtype" in names else {}
@@ -54,16 +61,18 @@ def load(
     if model.task is not None and family.inputs.documents is not None:
         from bert_elmo_jax.inference.document_model import load_documents
 
-        return load_documents(family, dataclasses.replace(model, config=config), path)
+        loaded = load_documents(family, dataclasses.replace(model, config=config), path)
+        return loaded
     if model.task is not None:
         from bert_elmo_jax.inference.task_model import TaskModel
 
         tokenizer: Any = model.tokenizer
         task = model.task, model.features, model.sentences
-        return TaskModel(family, config, model.params, tokenizer, str(path), *task)
-    encoder = family.inputs.make_encoder(family, config, model.params, model.tokenizer, str(path))
+        loaded = TaskModel(family, config, model.params, tokenizer, str(path), *task)
+        return loaded
+    loaded = family.inputs.make_encoder(family, config, model.params, model.tokenizer, str(path))
     if model.sentences is not None:
-        encoder.sentence_head = model.sentences
+        loaded.sentence_head = model.sentences
     if model.pooling_unread:
-        encoder.pooling_unread = model.pooling_unread
-    return encoder
+        loaded.pooling_unread = model.pooling_unread
+    return loaded

@@ -60,7 +60,7 @@ def predict_file(
     with open_lines(path, mark=mark, overwrite=overwrite) as out:
         loaded = load(model, dtype=dtype)
         if not isinstance(loaded, Predictor):
-            raise ValueError(f"--model={model} was not fine-tuned for a task: give a run of experiments.finetune")
+            raise ValueError(f"--model={model} was not fine-tuned for a task: give a run of finetune")
         encoding = encoding or str(read_json(Path(model, "run.json"), default={}).get("encoding", "utf-8"))
         names = "standard input" if source == "-" else source, "standard output" if path is None else target
         print(f"{model} ({loaded.task.name}): {' -> '.join(names)}, on {describe_devices()}", file=sys.stderr)

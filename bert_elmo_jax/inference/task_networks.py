@@ -59,7 +59,7 @@ def check_task(name: str, task: Task) -> None:
     """Raise if a network is not for a task."""
     network = NETWORKS[name]
     configs = " or ".join(
-        f"experiments/configs/{other}.py"
+        f"--config={other}"
         for other, of in {**NETWORKS, "finetune": None}.items()
         if of is None or (of.kind == task.kind and of.pairs in (None, task.pairs))
     )

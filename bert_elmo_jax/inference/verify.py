@@ -30,7 +30,7 @@ def verify_folder(folder: str | Path) -> list[str]:
     if not hashes:
         raise ValueError(
             f"{folder} has no {SUMS}, so there is nothing to verify its files against. Folders that "
-            "experiments.convert and training runs write have it. Compare the digest that experiments.convert prints "
+            "`convert` and training runs write have it. Compare the digest that `convert` prints "
             "with the digest of the original, or load it without verify=True"
         )
     missing = [f"{name} is missing" for name in hashes if not (folder / name).is_file()]

@@ -94,7 +94,7 @@ def find_tpu(name: str) -> list[Any]:
         import libtpu
     except ImportError:
         raise ImportError(
-            f"--topology={name} needs the TPU's compiler: pip install -e '.[tpu]' (or use --topology=cpu:8)"
+            f"--topology={name} needs the TPU's compiler: pip install 'bert_elmo_jax[tpu]' (or use --topology=cpu:8)"
         ) from None
     from jax.experimental import topologies
 

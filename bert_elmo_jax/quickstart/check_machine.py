@@ -109,7 +109,7 @@ def _find_fonts() -> str:
     try:
         from matplotlib import font_manager
     except ImportError:
-        return "needed for figures as PNG only, which need matplotlib: pip install -e '.[figures]'"
+        return "needed for figures as PNG only, which need matplotlib: pip install 'bert_elmo_jax[figures]'"
     names = ("Nanum", "Noto Sans CJK", "Noto Sans KR", "Malgun", "Apple SD Gothic", "UnDotum", "Baekmuk")
     fonts = {font.name for font in font_manager.fontManager.ttflist if font.name.startswith(names)}
     return ", ".join(sorted(fonts)[:3]) or "none of the known ones: figures as PNG will lack Hangul"

@@ -16,7 +16,7 @@ def check_matplotlib() -> None:
     try:
         import matplotlib  # noqa: F401
     except ImportError:
-        raise ImportError("PNG files need matplotlib: pip install -e '.[figures]'") from None
+        raise ImportError("PNG files need matplotlib: pip install 'bert_elmo_jax[figures]'") from None
 
 
 def write_png(figure: Figure, path: str | Path) -> Path:

@@ -20,6 +20,7 @@ from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.inference.run_directory import StoredModel
 from bert_elmo_jax.inference.task_networks import NETWORKS
 from bert_elmo_jax.inference.word_encoder import word_encoder
+from bert_elmo_jax.programs import show_program
 from bert_elmo_jax.runs.pretraining import pretrain
 from bert_elmo_jax.runs.start_run import say
 from bert_elmo_jax.runs.task_data import Data
@@ -55,7 +56,7 @@ def adapt_encoder(
     family = None if stored.network else get_family(stored.kind)
     if family is None or not family.inputs.adapts:
         kind = f"{config.encoder} is of the kind {stored.kind}"
-        how = f"adapt it with `experiments.pretrain --init={config.encoder}`, and give that run directory"
+        how = f"adapt it with `{show_program('pretrain')} --init={config.encoder}`, and give that run directory"
         raise ValueError(f"config.adapt is for encoders that read words, and {kind}: {how}")
     if "lm" not in family.heads:
         why = f"trains an encoder as a language model, and {config.encoder} is {family.called}, which is none"
@@ -69,7 +70,7 @@ def adapt_encoder(
     )  # fmt: skip
     manifest = prepare(request, local_runner(1), quiet)
     if not manifest["counts"]["heldout"]["documents"]:
-        how = "set config.adapt.epochs=0, or adapt with `experiments.pretrain` on more text"
+        how = "set config.adapt.epochs=0, or adapt with `pretrain` on more text"
         raise ValueError(f"{config.train} has {texts:,} texts, too few to hold some out: {how}")
     recipe = build_recipe(config, stored, manifest, folder / "corpus")
     status = pretrain(recipe, folder, init=config.encoder, parallel=parallel, program="adapt")

@@ -13,8 +13,8 @@ from ml_collections import ConfigDict
 
 from bert_elmo_jax.did_you_mean import did_you_mean, nearest
 from bert_elmo_jax.earlier_names import rename_assignment
+from bert_elmo_jax.programs import CONFIGS, find_file, module_name
 
-CONFIGS = Path(__file__).parents[2] / "experiments" / "configs"
 # Fields that have a flag of their own in `finetune`.
 NAMED = ("task", "train", "dev", "test", "encoding", "text", "pair", "label")
 # The programs that train, and a field that all of their configs have.
@@ -42,23 +42,29 @@ def choose_recipe(*recipes: Callable[[], ConfigDict], default: str = "") -> Call
     return get_config
 
 
-def read_config(file: str) -> tuple[ConfigDict, str]:
-    """Return the config of `path.py` or `path.py:recipe`, and its docstring."""
-    path, _, recipe = file.partition(":")
-    get_config, docstring = _run(path, file)
+def read_config(config: str) -> tuple[ConfigDict, str]:
+    """Return the config of a recipe, and its docstring.
+
+    `config` is the name of a file of this installation and of its recipe, or the path of your own file.
+
+    >>> read_config("bert:toy")[0] == read_config("experiments/configs/bert.py:toy")[0]
+    True
+    """
+    file, _, recipe = config.partition(":")
+    get_config, docstring = _run(file, config)
     if not hasattr(get_config, "recipes"):
         return get_config(*([recipe] if recipe else [])), docstring
     recipe = recipe or get_config.default
     try:
         return get_config(recipe), get_config.recipes[recipe].__doc__ or ""
     except ValueError as error:
-        raise ValueError(f"--config={file}: {error}") from None
+        raise ValueError(f"--config={config}: {error}") from None
 
 
 def list_recipes(file: str) -> tuple[dict[str, str], str]:
     """Return the recipes of a file, each with the first line of its docstring, and the file's docstring.
 
-    >>> list_recipes("experiments/configs/elmo.py")[0]["toy"]
+    >>> list_recipes("elmo")[0]["toy"]
     'An ELMo for a laptop: a small toy world in English and Korean, generated when the run starts.'
     """
     get_config, docstring = _run(file, file)
@@ -66,26 +72,30 @@ def list_recipes(file: str) -> tuple[dict[str, str], str]:
     return {name: (recipe.__doc__ or "").partition("\n")[0] for name, recipe in recipes.items()}, docstring
 
 
-def _run(path: str, named: str) -> tuple[Any, str]:
-    if not Path(path).is_file():
-        raise FileNotFoundError(f"--config={named}: there is no such file; {_suggest_config(path)}")
+def _run(file: str, config: str) -> tuple[Any, str]:
+    path = find_file(file, CONFIGS)
+    if not path.is_file():
+        raise FileNotFoundError(f"--config={config}: there is no such {_suggest_config(file, config)}")
     try:
-        module = runpy.run_path(path)
+        module = runpy.run_path(str(path), run_name=module_name(path, CONFIGS))
     except Exception as error:  # from the config's own code
-        raise ValueError(f"--config={named}: it cannot be run: {type(error).__name__}: {error}") from error
+        raise ValueError(f"--config={config}: it cannot be run: {type(error).__name__}: {error}") from error
     if "get_config" not in module:
-        raise ValueError(f"--config={named}: it has no function get_config; see the files of experiments/configs")
+        raise ValueError(f"--config={config}: it has no function get_config; `--config=bert --help` shows recipes")
     return module["get_config"], module["__doc__"] or ""
 
 
-def _suggest_config(path: str) -> str:
-    file_of: dict[str, str] = {}
-    for file in sorted(CONFIGS.glob("[!_]*.py")):
-        get_config = runpy.run_path(str(file)).get("get_config")
-        file_of |= {f"{file.stem}_{recipe}": f"{file.name}:{recipe}" for recipe in getattr(get_config, "recipes", ())}
-        file_of |= {file.stem: file.name} if get_config else {}
-    near = nearest(Path(path).stem, file_of)
-    return f"did you mean experiments/configs/{file_of[near]}?" if near else "choose one from experiments/configs"
+def _suggest_config(file: str, config: str) -> str:
+    config_of: dict[str, str] = {}
+    for path in sorted(CONFIGS.glob("[!_]*.py")):
+        get_config = runpy.run_path(str(path), run_name=module_name(path, CONFIGS)).get("get_config")
+        config_of |= {f"{path.stem}_{name}": f"{path.stem}:{name}" for name in getattr(get_config, "recipes", ())}
+        config_of |= {path.stem: path.stem} if get_config else {}
+    stem, recipe = Path(file).stem, config.partition(":")[2]
+    near = nearest(f"{stem}_{recipe}" if recipe else stem, config_of) or nearest(stem, config_of)
+    files = ", ".join(name for name in config_of.values() if ":" not in name)
+    kind = "file" if file.endswith(".py") else "recipe"
+    return f"{kind}; did you mean {config_of[near]}?" if near else f"{kind}; give your own file, or one of {files}"
 
 
 def check_program(file: str, config: ConfigDict, program: str) -> None:
@@ -103,7 +113,7 @@ def check_program(file: str, config: ConfigDict, program: str) -> None:
             raise ValueError(
                 f"--config={file} is for {other}, not for {program}: start {other}, or choose another config"
             )
-    raise ValueError(f"--config={file} has no field {PROGRAMS[program]!r}: begin with a file of experiments/configs")
+    raise ValueError(f"--config={file} has no field {PROGRAMS[program]!r}: begin with a recipe of `{program}`")
 
 
 def read_flags(words: Sequence[str]) -> dict[str, str | None]:

@@ -3,7 +3,7 @@
 import html
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from ml_collections import ConfigDict
@@ -37,7 +37,7 @@ def translate_held_out(run: str | Path, config: ConfigDict, corpus: str) -> Tran
 
     The search has `config.beams` beams and the length penalty `config.length_penalty`.
     """
-    model = load(run)
+    model: Any = load(run)
     if find_family(model.config).decoder is None or not isinstance(model.reads, Tokenizer | WordVocabulary):
         return None
     # A corpus of words numbers those outside of the vocabulary, too.

@@ -76,8 +76,8 @@ def _start_pretrained(config: ConfigDict, source: str, flag: str) -> DocumentSta
         called = f"of the kind {stored.kind}" if family is None else family.called
         raise ValueError(
             f"{flag}={source} is {called}, and this config trains a classifier of whole documents on "
-            f"{_known_families()}: give one (a run of experiments.pretrain, or a folder of fastai), or choose another "
-            "config, such as experiments/configs/finetune.py"
+            f"{_known_families()}: give one (a run of pretrain, or a folder of fastai), or choose another config, "
+            "such as --config=finetune"
         )
     if stored.tokenizer is None:
         raise ValueError(f"{flag}={source} has no vocabulary: put its list of words or its tokenizer into the folder")
@@ -183,7 +183,7 @@ def check_documents(config: ConfigDict, task: Task) -> None:
         kind = "pairs of texts" if task.pairs else task.kind
         raise ValueError(
             f"this config is for classification of single texts, and --task={task.name} has {kind}: choose another "
-            "config, such as experiments/configs/finetune.py"
+            "config, such as --config=finetune"
         )
     d = config.documents
     if config.accumulate != 1:

@@ -10,11 +10,10 @@ from typing import Any
 
 from bert_elmo_jax.data.tasks.task import QUESTIONS
 from bert_elmo_jax.did_you_mean import did_you_mean, nearest
+from bert_elmo_jax.programs import SWEEPS, find_file, module_name
 from bert_elmo_jax.report.figures import Figure
-from bert_elmo_jax.runs.config_files import CONFIGS
 from bert_elmo_jax.sweeps.points import Point, sort_by_needs
 
-SWEEPS = CONFIGS.parent / "sweeps"
 SCALES = ("toy", "laptop", "one_gpu", "paper")
 Means = Mapping[tuple[str, str], float]
 
@@ -56,6 +55,11 @@ class Paper:
         """Return the published figure of a cell."""
         return self.rows[row][self.columns.index(column)]
 
+    @property
+    def has_figures(self) -> bool:
+        """Return False for a table that is not of a paper."""
+        return any(figure is not None for figures in self.rows.values() for figure in figures)
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -72,7 +76,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Sweep:
-    """A sweep at one scale."""
+    """A sweep at one scale; `scale` is empty if its file has no scales."""
 
     name: str
     scale: str
@@ -98,16 +102,23 @@ class Sweep:
     @property
     def folder(self) -> str:
         """The folder of its results."""
-        return f"{self.name}-{self.scale}"
+        return f"{self.name}-{self.scale}" if self.scale else self.name
 
 
 class Add:
     """The argument of `sweep(add)`: it collects points and cells, and raises on contradictory ones."""
 
-    def __init__(self, scale: str, paper: Paper):
-        self.scale, self.paper = scale, paper
+    def __init__(self, scale: str, paper: Paper | None):
+        self.scale, self._paper = scale, paper
         self.cells: dict[tuple[str, str], Cell] = {}
         self._names: dict[str, Point] = {}
+
+    @property
+    def paper(self) -> Paper:
+        """The table that the file names as PAPER."""
+        if self._paper is None:
+            raise ValueError("the sweep has no PAPER: its rows and columns are those of its cells")
+        return self._paper
 
     def pretrain(self, name: str, config: str, **settings: Any) -> Point:
         """Add a pretraining, which runs once for all cells that begin with it."""
@@ -147,7 +158,9 @@ class Add:
         return point
 
     def _add_cell(self, cell: Cell) -> None:
-        for kind, name, names in (("row", cell.row, self.paper.rows), ("column", cell.column, self.paper.columns)):
+        table = self._paper
+        pairs = (("row", cell.row, table.rows), ("column", cell.column, table.columns)) if table else ()
+        for kind, name, names in pairs:
             if name not in names:
                 listed = f"{', '.join(names)}{did_you_mean(name, names)}"
                 raise ValueError(f"there is no {kind} {name!r} in the table: its {kind}s are {listed}")
@@ -156,35 +169,50 @@ class Add:
         self.cells[cell.row, cell.column] = cell
 
 
-def read_sweep(file: str, scale: str) -> Sweep:
-    """Return the sweep that a file defines at a scale."""
-    path = Path(file)
+def read_sweep(file: str, scale: str | None = None) -> Sweep:
+    """Return the sweep that a file defines at a scale, by default at `toy` or the only one.
+
+    Without `PAPER` the rows and columns are those of the cells, and the first row is the reference.
+    """
+    path = find_file(file, SWEEPS)
     if not path.is_file():
-        near = nearest(path.stem, sorted(other.stem for other in SWEEPS.glob("[!_]*.py")))
-        hint = f"did you mean experiments/sweeps/{near}.py?" if near else f"see {SWEEPS}"
-        raise FileNotFoundError(f"--sweep={file}: there is no such file; {hint}")
+        names = sorted(other.stem for other in SWEEPS.glob("[!_]*.py"))
+        near = nearest(path.stem, names)
+        hint = f"did you mean {near}?" if near else f"give your own file, or one of {', '.join(names)}"
+        raise FileNotFoundError(f"--sweep={file}: there is no such sweep; {hint}")
     with _locate_errors(path):
-        definition = runpy.run_path(file)
-    lacking = [name for name in ("PAPER", "SCALES", "sweep") if name not in definition]
-    about = (definition["__doc__"] or "").strip()
-    if lacking or not about:
-        missing = ", ".join(lacking) or "docstring"
-        raise ValueError(f"--sweep={file}: it has no {missing}; see the files of experiments/sweeps")
-    if scale not in definition["SCALES"]:
-        scales = ", ".join(definition["SCALES"])
-        raise ValueError(f"--scale={scale}: {path.stem} has no such scale; it has {scales}")
+        definition = runpy.run_path(str(path), run_name=module_name(path, SWEEPS))
+    about, scales = (definition["__doc__"] or "").strip(), tuple(definition.get("SCALES", ()))
+    if "sweep" not in definition or not about:
+        missing = "docstring" if "sweep" in definition else "function sweep(add)"
+        raise ValueError(f"--sweep={file}: it has no {missing}; --new=my_sweep.py writes an example")
+    scale = _choose_scale(path.stem, scale, scales)
     notes, plot = definition.get("NOTES", {}), definition.get("plot")
-    if not isinstance(notes, dict) or not notes.keys() <= set(definition["SCALES"]):
-        scales = ", ".join(definition["SCALES"])
-        raise ValueError(f"--sweep={file}: NOTES={notes!r}, expected a text for some of its scales, {scales}")
+    notes = {scale: notes} if isinstance(notes, str) else notes
+    if not isinstance(notes, dict) or not notes.keys() <= {*scales, scale}:
+        expected = f"a text for some of its scales, {', '.join(scales)}" if scales else "a text"
+        raise ValueError(f"--sweep={file}: NOTES={notes!r}, expected {expected}")
     if plot is not None and not callable(plot):
         raise ValueError(f"--sweep={file}: plot={plot!r}, expected a function of the table's means")
-    add = Add(scale, definition["PAPER"])
+    add = Add(scale, definition.get("PAPER"))
     with _locate_errors(path):
         definition["sweep"](add)
     if not add.cells:
         raise ValueError(f"--sweep={file}: it adds nothing; use add.transfer(row, column, …)")
-    return Sweep(path.stem, scale, about, definition["PAPER"], tuple(add.cells.values()), plot, notes.get(scale, ""))
+    rows, columns = (tuple(dict.fromkeys(names)) for names in zip(*add.cells))
+    table = definition.get("PAPER") or Paper.without_figures(columns, rows, rows[0])
+    return Sweep(path.stem, scale, about, table, tuple(add.cells.values()), plot, notes.get(scale, ""))
+
+
+def _choose_scale(name: str, scale: str | None, scales: Sequence[str]) -> str:
+    if scale is None and (len(scales) < 2 or "toy" in scales):
+        return "toy" if "toy" in scales else "".join(scales)
+    if scale is None:
+        raise ValueError(f"{name} has several scales: give --scale={' or --scale='.join(scales)}")
+    if scale not in scales:
+        has = f"it has {', '.join(scales)}" if scales else "it has none: leave --scale out"
+        raise ValueError(f"--scale={scale}: {name} has no such scale; {has}")
+    return scale
 
 
 @contextlib.contextmanager

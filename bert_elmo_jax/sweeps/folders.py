@@ -12,13 +12,14 @@ from typing import Any
 from ml_collections import ConfigDict
 
 from bert_elmo_jax.files import lock
+from bert_elmo_jax.programs import show_program
 from bert_elmo_jax.runs.config_files import NAMED, override, show_value
 from bert_elmo_jax.runs.finetuning import finetune
 from bert_elmo_jax.runs.language_model import TUNED
 from bert_elmo_jax.runs.pretraining import pretrain
 from bert_elmo_jax.runs.start_run import Call
 from bert_elmo_jax.sweeps.definition import Sweep
-from bert_elmo_jax.sweeps.points import FLAGS, Adapted, File, Point, Step, find_config, identify
+from bert_elmo_jax.sweeps.points import FLAGS, Adapted, File, Point, Step, identify
 from bert_elmo_jax.sweeps.runners import Job
 
 DONE = {"pretrain": "report.html", "finetune": "result.json"}  # written last
@@ -26,7 +27,7 @@ DONE = {"pretrain": "report.html", "finetune": "result.json"}  # written last
 TEXTS = ("network", "encoder", "task", "text", "pair", "label", "encoding", "train", "dev", "share", "max_length")
 CALLS: Mapping[str, Call] = {"pretrain": pretrain, "finetune": finetune}
 ABOUT = """\
-# {title}, scale {scale}: {left} commands that are not done, of {all}, in {stages} stages.
+# {title}{scale}: {left} commands that are not done, of {all}, in {stages} stages.
 # The commands of a stage may run side by side, on any machines that share this file system; a stage needs those before
 # it. Run them in the folder of the checkout. With Slurm, stage N as an array (its commands are the lines of the file):
 #   grep -v '^#' stage_N.sh > commands.txt
@@ -90,9 +91,7 @@ class Folders:
                 fields[name] = show_value(self.locate(value))
         if cache := self.cache(point):
             fields["cache"] = str(cache)
-        config, run = Path(find_config(point.config)), str(self.run(point))
-        short = str(config.relative_to(Path.cwd()) if config.is_relative_to(Path.cwd()) else config)
-        return Job(point.identity, self.calls[point.program], short, fields, run, options)
+        return Job(point.identity, self.calls[point.program], point.config, fields, str(self.run(point)), options)
 
     def config(self, point: Point) -> ConfigDict:
         """Return the config of a point, with the paths of files and runs."""
@@ -139,7 +138,7 @@ def write_command(program: str, job: Job) -> str:
     words = [f"--config={job.config}"]
     words += [f"--{'' if name in flags else 'config.'}{name}={text}" for name, text in job.fields.items()]
     words += [f"--{name}={','.join(text) if isinstance(text, tuple) else text}" for name, text in job.options.items()]
-    return f"python -m experiments.{program} {shlex.join([*words, f'--workdir={job.workdir}'])}"
+    return f"{show_program(program)} {shlex.join([*words, f'--workdir={job.workdir}'])}"
 
 
 def write_commands(sweep: Sweep, folders: Folders, command: str) -> str:
@@ -152,7 +151,9 @@ def write_commands(sweep: Sweep, folders: Folders, command: str) -> str:
     left = [[point for point in stage if not folders.is_done(point)] for stage in stages]
     local, number = re.sub(r"--?runner[= ]print", "--runner=local", command), sum(map(len, left))
     counts = {"left": number, "all": len(sweep.points), "stages": len(stages)}
-    lines = [ABOUT.format(title=sweep.title, scale=sweep.scale, command=local, **counts)]
+    lines = [
+        ABOUT.format(title=sweep.title, scale=f", scale {sweep.scale}" if sweep.scale else "", command=local, **counts)
+    ]
     for stage_number, stage in enumerate(left, start=1):
         lines += [f"\n# stage {stage_number}: {len(stage)} commands", *map(folders.command, stage)]
     return "\n".join(lines)

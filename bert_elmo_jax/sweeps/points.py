@@ -17,7 +17,7 @@ import numpy as np
 from ml_collections import ConfigDict
 
 from bert_elmo_jax.did_you_mean import did_you_mean
-from bert_elmo_jax.runs.config_files import CONFIGS, check_program, list_fields, read_config, set_field, show_value
+from bert_elmo_jax.runs.config_files import check_program, list_fields, read_config, set_field, show_value
 from bert_elmo_jax.runs.with_network import ADDED
 
 # The flags of each program that are not fields of its config.
@@ -39,7 +39,7 @@ class File:
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """A run of a program on a config such as "bert:toy", the recipe `toy` of experiments/configs/bert.py.
+    """A run of a program on a config such as "bert:toy", the recipe `toy` of `bert`, or "my_recipes.py:mine".
 
     `settings` are fields and flags by name. A value may be a Point, a Step or an Adapted (the run, its checkpoint or
     its adapted language model to begin with) or a File.
@@ -81,7 +81,7 @@ class Point:
             hint = did_you_mean(self.program, FLAGS)
             raise ValueError(f"{self.name}: there is no program {self.program!r}; use {' or '.join(FLAGS)}{hint}")
         try:
-            config, _ = read_config(find_config(self.config))
+            config, _ = read_config(self.config)
             check_program(self.config, config, self.program)
             fields = dict(list_fields(config))
             for name, value in self.settings.items():
@@ -154,17 +154,6 @@ class Adapted:
             raise ValueError(
                 f"{self.point.name} adapts no language model: set its lm.epochs (ulmfit) or adapt.epochs (networks)"
             )
-
-
-def find_config(config: str) -> str:
-    """Return the path of a config that is given by its name, or by its path, with its recipe.
-
-    >>> Path(find_config("bert:toy")).name
-    'bert.py:toy'
-    """
-    name, colon, recipe = config.partition(":")
-    path = Path(name).absolute() if name.endswith(".py") else CONFIGS / f"{name}.py"
-    return f"{path}{colon}{recipe}"
 
 
 def sort_by_needs(points: list[Point]) -> list[Point]:

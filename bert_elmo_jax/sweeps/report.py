@@ -16,17 +16,16 @@ from bert_elmo_jax.sweeps.definition import Sweep
 from bert_elmo_jax.sweeps.folders import Folders
 from bert_elmo_jax.sweeps.table import LEVEL, Order, Score, Table, find_least_difference, list_lines
 
-STYLE = (
-    "td,th{white-space:nowrap}td:nth-child(odd):not(:first-child),th:nth-child(odd):not(:first-child){color:var(--soft)}"
-    "pre{white-space:pre-wrap;overflow-wrap:anywhere}"
-)
+STYLE = "td,th{white-space:nowrap}pre{white-space:pre-wrap;overflow-wrap:anywhere}"
+PAPER_STYLE = "td:nth-child(odd):not(:first-child),th:nth-child(odd):not(:first-child){color:var(--soft)}"
 
 
 def write_markdown(table: Table) -> str:
     """Return the table and the remarks on it as Markdown."""
     sweep = table.sweep
     head, *rows = list_cells(table)
-    lines = [f"# {sweep.title}", "", f"Scale `{sweep.scale}`. {describe_columns(sweep)}", ""]
+    scale = f"Scale `{sweep.scale}`. " if sweep.scale else ""
+    lines = [f"# {sweep.title}", "", f"{scale}{describe_columns(sweep)}", ""]
     lines += [_format_row(head), _format_row(["---"] * len(head)), *map(_format_row, rows), ""]
     lines += [f"- {line}" for line in [*explain_marks(table), *compare_orders(table)]]
     lines += ["", sweep.notes] if sweep.notes else []
@@ -34,15 +33,16 @@ def write_markdown(table: Table) -> str:
 
 
 def list_cells(table: Table) -> list[list[str]]:
-    """Return the table's head and rows, with our figure and the paper's for every column."""
+    """Return the table's head and rows; next to each column is the paper's, if there is a paper."""
     paper = table.sweep.paper
-    lines = [["", *(word for column in table.columns for word in (column, "paper"))]]
+    lines = [["", *(word for column in table.columns for word in (column, "paper")[: 1 + paper.has_figures])]]
     for row in table.rows:
         line = [f"{row} (reference)" if row == paper.reference else row]
         for column in table.columns:
             score, figure = table.scores.get((row, column)), paper.figure(row, column)
             line.append("" if score is None else write_cell(score, table.p(row, column)))
-            line.append("" if figure is None else f"{figure:g}")
+            if paper.has_figures:
+                line.append("" if figure is None else f"{figure:g}")
         lines.append(line)
     return lines
 
@@ -65,7 +65,8 @@ def describe_columns(sweep: Sweep) -> str:
     scores = dict.fromkeys(f"{cell.column}: {cell.of}" for cell in sweep.cells)
     seeds = max(len(cell.seeds) for cell in sweep.cells)
     how = f"mean ± standard deviation over {seeds} seeds of the task" if seeds > 1 else "one seed"
-    return f"Measured ({how}): {'; '.join(scores)}. The paper's figures: {sweep.paper.source}."
+    paper = f" The paper's figures: {sweep.paper.source}." if sweep.paper.has_figures else ""
+    return f"Measured ({how}): {'; '.join(scores)}.{paper}"
 
 
 def explain_marks(table: Table) -> Iterator[str]:
@@ -179,14 +180,14 @@ def write_sweep_report(table: Table, folders: Folders, folder: Path, command: st
     ready = sum(bool(line["done"]) for line in costs)
     about = f"{ready} of {len(costs)} runs done. {html.escape(describe_columns(sweep))}"
     sections = [
-        ("", f"<p>Scale <b>{html.escape(sweep.scale)}</b>: {about}</p>"),
+        ("", f"<p>{f'Scale <b>{html.escape(sweep.scale)}</b>: ' if sweep.scale else ''}{about}</p>"),
         ("", f"{draw_table(head, rows)}{drawn}<ul>{items}</ul>"),
         ("", f"<p>{html.escape(sweep.notes)}</p>" if sweep.notes else ""),
         ("What it cost", f"<p>{spent:,.0f} seconds of runs, one after the other. The whole sweep:</p>"),
         ("", draw_code(command) + "".join(_cost(line, folders, folder) for line in costs)),
         ("What it is", draw_code(sweep.about.strip())),
     ]
-    write_page(folder / "report.html", sweep.title, sections, STYLE)
+    write_page(folder / "report.html", sweep.title, sections, STYLE + PAPER_STYLE * sweep.paper.has_figures)
 
 
 def _cost(line: Mapping[str, object], folders: Folders, folder: Path) -> str:

@@ -14,6 +14,7 @@ from bert_elmo_jax.data.pipeline.batches import train_batches
 from bert_elmo_jax.families import all_families, get_family
 from bert_elmo_jax.files import hash_file, read_json, write_json
 from bert_elmo_jax.inference.task_networks import check_task
+from bert_elmo_jax.programs import SWEEPS
 from bert_elmo_jax.runs.adaptation import check_adaptation
 from bert_elmo_jax.runs.config_files import NAMED
 from bert_elmo_jax.runs.field_ranges import check_fields
@@ -41,11 +42,13 @@ def check_data(sweep: Sweep, folders: Folders) -> None:
     files = dict.fromkeys(file for point in sweep.points for file in point.files if not file.made)
     if files and folders.data is None:
         names = "\n".join(f"  {file.name}" for file in files)
-        raise ValueError(f"{sweep.name} at the scale {sweep.scale} needs --data=FOLDER with these files:\n{names}")
+        scale = f" at the scale {sweep.scale}" if sweep.scale else ""
+        raise ValueError(f"{sweep.name}{scale} needs --data=FOLDER with these files:\n{names}")
     missing = [file for file in files if not folders.file(file).exists()]
     if missing:
         names = "\n".join(f"  {file.name}" for file in missing)
-        how = "Put them there (links will do), or choose another folder; see experiments/sweeps/_scales.py."
+        how = "Put them there (links will do), or choose another folder."
+        how += f" {SWEEPS / '_scales.py'} says where to get them." if sweep.scale else ""
         raise FileNotFoundError(f"--data={folders.data} lacks\n{names}\n{how}")
 
 
@@ -204,7 +207,7 @@ def run_sweep(
     file: str,
     workdir: str,
     *,
-    scale: str = "toy",
+    scale: str | None = None,
     data: str | None = None,
     runner: str = "local",
     jobs: int | None = None,
@@ -216,7 +219,7 @@ def run_sweep(
 ) -> int:
     """Run all points of a sweep that are not done, and write its table; return the exit status.
 
-    The arguments are the flags of `experiments.sweep`; `command` is what the report shows as the sweep's command.
+    The arguments are the flags of the program `sweep`; `command` is what the report shows as the sweep's command.
     """
     for name, number, least in (("jobs", jobs, 1), ("retries", retries, 0)):
         if number is not None and number < least:

@@ -208,7 +208,7 @@ class RayTasks:
         try:
             import ray
         except ImportError as error:
-            raise ImportError("--runner=ray needs Ray: pip install -e '.[cluster]'") from error
+            raise ImportError("--runner=ray needs Ray: pip install 'bert_elmo_jax[cluster]'") from error
         self._ray, self._own = ray, not ray.is_initialized()
         if self._own:
             # The machines have the checkout where this one has it, as they have the working directory.

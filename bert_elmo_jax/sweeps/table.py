@@ -216,13 +216,14 @@ def _read_last_values(run: Path) -> dict[str, Any]:
 
 def list_lines(table: Table) -> Iterator[dict[str, object]]:
     """Yield one line of `table.csv` per cell, with all digits."""
+    paper = table.sweep.paper
     for cell in table.sweep.cells:
         score = table.scores[cell.row, cell.column]
         yield {
             "row": cell.row, "column": cell.column, "measured": cell.of, "mean": score.mean,
             "standard deviation": score.deviation, "n": score.count, "seeds": len(cell.seeds),
             "p against the reference": table.p(cell.row, cell.column),
-            "paper": table.sweep.paper.figure(cell.row, cell.column),
+            **({"paper": paper.figure(cell.row, cell.column)} if paper.has_figures else {}),
             "scores": " ".join("–" if value is None else repr(value) for value in score.values),
             "missing": score.why,
         }  # fmt: skip

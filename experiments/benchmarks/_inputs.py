@@ -100,7 +100,7 @@ def prepare_step(folder: Path, tiny: bool, texts: str | None) -> None:
     batch = make_batch(FAMILY.config(**sizes), *((2, 16) if tiny else (8, 128)))
     arrays: dict[str, Any] = dict(batch)
     np.savez(folder / "batch.npz", **arrays)
-    write_settings(folder, recipe="experiments/configs/bert.py:base", sizes=sizes)
+    write_settings(folder, recipe="bert:base", sizes=sizes)
 
 
 def prepare_encode(folder: Path, tiny: bool, texts: str | None) -> None:

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from experiments.benchmarks._results import Comparison, minor
-from experiments.benchmarks._works import NAMES
+from ._results import Comparison, minor
+from ._works import NAMES
 
 BEGIN, END = "<!-- rendered from bench.json: do not edit -->", "<!-- end of the rendered part -->"
 

@@ -16,11 +16,13 @@ import numpy as np
 
 from bert_elmo_jax.files import write_json
 from bert_elmo_jax.plan.chips import CHIPS
-from bert_elmo_jax.runs.config_files import CONFIGS, read_config
+from bert_elmo_jax.programs import CONFIGS, find_file
+from bert_elmo_jax.runs.config_files import read_config
 from bert_elmo_jax.text import boundary_characters, character_table
 from bert_elmo_jax.train import matmul_rate
-from experiments.benchmarks._inputs import make_batch
-from experiments.benchmarks.ours.step import make_step
+
+from ._inputs import make_batch
+from .ours.step import make_step
 
 # Peaks of dense bfloat16 products in operations per second, as the makers state them. A key is a part of JAX's name of
 # the device; longer keys come first, so that "H100 PCIe" is not read as "H100".
@@ -115,7 +117,7 @@ def find_peak(kind: str, peak: float | None) -> float:
 def list_cases(tiny: bool) -> Iterator[Case]:
     """Yield the cases whose family and recipe exist."""
     for case in TINY if tiny else CASES:
-        if (CONFIGS / case.recipe.partition(":")[0]).is_file():
+        if find_file(case.recipe.partition(":")[0], CONFIGS).is_file():
             yield case
 
 
@@ -140,7 +142,7 @@ def make_words(rows: int, length: int, vocab_size: int, widest: int) -> dict[str
 
 def measure_case(case: Case, repeats: int) -> dict[str, Any]:
     """Return the milliseconds of a training step of a case, its tokens, and its operations per second."""
-    config, _ = read_config(str(CONFIGS / case.recipe))
+    config, _ = read_config(case.recipe)
     with config.unlocked():
         config.update({"batch_size": case.rows, "length": case.length, "accumulate": 1})
         if "sequences" in config:

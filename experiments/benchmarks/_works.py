@@ -25,13 +25,13 @@ class Work:
 
 
 def _prepare(name: str, folder: Path, tiny: bool, texts: str | None) -> None:
-    from experiments.benchmarks import _inputs
+    from . import _inputs
 
     getattr(_inputs, f"prepare_{name}")(folder, tiny, texts)
 
 
 def _prepare_tagger(folder: Path, tiny: bool, texts: str | None) -> None:
-    from experiments.benchmarks.ours.tagger import write_inputs
+    from .ours.tagger import write_inputs
 
     sizes: dict[str, Any] = {"num_tags": 17, "lstm_size": 200, "encoder_layers": 3, "encoder_width": 256}
     if tiny:
@@ -40,7 +40,7 @@ def _prepare_tagger(folder: Path, tiny: bool, texts: str | None) -> None:
 
 
 def _prepare_elmo(preset: str, rows: int, words: int, folder: Path, tiny: bool, texts: str | None) -> None:
-    from experiments.benchmarks.ours.elmo import FAMILY, write_inputs
+    from .ours.elmo import FAMILY, write_inputs
 
     sizes: dict[str, Any] = {"cell_size": 8, "projection_size": 4, "filters": ((1, 4), (2, 4)), "num_highways": 1}
     write_inputs(folder, FAMILY.config(**sizes) if tiny else FAMILY.config.preset(preset), rows, words)
@@ -54,7 +54,7 @@ def _elmo(preset: str, rows: int, words: int) -> Work:
 
 
 def _prepare_awd_lstm(folder: Path, tiny: bool, texts: str | None) -> None:
-    from experiments.benchmarks.ours.awd_lstm import write_inputs
+    from .ours.awd_lstm import write_inputs
 
     sizes = {"vocab_size": 20_000, "embedding_size": 400, "cell_size": 1_150, "num_layers": 3}
     if tiny:

@@ -18,8 +18,9 @@ from absl import flags
 
 from bert_elmo_jax import load
 from bert_elmo_jax.inference.toy_worlds import find_common_world
-from experiments.command_line.start import start
-from experiments.studies.why_attention.studies import TRAINED, study_words, write_findings
+
+from ..command_line.start import start
+from ..studies.why_attention.studies import TRAINED, study_words, write_findings
 
 FLAGS = flags.FLAGS
 

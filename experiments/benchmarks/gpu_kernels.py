@@ -26,7 +26,8 @@ from bert_elmo_jax.nn.gpu import drop_add_norm, heads, row_losses
 from bert_elmo_jax.nn.gpu import gelu as gelu_kernel
 from bert_elmo_jax.nn.gpu.launch import LAUNCH, PROCESSORS
 from bert_elmo_jax.nn.layers import layer_norm
-from experiments.command_line.start import start
+
+from ..command_line.start import start
 
 FLAGS = flags.FLAGS
 CALLS = 20

@@ -21,12 +21,13 @@ from bert_elmo_jax.families import get_family
 from bert_elmo_jax.families.piece_objective import mark_full
 from bert_elmo_jax.gpu_switches import SWITCHES, using
 from bert_elmo_jax.nn.gpu.launch import LAUNCH
-from bert_elmo_jax.runs.config_files import CONFIGS, read_config
-from experiments.benchmarks._inputs import make_batch
-from experiments.benchmarks._kernel_table import kernel_table
-from experiments.benchmarks._utilisation import FUSED, find_peak, make_words
-from experiments.benchmarks.ours.step import make_step
-from experiments.command_line.start import start
+from bert_elmo_jax.runs.config_files import read_config
+
+from ..command_line.start import start
+from ._inputs import make_batch
+from ._kernel_table import kernel_table
+from ._utilisation import FUSED, find_peak, make_words
+from .ours.step import make_step
 
 FLAGS = flags.FLAGS
 NOT_AGAIN = {"remat": False, "scan": False}
@@ -55,7 +56,7 @@ def define() -> None:
 def build(case: str) -> tuple[Any, Any, Any, int, int]:
     """Return the step of a case, its objective, parameters, rows and length."""
     recipe, rows, length, fields = CASES[case]
-    config, _ = read_config(str(CONFIGS / recipe))
+    config, _ = read_config(recipe)
     with config.unlocked():
         config.update({"batch_size": rows, "length": length, "accumulate": 1})
         config.model.update({name: value for name, value in fields.items() if name in config.model})

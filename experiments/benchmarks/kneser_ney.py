@@ -38,8 +38,9 @@ from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.runs.adaptation import quiet
 from bert_elmo_jax.text import WordVocabulary
 from bert_elmo_jax.train.metrics import read_metrics
-from experiments.command_line.start import start
-from experiments.studies.ceilings.held_out import build_means, read_asked, read_held_out
+
+from ..command_line.start import start
+from ..studies.ceilings.held_out import build_means, read_asked, read_held_out
 
 FLAGS = flags.FLAGS
 

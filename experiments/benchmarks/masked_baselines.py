@@ -23,8 +23,9 @@ from bert_elmo_jax.data.corpora.store import Store, open_store
 from bert_elmo_jax.data.pipeline.windows import plan_windows, read_window
 from bert_elmo_jax.families.pieces import Pieces
 from bert_elmo_jax.runs.pretraining import load_corpora
-from experiments.command_line.start import start
-from experiments.studies.ceilings.held_out import Batch, build_means, read_asked, read_held_out
+
+from ..command_line.start import start
+from ..studies.ceilings.held_out import Batch, build_means, read_asked, read_held_out
 
 FLAGS = flags.FLAGS
 

@@ -20,8 +20,9 @@ from bert_elmo_jax.families import get_family
 from bert_elmo_jax.inference.load_model import load
 from bert_elmo_jax.runs.pretraining import load_corpora
 from bert_elmo_jax.runs.translation_scores import translate_held_out
-from experiments.command_line.start import start
-from experiments.studies.ceilings.held_out import read_asked
+
+from ..command_line.start import start
+from ..studies.ceilings.held_out import read_asked
 
 FLAGS = flags.FLAGS
 NEAR = 0.5

@@ -27,9 +27,10 @@ from bert_elmo_jax.families.init_params import init_params
 from bert_elmo_jax.families.piece_objective import piece_loss
 from bert_elmo_jax.optim import adamw
 from bert_elmo_jax.train import make_step, new_state
-from experiments.benchmarks._inputs import FAMILY, make_config
-from experiments.benchmarks._timing import seconds
-from experiments.command_line.start import start
+
+from ..command_line.start import start
+from ._inputs import FAMILY, make_config
+from ._timing import seconds
 
 FLAGS = flags.FLAGS
 

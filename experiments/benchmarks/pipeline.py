@@ -24,9 +24,10 @@ from bert_elmo_jax.data.pipeline.batches import train_batches
 from bert_elmo_jax.data.rows.masking import Masking
 from bert_elmo_jax.data.rows.pieces import PieceExamples
 from bert_elmo_jax.data.rows.stream import LanguageModelExamples
-from bert_elmo_jax.runs.config_files import CONFIGS, read_config
-from experiments.benchmarks._timing import median_seconds
-from experiments.command_line.start import start
+from bert_elmo_jax.runs.config_files import read_config
+
+from ..command_line.start import start
+from ._timing import median_seconds
 
 FLAGS = flags.FLAGS
 
@@ -76,12 +77,12 @@ def time_step(preset: str, length: int) -> None:
     """Print the tokens per second that a training step consumes."""
     import jax  # only now: without steps, this benchmark measures the pipeline without JAX
 
-    from experiments.benchmarks._inputs import FAMILY, make_batch
-    from experiments.benchmarks.ours.step import make_step
+    from ._inputs import FAMILY, make_batch
+    from .ours.step import make_step
 
     gpu = jax.default_backend() == "gpu"
     options = {"dtype": "bfloat16", "attention": "fused", "attention_dropout": 0.0} if gpu else {}
-    config, _ = read_config(f"{CONFIGS}/bert.py:{preset}")
+    config, _ = read_config(f"bert:{preset}")
     config.model.update(options)
     batch = make_batch(FAMILY.config(**config.model), (256 if gpu else 8) * 128 // length, length)
     step, _, _ = make_step(config, batch)

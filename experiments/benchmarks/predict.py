@@ -28,9 +28,10 @@ from bert_elmo_jax.inference.packed_outputs import make_inputs, plan_inputs
 from bert_elmo_jax.inference.task_model import make_head
 from bert_elmo_jax.text import train_wordpiece
 from bert_elmo_jax.toyworld import ToyWorld
-from experiments.benchmarks._inputs import FAMILY, make_config
-from experiments.benchmarks._timing import in_turn, seconds
-from experiments.command_line.start import start
+
+from ..command_line.start import start
+from ._inputs import FAMILY, make_config
+from ._timing import in_turn, seconds
 
 FLAGS = flags.FLAGS
 
@@ -80,7 +81,7 @@ def main() -> None:
     examples: Sequence[Any] = make_examples(FLAGS.sentences)
     model = load(FLAGS.model) if FLAGS.model else make_model(examples)
     if not isinstance(model, TaskModel):
-        raise ValueError(f"--model={FLAGS.model} was not fine-tuned for a task: give a run of experiments.finetune")
+        raise ValueError(f"--model={FLAGS.model} was not fine-tuned for a task: give a run of finetune")
     if FLAGS.input:
         examples = read_examples(FLAGS.input, model.task, labelled=False)[: FLAGS.sentences]
     forward = bare(model, examples)

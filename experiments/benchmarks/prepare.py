@@ -27,8 +27,9 @@ from bert_elmo_jax.data.corpora.reading import Reading, Tally, describe, find_fi
 from bert_elmo_jax.data.corpora.runners import local_runner
 from bert_elmo_jax.text import train_wordpiece
 from bert_elmo_jax.toyworld import ToyWorld, write_corpus
-from experiments.benchmarks._timing import in_turn
-from experiments.command_line.start import start
+
+from ..command_line.start import start
+from ._timing import in_turn
 
 FLAGS = flags.FLAGS
 
@@ -88,7 +89,7 @@ def main() -> None:
         print(
             f"{size:.1f} MB; medians of {FLAGS.pairs} runs in turn: the tokenizer alone, the preparation, their ratio"
         )
-        command = [sys.executable, "-m", "experiments.benchmarks.prepare", f"--alone={tokenizer}"]
+        command = [sys.executable, "-m", f"{__package__}.prepare", f"--alone={tokenizer}"]
         request = Request(inputs, f"{folder}/out", tokenizer, reading=reading)
 
         def tokenize(workers: int) -> float:

@@ -19,8 +19,9 @@ from absl import flags
 
 from bert_elmo_jax.losses import draw_negatives, sampled_softmax
 from bert_elmo_jax.optim import adagrad, as_rows, find_rows, places, put_rows, take_rows, values
-from experiments.benchmarks._timing import median_seconds
-from experiments.command_line.start import start
+
+from ..command_line.start import start
+from ._timing import median_seconds
 
 FLAGS = flags.FLAGS
 

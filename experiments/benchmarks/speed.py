@@ -27,20 +27,11 @@ from typing import Any
 
 from absl import flags
 
-from experiments.benchmarks._page import render_pages
-from experiments.benchmarks._results import (
-    FEWEST,
-    Comparison,
-    Peer,
-    describe_machine,
-    median_ratio,
-    merge,
-    read_results,
-    write_results,
-)
-from experiments.benchmarks._turns import Seconds, check_interpreter, start_cold, start_side, take_turns
-from experiments.benchmarks._works import NAMES, WORKS, Work
-from experiments.command_line.start import start
+from ..command_line.start import start
+from ._page import render_pages
+from ._results import FEWEST, Comparison, Peer, describe_machine, median_ratio, merge, read_results, write_results
+from ._turns import Seconds, check_interpreter, start_cold, start_side, take_turns
+from ._works import NAMES, WORKS, Work
 
 FLAGS = flags.FLAGS
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
@@ -155,7 +146,7 @@ def main() -> None:
     if unknown := set(FLAGS.what or ()) - {*NAMES, *SPECIAL}:
         raise ValueError(f"--what={','.join(sorted(unknown))} is not known; it is of {', '.join((*NAMES, *SPECIAL))}")
     if FLAGS.what == ["utilisation"]:
-        from experiments.benchmarks._utilisation import measure_utilisation
+        from ._utilisation import measure_utilisation
 
         measure_utilisation(Path(FLAGS.output), tiny=FLAGS.tiny, peak=FLAGS.peak, minutes=FLAGS.minutes)
         return

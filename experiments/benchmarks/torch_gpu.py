@@ -18,7 +18,7 @@ from typing import Any
 
 from absl import flags
 
-from experiments.command_line.start import start
+from ..command_line.start import start
 
 FLAGS = flags.FLAGS
 LARGE = {"num_hidden_layers": 24, "hidden_size": 1024, "num_attention_heads": 16, "intermediate_size": 4096}

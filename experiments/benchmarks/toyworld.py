@@ -14,11 +14,12 @@ from absl import flags
 
 from bert_elmo_jax.families import get_family
 from bert_elmo_jax.inference.read_model import read_model
-from experiments.command_line.start import start
-from experiments.studies.ceilings.best_masked import MaskedScores, masked_scores
-from experiments.studies.ceilings.best_next import NextScores, next_scores
-from experiments.studies.ceilings.best_stream import StreamScores, stream_scores
-from experiments.studies.ceilings.held_out import read_asked
+
+from ..command_line.start import start
+from ..studies.ceilings.best_masked import MaskedScores, masked_scores
+from ..studies.ceilings.best_next import NextScores, next_scores
+from ..studies.ceilings.best_stream import StreamScores, stream_scores
+from ..studies.ceilings.held_out import read_asked
 
 FLAGS = flags.FLAGS
 

@@ -2,11 +2,11 @@ r"""Compare ways of transfer: how far the layers of an encoder drift in the firs
 
 The encoders are pretrained on the same toy world (three minutes of processor time), then each is fine-tuned in every
 way with three seeds:
-  python -m experiments.pretrain --config=experiments/configs/bert.py:quickstart --config.objective=documents \
+  python -m experiments.pretrain --config=bert:quickstart --config.objective=documents \
       --config.toyworld.language=en --workdir=runs/transfer/bert
-  python -m experiments.pretrain --config=experiments/configs/elmo.py:quickstart --config.toyworld.language=en \
+  python -m experiments.pretrain --config=elmo:quickstart --config.toyworld.language=en \
       --config.steps=600 --config.eval_every=300 --config.checkpoint_every=300 --workdir=runs/transfer/elmo
-  python -m experiments.pretrain --config=experiments/configs/awd_lstm.py:toy --config.toyworld.language=en \
+  python -m experiments.pretrain --config=awd_lstm:toy --config.toyworld.language=en \
       --config.toyworld.words=3 --config.toyworld.documents=6000 --config.steps=600 --config.eval_every=300 \
       --config.checkpoint_every=300 --workdir=runs/transfer/awd_lstm
   python -m experiments.benchmarks.transfer --output=transfer \
@@ -18,9 +18,10 @@ from pathlib import Path
 from absl import flags
 
 from bert_elmo_jax.inference.toy_worlds import find_common_world
-from experiments.command_line.start import start
-from experiments.configs import finetune, tagger
-from experiments.studies.transfer.compare_ways import WAYS, study_transfer, write_study
+
+from ..command_line.start import start
+from ..configs import finetune, tagger
+from ..studies.transfer.compare_ways import WAYS, study_transfer, write_study
 
 FLAGS = flags.FLAGS
 

@@ -1,9 +1,9 @@
 r"""Compare how a masked language model and a language model of the same size write, scored by the toy world.
 
 Both continue the first sentence of a story with a second one. They are trained on the same text for the same steps:
-  python -m experiments.pretrain --config=experiments/configs/bert.py:quickstart --config.objective=documents \
+  python -m experiments.pretrain --config=bert:quickstart --config.objective=documents \
       --config.toyworld.language=en --workdir=runs/bert_writing
-  python -m experiments.pretrain --config=experiments/configs/gpt.py:quickstart --config.toyworld.language=en \
+  python -m experiments.pretrain --config=gpt:quickstart --config.toyworld.language=en \
       --workdir=runs/gpt_writing
   python -m experiments.benchmarks.writing --masked=runs/bert_writing --next=runs/gpt_writing
 """
@@ -13,8 +13,9 @@ from absl import flags
 from bert_elmo_jax import load
 from bert_elmo_jax.inference.toy_worlds import find_common_world
 from bert_elmo_jax.report.results import format_table
-from experiments.command_line.start import start
-from experiments.studies.writing import compare_writing
+
+from ..command_line.start import start
+from ..studies.writing import compare_writing
 
 FLAGS = flags.FLAGS
 

@@ -14,8 +14,8 @@ from bert_elmo_jax.compilation_cache import share_compiled
 from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.files import UNWRITABLE
 from bert_elmo_jax.platform_support import check_machine_limits
+from bert_elmo_jax.programs import CONFIGS, find_file, show_commands
 from bert_elmo_jax.runs.config_files import (
-    CONFIGS,
     check_program,
     list_fields,
     list_recipes,
@@ -31,6 +31,7 @@ WIDTH, COLUMN, VALUES = 118, 24, 46
 LARGEST = 2**63  # of a number; not even a 64-bit integer holds a larger one
 FLAGS = flags.FLAGS
 SHORT = re.compile("start new thread|RESOURCE_EXHAUSTED")  # errors of Python and of JAX where memory is short
+IMPORTED = re.compile(r"from (?:\.|(?:bert_elmo_jax\.)?experiments\.configs\b\.?)(\w+)? import (.*)")
 HELP = {"--help", "-help", "--helpshort", "-helpshort", "-h", "-?"}
 
 
@@ -42,7 +43,8 @@ def program_help(docstring: str, names: Sequence[str], headings: Mapping[str, st
             lines += ["", f"{headings.get(name, 'Flags')}:"]
         lines += _describe_flag(flags.FLAGS[name])
     fields = ["A config's fields: --config=FILE --help lists them, --config.FIELD=VALUE sets one."]
-    return "\n".join([*lines, "", *fields * ("config" in names), "Flags of the libraries underneath: --helpfull."])
+    lines += ["", *fields * ("config" in names), "Flags of the libraries underneath: --helpfull."]
+    return show_commands("\n".join(lines))
 
 
 def _describe_flag(flag: flags.Flag) -> Iterator[str]:
@@ -68,9 +70,10 @@ def config_help(file: str) -> str:
         columns = WIDTH - len(file) - width - 3
         short = {name: textwrap.shorten(first, columns, placeholder=" …") for name, first in recipes.items()}
         listed = [f"  {file}:{name:{width}}{first}" for name, first in short.items()]
-        return "\n".join([docstring.strip(), "", "Recipes, each with its own --help:", *listed])
+        return "\n".join([show_commands(docstring.strip()), "", "Recipes, each with its own --help:", *listed])
     config, docstring = read_config(file)
-    comments, lines = read_comments(path), [textwrap.dedent(f"    {docstring}").strip(), "", f"Fields of {file}:"]
+    comments = read_comments(find_file(path, CONFIGS))
+    lines = [show_commands(textwrap.dedent(f"    {docstring}").strip()), "", f"Fields of {file}:"]
     for name, value in list_fields(config):
         setting = f"  --config.{name}={show_value(value)}"
         first = setting.ljust(VALUES) if len(setting) + 2 <= VALUES else f"{setting}  "
@@ -82,15 +85,15 @@ def config_help(file: str) -> str:
 def read_comments(file: str | Path) -> dict[str, str]:
     """Return the comment of each field that has one: at the end of its line, or on the lines before it.
 
-    The comments of a file replace the comments of the files of experiments/configs that it imports.
+    The comments of a file replace those of the files of this installation that it imports.
     """
     comments, before = dict[str, str](), list[str]()
     for line in Path(file).read_text(encoding="utf-8").splitlines():
         if whole_line := re.fullmatch(r"    # (.*)", line):
             before.append(whole_line[1])
             continue
-        if imported := re.fullmatch(r"from experiments\.configs import (.*)", line):
-            for name in imported[1].split(", "):
+        if imported := IMPORTED.fullmatch(line):
+            for name in [imported[1]] if imported[1] else imported[2].split(", "):
                 comments |= read_comments(CONFIGS / f"{name}.py")
         # `c.mesh = ConfigDict({"data": -1, …})  # comment` is the comment of mesh.data.
         elif field := re.fullmatch(r'    \w+\.([\w.]+) = (?:ConfigDict\(\{"(\w+)")?.*?(?:  # (.*))?', line):
@@ -133,7 +136,7 @@ def start(
             plain, fields = split_fields(argv) if "config" in names else ([*argv], {})
             file = read_flags(plain).get("config") if "config" in names else None
             if file == "":
-                raise ValueError("--config= is empty: give FILE:RECIPE of experiments/configs, or leave it out")
+                raise ValueError("--config= is empty: give a recipe, such as bert:base, or leave it out")
             if HELP & set(plain):
                 print(config_help(file) if file else program_help(define.__globals__["__doc__"], names, headings or {}))
                 sys.exit(0)
@@ -221,7 +224,7 @@ def split_fields(argv: Sequence[str]) -> tuple[list[str], dict[str, str]]:
 def read_given(program: str, file: str | None, fields: Mapping[str, str]) -> ConfigDict:
     """Return the config of a file with some of its fields set."""
     if not file:
-        raise ValueError("--config=experiments/configs/….py is needed")
+        raise ValueError("--config=… is needed: a recipe, such as bert:base, or your own file")
     config, _ = read_config(file)
     check_program(file, config, program)
     for name, text in fields.items():

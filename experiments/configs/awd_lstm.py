@@ -5,7 +5,8 @@ from ml_collections import ConfigDict
 from bert_elmo_jax.families.awd_lstm.config import AwdLstmConfig
 from bert_elmo_jax.families.awd_lstm.objective import COEFFICIENTS
 from bert_elmo_jax.runs.config_files import choose_recipe
-from experiments.configs import pretraining
+
+from . import pretraining
 
 
 def fields(preset: str) -> ConfigDict:
@@ -30,7 +31,7 @@ def toy() -> ConfigDict:
 
     Dropout is off: the world has more text than the run reads. Expected score: perplexity 4.36; the true
     perplexity of the held-out text is 3.86 (see elmo.py:toy). Cost: about two minutes of processor time. Command:
-      python -m experiments.pretrain --config=experiments/configs/awd_lstm.py:toy --workdir=runs/awd_lstm_toy
+      python -m experiments.pretrain --config=awd_lstm:toy --workdir=runs/awd_lstm_toy
     """
     c = fields("toy")
     c.update(data="toyworld", steps=3_000, batch_size=32, length=35)
@@ -51,7 +52,7 @@ def wikitext2() -> ConfigDict:
       python -m experiments.prepare_data --input=wiki.train.tokens --tokenizer=words --vocab_size=33278 \
           --output=corpora/wikitext2
     Cost: not measured here. Command:
-      python -m experiments.pretrain --config=experiments/configs/awd_lstm.py:wikitext2 \
+      python -m experiments.pretrain --config=awd_lstm:wikitext2 \
           --config.data=corpora/wikitext2 --workdir=runs/awd_lstm_wikitext2
     """
     c = fields("original")
@@ -67,7 +68,7 @@ def novels() -> ConfigDict:
 
     Expected score: after the 1,000 steps that ulmfit_real takes, perplexity 152 per held-out word, and 373 per word of
     WikiText-2's validation text (docs/results/small_models.md). Cost: 26 minutes of processor time for these. Command:
-      python -m experiments.pretrain --config=experiments/configs/awd_lstm.py:novels \
+      python -m experiments.pretrain --config=awd_lstm:novels \
           --config.data=corpora/novels_words --workdir=runs/awd_lstm_novels
     """
     c = fields("original")
@@ -94,7 +95,7 @@ def korean() -> ConfigDict:
 
     Expected score: perplexity 269 per held-out piece after the 750 steps that ulmfit_real takes. Cost: 13 minutes of
     processor time for these. Command:
-      python -m experiments.pretrain --config=experiments/configs/awd_lstm.py:korean \
+      python -m experiments.pretrain --config=awd_lstm:korean \
           --config.data=corpora/korean_pieces --workdir=runs/awd_lstm_korean
     """
     c = novels()
@@ -108,7 +109,7 @@ def original() -> ConfigDict:
 
     Paper and expected score: Howard and Ruder 2018, https://arxiv.org/abs/1801.06146, which gives no perplexity.
     Cost: not measured here. Command:
-      python -m experiments.pretrain --config=experiments/configs/awd_lstm.py:original \
+      python -m experiments.pretrain --config=awd_lstm:original \
           --config.data=corpora/wikitext103 --workdir=runs/awd_lstm
     """
     c = fields("original")
@@ -120,7 +121,7 @@ def backward() -> ConfigDict:
     r"""The model of `original`, reading every text from its end; ULMFiT averages the classifiers of both.
 
     Paper and expected score: Howard and Ruder 2018, https://arxiv.org/abs/1801.06146. Cost: not measured here. Command:
-      python -m experiments.pretrain --config=experiments/configs/awd_lstm.py:backward \
+      python -m experiments.pretrain --config=awd_lstm:backward \
           --config.data=corpora/wikitext103 --workdir=runs/awd_lstm_backward
     """
     c = original()

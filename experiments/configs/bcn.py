@@ -1,6 +1,6 @@
 r"""A classifier of texts or pairs of texts: the biattentive network, with or without an encoder's layers.
 
-experiments/configs/finetune.py and network.py have the shared fields.
+`finetune` and `network` have the shared fields.
 
 Paper and expected score: McCann et al. 2017 (CoVe), https://arxiv.org/abs/1708.00107: test accuracy with GloVe and CoVe
 on SST-2 90.3, SST-5 53.7, TREC-6 95.8, SNLI 88.1. Peters et al. 2018, https://arxiv.org/abs/1802.05365: SST-5 51.4
@@ -9,14 +9,14 @@ The papers' BiLSTMs have 300 cells in each direction. Here they are half as wide
 --config.lstm_size=300 --config.feed_size=300 for the papers' size.
 Cost: not measured here.
 Command:
-  python -m experiments.finetune --config=experiments/configs/bcn.py --config.encoder=runs/elmo_novels \
+  python -m experiments.finetune --config=bcn --config.encoder=runs/elmo_novels \
       --config.vectors=glove.6B.300d.txt --task=sst5 --train=sst5/train.txt --dev=sst5/dev.txt --test=sst5/test.txt \
       --workdir=runs/bcn_sst5
 """
 
 from ml_collections import ConfigDict
 
-from experiments.configs import network
+from . import network
 
 
 def get_config() -> ConfigDict:

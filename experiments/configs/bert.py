@@ -4,7 +4,8 @@ from ml_collections import ConfigDict, config_dict
 
 from bert_elmo_jax.families.bert.config import BertConfig
 from bert_elmo_jax.runs.config_files import choose_recipe
-from experiments.configs import pretraining
+
+from . import pretraining
 
 
 def fields(preset: str) -> ConfigDict:
@@ -39,7 +40,7 @@ def toy() -> ConfigDict:
     Expected score: masked words 0.624, the best possible is 0.654 (English 0.680 and 0.711, Korean 0.552 and 0.583);
     next sentence 0.982, the best possible is 0.991. Cost: 17 minutes of processor time, about nine on two cores.
     Command:
-      python -m experiments.pretrain --config=experiments/configs/bert.py:toy --workdir=runs/bert_toy
+      python -m experiments.pretrain --config=bert:toy --workdir=runs/bert_toy
     """
     c = fields("tiny")
     c.update(data="toyworld", steps=9_000, batch_size=16, long_share=0.0, length=128, sequences=8)
@@ -55,7 +56,7 @@ def tiny() -> ConfigDict:
 
     Paper and expected score: Turc et al. 2019, https://arxiv.org/abs/1908.08962: GLUE 64.2 on average
     (the released model; google-research/bert, README). Cost: not measured here. Command:
-      python -m experiments.pretrain --config=experiments/configs/bert.py:tiny --config.data=data/wiki \
+      python -m experiments.pretrain --config=bert:tiny --config.data=data/wiki \
           --workdir=runs/tiny
     """
     return fields("tiny")
@@ -66,7 +67,7 @@ def mini() -> ConfigDict:
 
     Paper and expected score: Turc et al. 2019, https://arxiv.org/abs/1908.08962: GLUE 65.8 on average
     (the released model; google-research/bert, README). Cost: not measured here. Command:
-      python -m experiments.pretrain --config=experiments/configs/bert.py:mini --config.data=data/wiki \
+      python -m experiments.pretrain --config=bert:mini --config.data=data/wiki \
           --workdir=runs/mini
     """
     return fields("mini")
@@ -77,7 +78,7 @@ def small() -> ConfigDict:
 
     Paper and expected score: Turc et al. 2019, https://arxiv.org/abs/1908.08962: GLUE 71.2 on average
     (the released model; google-research/bert, README). Cost: not measured here. Command:
-      python -m experiments.pretrain --config=experiments/configs/bert.py:small --config.data=data/wiki \
+      python -m experiments.pretrain --config=bert:small --config.data=data/wiki \
           --workdir=runs/small
     """
     return fields("small")
@@ -88,7 +89,7 @@ def medium() -> ConfigDict:
 
     Paper and expected score: Turc et al. 2019, https://arxiv.org/abs/1908.08962: GLUE 73.5 on average
     (the released model; google-research/bert, README). Cost: not measured here. Command:
-      python -m experiments.pretrain --config=experiments/configs/bert.py:medium --config.data=data/wiki \
+      python -m experiments.pretrain --config=bert:medium --config.data=data/wiki \
           --workdir=runs/medium
     """
     return fields("medium")
@@ -99,7 +100,7 @@ def base() -> ConfigDict:
 
     Paper and expected score: Devlin et al. 2018, https://arxiv.org/abs/1810.04805: GLUE 79.6 on average (table 1),
     SQuAD 1.1 F1 88.5 on the development set (table 2). Cost: four days on 16 TPU v2 chips in the paper. Command:
-      python -m experiments.pretrain --config=experiments/configs/bert.py:base --config.data=data/wiki \
+      python -m experiments.pretrain --config=bert:base --config.data=data/wiki \
           --workdir=runs/base
     """
     return fields("base")
@@ -110,7 +111,7 @@ def large() -> ConfigDict:
 
     Paper and expected score: Devlin et al. 2018, https://arxiv.org/abs/1810.04805: GLUE 82.1 on average (table 1),
     SQuAD 1.1 F1 90.9 on the development set (table 2). Cost: four days on 64 TPU v2 chips in the paper. Command:
-      python -m experiments.pretrain --config=experiments/configs/bert.py:large --config.data=data/wiki \
+      python -m experiments.pretrain --config=bert:large --config.data=data/wiki \
           --workdir=runs/large
     """
     c = fields("large")
@@ -126,7 +127,7 @@ def large_lamb() -> ConfigDict:
 
     The first phase has 65,536 rows of 128, the second 32,768 rows of 512 with its own warm-up. On fewer devices raise
     `--config.accumulate`. Command:
-      python -m experiments.pretrain --config=experiments/configs/bert.py:large_lamb --config.data=data/wiki \
+      python -m experiments.pretrain --config=bert:large_lamb --config.data=data/wiki \
           --workdir=runs/bert_large_lamb
     """
     c = large()
@@ -153,7 +154,7 @@ def novels() -> ConfigDict:
     the token most often seen between the two neighbours in 0.322. Where the row shows [MASK]: 0.310, 0.062 and 0.276
     (`experiments.benchmarks.masked_baselines --run=runs/bert_novels`). Cost: 60 minutes of processor time, about
     half an hour on two cores. Command:
-      python -m experiments.pretrain --config=experiments/configs/bert.py:novels --config.data=corpora/novels \
+      python -m experiments.pretrain --config=bert:novels --config.data=corpora/novels \
           --workdir=runs/bert_novels
     """
     c = fields("tiny")
@@ -178,7 +179,7 @@ def reviews() -> ConfigDict:
     the row shows [MASK]: 0.225, 0.099 and 0.243 (`experiments.benchmarks.masked_baselines --run=runs/bert_reviews`).
     docs/results/reproductions.md compares fine-tuning from it and from scratch. Cost: 67 minutes of processor time.
     Command:
-      python -m experiments.pretrain --config=experiments/configs/bert.py:reviews --config.data=corpora/reviews \
+      python -m experiments.pretrain --config=bert:reviews --config.data=corpora/reviews \
           --workdir=runs/bert_reviews
     """
     c = novels()
@@ -191,7 +192,7 @@ def quickstart() -> ConfigDict:
 
     Expected score: masked tokens 0.529, next sentence 0.893; the quickstart's page shows the best possible, too.
     Cost: 85 seconds of one core. Command:
-      python -m experiments.pretrain --config=experiments/configs/bert.py:quickstart --workdir=runs/quickstart/bert
+      python -m experiments.pretrain --config=bert:quickstart --workdir=runs/quickstart/bert
     """
     c = toy()
     c.update(steps=1_500, batch_size=32, length=64, sequences=4, eval_batches=20)

@@ -1,6 +1,6 @@
 """BERT as an encoder of today is built and trained, from a small one for a laptop to the size of BERT-base.
 
-Each change is a field, so that `experiments/sweeps/bert_modern.py` can try it alone: norms before the parts of a layer
+Each change is a field, so that the sweep `bert_modern` can try it alone: norms before the parts of a layer
 (`model.norm`), GeGLU (`model.feed_forward`), rotary positions (`model.position`), layers without biases
 (`model.layer_bias`), no dropout in pretraining, a mask rate that falls from 30 to 15 percent (`masking.end_rate`),
 fewer rows in the first steps (`batch_warmup`), and warm-up–stable–decay (`optimizer.schedule`). `causal_share` lets the
@@ -19,7 +19,8 @@ Such a model is loaded, fine-tuned and packed like any BERT, but cannot be writt
 from ml_collections import ConfigDict
 
 from bert_elmo_jax.runs.config_files import choose_recipe
-from experiments.configs import bert
+
+from . import bert
 
 
 def modernise(c: ConfigDict) -> ConfigDict:
@@ -40,7 +41,7 @@ def toy() -> ConfigDict:
 
     Expected score: not measured yet; `bert.py:toy` reaches 0.624 of the masked words, the best possible is 0.654.
     Cost: not measured yet, about the 17 minutes of processor time of `bert.py:toy`. Command:
-      python -m experiments.pretrain --config=experiments/configs/bert_modern.py:toy --workdir=runs/bert_modern_toy
+      python -m experiments.pretrain --config=bert_modern:toy --workdir=runs/bert_modern_toy
     """
     return modernise(bert.toy())
 
@@ -54,7 +55,7 @@ def base() -> ConfigDict:
     at first) are 18 billion pieces and 1.1e19 operations: six per weight of the layers and of the head, and the
     attention maps. At 40 percent of the peak in bfloat16 this takes 8 hours on an H100 (990 TFLOP/s), 24 on an A100
     (312), 38 on a TPU v5e chip (197). `experiments.plan` counts operations and memory for a device. Command:
-      python -m experiments.pretrain --config=experiments/configs/bert_modern.py:base --config.data=data/web \
+      python -m experiments.pretrain --config=bert_modern:base --config.data=data/web \
           --config.compute=auto --workdir=runs/bert_modern
     """
     c = bert.base()

@@ -1,6 +1,6 @@
 r"""A reader of questions: BiDAF with self-attention, with or without an encoder's layers.
 
-experiments/configs/finetune.py and network.py have the shared fields.
+`finetune` and `network` have the shared fields.
 
 Paper and expected score: Peters et al. 2018, https://arxiv.org/abs/1802.05365: F1 on SQuAD 1.1's hidden test data 81.1
 without ELMo and 85.8 with it (table 1); on the dev data 80.8 without it, 85.1 with it at the input, 85.6 at input and
@@ -11,14 +11,14 @@ Answers are whole words. A run reports how many answers end inside a word, as Ko
 Here, SQuAD's 6,111 questions, four epochs, LSTMs of 60, 50-number GloVe and an ELMo of an hour: F1 22.1 without it,
 27.6 with it; 17 and 20 minutes of one core.
 Command:
-  python -m experiments.finetune --config=experiments/configs/bidaf.py --config.encoder=runs/elmo_novels \
+  python -m experiments.finetune --config=bidaf --config.encoder=runs/elmo_novels \
       --config.vectors=glove.840B.300d.txt --train=squad/train-v1.1.json --dev=squad/dev-v1.1.json \
       --workdir=runs/reader
 """
 
 from ml_collections import ConfigDict
 
-from experiments.configs import network
+from . import network
 
 
 def get_config() -> ConfigDict:

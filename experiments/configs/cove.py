@@ -4,7 +4,8 @@ from ml_collections import ConfigDict
 
 from bert_elmo_jax.families.cove.config import CoveConfig
 from bert_elmo_jax.runs.config_files import choose_recipe
-from experiments.configs import pretraining
+
+from . import pretraining
 
 
 def fields(preset: str) -> ConfigDict:
@@ -28,7 +29,7 @@ def toy() -> ConfigDict:
     88 of 100 cases in layer 1 and 84 in layer 2 (a reader who knows the world exactly: 96), not at all in layer 0
     (`experiments.probe --what=toyworld --model=runs/cove_toy --words=bank`). Cost: five minutes of processor time.
     Command:
-      python -m experiments.pretrain --config=experiments/configs/cove.py:toy --workdir=runs/cove_toy
+      python -m experiments.pretrain --config=cove:toy --workdir=runs/cove_toy
     """
     c = fields("toy")
     c.update(data="toyworld", steps=3_000, batch_size=64, length=24, target_length=24)
@@ -42,13 +43,13 @@ def original() -> ConfigDict:
     r"""CoVe, the paper's sizes: a two-layer biLSTM of 300, GloVe 840B, a two-layer decoder.
 
     Paper and expected score: McCann et al. 2017, https://arxiv.org/abs/1708.00107: trained on 7 million English-German
-    pairs (WMT 2017); BCN with GloVe, characters and these vectors gives the rows of
-    experiments/sweeps/cove_table2.py. The paper used stochastic gradient descent, whose rate began at 1 and was halved
-    after each epoch from the first whose perplexity rose; here it is Adam with a cosine. Prepared by:
+    pairs (WMT 2017); BCN with GloVe, characters and these vectors gives the rows of the
+    sweep `cove_table2`. The paper used stochastic gradient descent, whose rate began at 1 and was halved after each
+    epoch from the first whose perplexity rose; here it is Adam with a cosine. Prepared by:
       python -m experiments.prepare_data --source=wmt.en --target=wmt.de --tokenizer=words --vocab_size=100000 \
           --output=data/wmt_words
     Cost: not measured here. Command:
-      python -m experiments.pretrain --config=experiments/configs/cove.py:original --config.data=data/wmt_words \
+      python -m experiments.pretrain --config=cove:original --config.data=data/wmt_words \
           --config.vectors=glove.840B.300d.txt --workdir=runs/cove
     """
     c = fields("original")

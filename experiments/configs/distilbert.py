@@ -4,7 +4,8 @@ from ml_collections import ConfigDict, config_dict
 
 from bert_elmo_jax.families.distilbert.family import DistilBertConfig
 from bert_elmo_jax.runs.config_files import choose_recipe
-from experiments.configs import pretraining
+
+from . import pretraining
 
 
 def fields(preset: str) -> ConfigDict:
@@ -29,7 +30,7 @@ def toy() -> ConfigDict:
     Expected score: not measured here; the best possible is shown by `experiments.benchmarks.toyworld`.
     Cost: about 17 minutes of processor time, as for `bert.py:toy`.
     Command:
-      python -m experiments.pretrain --config=experiments/configs/distilbert.py:toy --workdir=runs/distilbert_toy
+      python -m experiments.pretrain --config=distilbert:toy --workdir=runs/distilbert_toy
     """
     c = fields("base")
     c.update(data="toyworld", steps=9_000, batch_size=16, length=128, objective="documents", sequences=8)
@@ -47,7 +48,7 @@ def base() -> ConfigDict:
     Paper and expected score: Sanh et al. 2019, https://arxiv.org/abs/1910.01108: GLUE 77.0 on average with a teacher
     (table 1), 0.31 to 2.96 points less without one of its three losses (table 4). Cost: 90 hours on eight V100 GPUs in
     the paper. Batches have 4,000 rows, by accumulation; the number of steps is ours. Command:
-      python -m experiments.pretrain --config=experiments/configs/distilbert.py:base --config.data=data/wiki \
+      python -m experiments.pretrain --config=distilbert:base --config.data=data/wiki \
           --workdir=runs/distilbert_base
     """
     c = fields("base")
@@ -61,7 +62,7 @@ def distil_toy() -> ConfigDict:
 
     Expected score: not measured here at this length. Cost: a step takes about as long as one of `bert.py:toy`, which
     must be in `runs/bert_toy`. Command:
-      python -m experiments.pretrain --config=experiments/configs/distilbert.py:distil_toy \
+      python -m experiments.pretrain --config=distilbert:distil_toy \
           --config.teacher=runs/bert_toy --config.data=runs/bert_toy/toyworld --workdir=runs/distil_toy
     """
     c = pretraining.distil(toy())
@@ -75,7 +76,7 @@ def distil() -> ConfigDict:
     Paper and expected score: Sanh et al. 2019, https://arxiv.org/abs/1910.01108: GLUE 77.0 on average (table 1), 97 %
     of BERT-base. Temperature and coefficients are from its training script. Cost: 90 hours on eight V100 GPUs in
     the paper. Prepare the data with `--tokenizer=google-bert/bert-base-uncased`. Command:
-      python -m experiments.pretrain --config=experiments/configs/distilbert.py:distil --config.data=data/wiki \
+      python -m experiments.pretrain --config=distilbert:distil --config.data=data/wiki \
           --config.teacher=google-bert/bert-base-uncased --workdir=runs/distil
     """
     return pretraining.distil(base())

@@ -4,7 +4,8 @@ from ml_collections import ConfigDict, config_dict
 
 from bert_elmo_jax.families.electra.config import ElectraConfig
 from bert_elmo_jax.runs.config_files import choose_recipe
-from experiments.configs import pretraining
+
+from . import pretraining
 
 
 def fields(preset: str) -> ConfigDict:
@@ -35,7 +36,7 @@ def toy() -> ConfigDict:
     Expected score: not measured here; `held_out/mlm_accuracy` is the generator's, and the best possible one is shown by
     `experiments.benchmarks.toyworld`. Cost: not measured here, about half more than `bert.py:toy` per step.
     Command:
-      python -m experiments.pretrain --config=experiments/configs/electra.py:toy --workdir=runs/electra_toy
+      python -m experiments.pretrain --config=electra:toy --workdir=runs/electra_toy
     """
     c = fields("small")
     c.update(data="toyworld", steps=9_000, batch_size=16, length=128, texts="documents", sequences=8)
@@ -52,7 +53,7 @@ def small() -> ConfigDict:
 
     Paper and expected score: Clark et al. 2020, https://arxiv.org/abs/2003.10555, table 1: GLUE 79.9 on average, dev
     (BERT-small 75.1). Cost: four days on one V100 GPU in the paper. Command:
-      python -m experiments.pretrain --config=experiments/configs/electra.py:small --config.data=data/wiki \
+      python -m experiments.pretrain --config=electra:small --config.data=data/wiki \
           --workdir=runs/electra_small
     """
     c = fields("small")
@@ -66,7 +67,7 @@ def base() -> ConfigDict:
 
     Paper and expected score: Clark et al. 2020, https://arxiv.org/abs/2003.10555, table 1: GLUE 85.1 on average, dev
     (BERT-base 82.2). Cost: four days on 16 TPU v3 chips in the paper. Command:
-      python -m experiments.pretrain --config=experiments/configs/electra.py:base --config.data=data/wiki \
+      python -m experiments.pretrain --config=electra:base --config.data=data/wiki \
           --workdir=runs/electra_base
     """
     c = fields("base")

@@ -4,7 +4,8 @@ from ml_collections import ConfigDict
 
 from bert_elmo_jax.families.elmo.config import ElmoConfig
 from bert_elmo_jax.runs.config_files import choose_recipe
-from experiments.configs import pretraining
+
+from . import pretraining
 
 
 def fields(preset: str) -> ConfigDict:
@@ -41,7 +42,7 @@ def toy() -> ConfigDict:
     linear probe tells the senses of *bank* and of 배 apart in 92 and 95 of 100 cases (layer 2; a reader who knows the
     world exactly: 96 and 97), not at all in layer 0 (`experiments.probe --what=toyworld --model=runs/elmo_toy
     --words=bank,배`). Cost: 21 minutes of processor time, about a quarter of an hour on two cores. Command:
-      python -m experiments.pretrain --config=experiments/configs/elmo.py:toy --workdir=runs/elmo_toy
+      python -m experiments.pretrain --config=elmo:toy --workdir=runs/elmo_toy
     """
     c = fields("toy")
     c.update(data="toyworld", steps=6_000, batch_size=64, negatives=0)
@@ -59,7 +60,7 @@ def small() -> ConfigDict:
 
     Paper and expected score: https://allennlp.org/elmo: semantic roles F1 83.62, constituency parsing F1 93.12.
     Cost: not measured here. Command:
-      python -m experiments.pretrain --config=experiments/configs/elmo.py:small --config.data=data/1b \
+      python -m experiments.pretrain --config=elmo:small --config.data=data/1b \
           --workdir=runs/elmo_small
     """
     return released("small")
@@ -70,7 +71,7 @@ def medium() -> ConfigDict:
 
     Paper and expected score: https://allennlp.org/elmo: semantic roles F1 84.04, constituency parsing F1 93.60.
     Cost: not measured here. Command:
-      python -m experiments.pretrain --config=experiments/configs/elmo.py:medium --config.data=data/1b \
+      python -m experiments.pretrain --config=elmo:medium --config.data=data/1b \
           --workdir=runs/elmo_medium
     """
     return released("medium")
@@ -81,7 +82,7 @@ def original() -> ConfigDict:
 
     Paper and expected score: Peters et al. 2018, https://arxiv.org/abs/1802.05365: perplexity 39.7 after ten epochs,
     the mean of both directions. Cost: about two weeks on three GTX 1080 in the original. Command:
-      python -m experiments.pretrain --config=experiments/configs/elmo.py:original --config.data=data/1b \
+      python -m experiments.pretrain --config=elmo:original --config.data=data/1b \
           --workdir=runs/elmo_original
     """
     return released("original")
@@ -99,7 +100,7 @@ def novels() -> ConfigDict:
     Kneser-Ney 5-gram model of the same words has 99.4 and 99.6 (`python -m experiments.benchmarks.kneser_ney
     --data=corpora/novels_words --run=runs/elmo_novels`), which the run passes after 2,000 steps. Cost: two hours and a
     quarter of processor time, somewhat more than an hour on two cores; after 5,000 steps the perplexity is 71. Command:
-      python -m experiments.pretrain --config=experiments/configs/elmo.py:novels --config.data=corpora/novels_words \
+      python -m experiments.pretrain --config=elmo:novels --config.data=corpora/novels_words \
           --workdir=runs/elmo_novels
     """
     c = fields("small")
@@ -116,7 +117,7 @@ def quickstart() -> ConfigDict:
 
     Expected score: perplexity 4.49; the quickstart's page shows the best possible, too. Cost: 90 seconds of one core.
     Command:
-      python -m experiments.pretrain --config=experiments/configs/elmo.py:quickstart --workdir=runs/quickstart/elmo
+      python -m experiments.pretrain --config=elmo:quickstart --workdir=runs/quickstart/elmo
     """
     c = toy()
     c.update(steps=1_200, batch_size=32, eval_batches=10)

@@ -1,6 +1,6 @@
 r"""A classifier of pairs of texts: ESIM, with or without an encoder's layers.
 
-experiments/configs/finetune.py and network.py have the shared fields.
+`finetune` and `network` have the shared fields.
 
 Paper and expected score: Chen et al. 2017, https://arxiv.org/abs/1609.06038: test accuracy on SNLI 88.0. Peters et al.
 2018, https://arxiv.org/abs/1802.05365: 88.7 ± 0.17 with ELMo (table 1); on the dev data 88.1 without it, 88.9 with it
@@ -9,14 +9,14 @@ The papers' layers have 300 cells. Here they have half as many, so that two core
 --config.lstm_size=300 for the papers' size. Peters et al. do not train GloVe's vectors: --config.tune_words=false.
 Cost: not measured here.
 Command:
-  python -m experiments.finetune --config=experiments/configs/esim.py --config.encoder=runs/elmo_novels \
+  python -m experiments.finetune --config=esim --config.encoder=runs/elmo_novels \
       --config.vectors=glove.840B.300d.txt --task=snli --train=snli_1.0_train.txt --dev=snli_1.0_dev.txt \
       --workdir=runs/esim_snli
 """
 
 from ml_collections import ConfigDict
 
-from experiments.configs import network
+from . import network
 
 
 def get_config() -> ConfigDict:

@@ -51,7 +51,7 @@ def base(**changes: Any) -> ConfigDict:
     of 16 or 32, rates 5e-5, 3e-5 and 2e-5, two to four epochs, the best on the development data; GLUE 79.6 on average
     with BERT-base (table 1).
     Cost: depends on model and data; BERT-base on 67 k sentences (SST-2) took an hour on a GPU in the paper. Command:
-      python -m experiments.finetune --config=experiments/configs/finetune.py --task=classification --train=my.csv \
+      python -m experiments.finetune --config=finetune --task=classification --train=my.csv \
           --dev=dev.csv --text=review --label=stars --init=google-bert/bert-base-cased --workdir=runs/reviews
     """
     c = fields()
@@ -88,7 +88,7 @@ def small() -> ConfigDict:
     Paper and expected score: none in a paper; parts of speech of English EWT 92.9 (87.2 from scratch), and the other
     tasks in docs/results/reproductions.md, each of them a command like this one. Cost: two to eight minutes of
     processor time per run. Command:
-      python -m experiments.finetune --config=experiments/configs/finetune.py:small --init=runs/bert_novels \
+      python -m experiments.finetune --config=finetune:small --init=runs/bert_novels \
           --task=ud_upos --train=en_ewt-ud-train.conllu --dev=en_ewt-ud-dev.conllu --test=en_ewt-ud-test.conllu \
           --seeds=0,1,2 --workdir=runs/pos
     The same from scratch, with the same tokenizer and sizes:
@@ -105,7 +105,7 @@ def sst2() -> ConfigDict:
     1); Turc et al. 2019, https://arxiv.org/abs/1908.08962: 83.2 with BERT-tiny (google-research/bert, README; both on
     GLUE's test data).
     Cost: not measured here; in the paper at most an hour on a TPU, or a few on a GPU, for any task of GLUE. Command:
-      python -m experiments.finetune --config=experiments/configs/finetune.py:sst2 --init=google-bert/bert-base-cased \
+      python -m experiments.finetune --config=finetune:sst2 --init=google-bert/bert-base-cased \
           --train=sst2/train.tsv --dev=sst2/dev.tsv --workdir=runs/sst2
     """
     return base(task="sst2")
@@ -116,7 +116,7 @@ def nsmc() -> ConfigDict:
 
     Paper and expected score: none in BERT's paper; not measured here yet. The data: https://github.com/e9t/nsmc.
     Cost: not measured here. Command:
-      python -m experiments.finetune --config=experiments/configs/finetune.py:nsmc \
+      python -m experiments.finetune --config=finetune:nsmc \
           --init=google-bert/bert-base-multilingual-cased --train=nsmc/train.tsv --dev=nsmc/dev.tsv \
           --workdir=runs/nsmc
     """
@@ -128,7 +128,7 @@ def stsb() -> ConfigDict:
 
     Paper and expected score: Devlin et al. 2018, https://arxiv.org/abs/1810.04805: Spearman 85.8 with BERT-base (table
     1). Cost: not measured here; the data are small (5.7 k pairs). Command:
-      python -m experiments.finetune --config=experiments/configs/finetune.py:stsb --init=google-bert/bert-base-cased \
+      python -m experiments.finetune --config=finetune:stsb --init=google-bert/bert-base-cased \
           --train=stsb/sts-train.csv --dev=stsb/sts-dev.csv --workdir=runs/stsb
     """
     return base(task="stsb", batch_size=16, epochs=4.0)
@@ -140,7 +140,7 @@ def sentences() -> ConfigDict:
     Paper and expected score: Reimers and Gurevych 2019, https://arxiv.org/abs/1908.10084: Spearman 84.7 on STS-B's test
     data with BERT-base, trained on STS-B alone (table 2). Cost: not measured here; the data are small (5.7 k pairs).
     Command:
-      python -m experiments.finetune --config=experiments/configs/finetune.py:sentences \
+      python -m experiments.finetune --config=finetune:sentences \
           --init=google-bert/bert-base-cased --train=stsb/sts-train.csv --dev=stsb/sts-dev.csv --workdir=runs/vectors
     """
     return base(task="sentences", batch_size=16, epochs=4.0, optimizer={"learning_rate": 2e-5})
@@ -151,7 +151,7 @@ def pos() -> ConfigDict:
 
     Paper and expected score: none in BERT's paper; not measured here yet. The data: https://universaldependencies.org,
     English EWT and Korean GSD. Cost: not measured here. Command:
-      python -m experiments.finetune --config=experiments/configs/finetune.py:pos --init=google-bert/bert-base-cased \
+      python -m experiments.finetune --config=finetune:pos --init=google-bert/bert-base-cased \
           --train=en_ewt-ud-train.conllu --dev=en_ewt-ud-dev.conllu --workdir=runs/pos
     """
     return base(task="ud_upos")
@@ -162,7 +162,7 @@ def entities() -> ConfigDict:
 
     Paper and expected score: Devlin et al. 2018, https://arxiv.org/abs/1810.04805: F1 92.4 on CoNLL-2003 with a cased
     BERT-base (table 7). Cost: not measured here. Command:
-      python -m experiments.finetune --config=experiments/configs/finetune.py:entities \
+      python -m experiments.finetune --config=finetune:entities \
           --init=google-bert/bert-base-cased --train=en_ewt-ud-train.iob2 --dev=en_ewt-ud-dev.iob2 \
           --workdir=runs/entities
     """
@@ -174,7 +174,7 @@ def entities_features() -> ConfigDict:
 
     Paper and expected score: Devlin et al. 2018, https://arxiv.org/abs/1810.04805: F1 96.1 on CoNLL-2003's development
     data with a cased BERT-base (table 7), 0.3 below fine-tuning. Cost: not measured here. Command:
-      python -m experiments.finetune --config=experiments/configs/finetune.py:entities_features \
+      python -m experiments.finetune --config=finetune:entities_features \
           --init=google-bert/bert-base-cased --train=en_ewt-ud-train.iob2 --dev=en_ewt-ud-dev.iob2 \
           --workdir=runs/entities_features
     """
@@ -190,7 +190,7 @@ def squad() -> ConfigDict:
 
     Paper and expected score: Devlin et al. 2018, https://arxiv.org/abs/1810.04805: exact match 80.8 and F1 88.5 with
     BERT-base on the development data (table 2). Cost: not measured here; in the paper half an hour on a TPU. Command:
-      python -m experiments.finetune --config=experiments/configs/finetune.py:squad --init=google-bert/bert-base-cased \
+      python -m experiments.finetune --config=finetune:squad --init=google-bert/bert-base-cased \
           --train=squad/train-v1.1.json --dev=squad/dev-v1.1.json --workdir=runs/squad
     """
     return base(task="squad")
@@ -201,7 +201,7 @@ def squad2() -> ConfigDict:
 
     Paper and expected score: Devlin et al. 2018, https://arxiv.org/abs/1810.04805: F1 81.9 with BERT-large on the
     development data (table 3). Cost: not measured here. Command:
-      python -m experiments.finetune --config=experiments/configs/finetune.py:squad2 \
+      python -m experiments.finetune --config=finetune:squad2 \
           --init=google-bert/bert-base-cased --train=squad/train-v2.0.json --dev=squad/dev-v2.0.json \
           --workdir=runs/squad2
     """
@@ -213,7 +213,7 @@ def swag() -> ConfigDict:
 
     Paper and expected score: Devlin et al. 2018, https://arxiv.org/abs/1810.04805: accuracy 81.6 on the development
     data with BERT-base (table 4). Cost: not measured here. Command:
-      python -m experiments.finetune --config=experiments/configs/finetune.py:swag --init=google-bert/bert-base-cased \
+      python -m experiments.finetune --config=finetune:swag --init=google-bert/bert-base-cased \
           --train=swag/train.csv --dev=swag/val.csv --workdir=runs/swag
     """
     return base(task="swag", batch_size=16, optimizer={"learning_rate": 2e-5})
@@ -224,7 +224,7 @@ def quickstart() -> ConfigDict:
 
     No dropout, as in its pretraining, a rate for small models, and one evaluation at the end, which chooses nothing.
     Expected score: in the quickstart's report. Cost: a few seconds on two cores. Command:
-      python -m experiments.finetune --config=experiments/configs/finetune.py:quickstart --init=runs/quickstart/bert \
+      python -m experiments.finetune --config=finetune:quickstart --init=runs/quickstart/bert \
           --task=classification --text=text --label=label --train=runs/quickstart/tasks/topics/train.tsv \
           --dev=runs/quickstart/tasks/topics/dev.tsv --workdir=runs/topics
     """

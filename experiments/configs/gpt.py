@@ -4,7 +4,8 @@ from ml_collections import ConfigDict, config_dict
 
 from bert_elmo_jax.families.gpt.config import GptConfig
 from bert_elmo_jax.runs.config_files import choose_recipe
-from experiments.configs import pretraining
+
+from . import pretraining
 
 
 def fields(preset: str) -> ConfigDict:
@@ -30,7 +31,7 @@ def toy() -> ConfigDict:
 
     Expected score: perplexity 4.70 per piece of whole held-out documents; the true one is 4.66
     (`python -m experiments.benchmarks.toyworld --run=runs/gpt_toy`). Cost: 17 minutes of processor time. Command:
-      python -m experiments.pretrain --config=experiments/configs/gpt.py:toy --workdir=runs/gpt_toy
+      python -m experiments.pretrain --config=gpt:toy --workdir=runs/gpt_toy
     """
     c = fields("gpt2")
     c.update(data="toyworld", steps=3_000, batch_size=32, length=128, long_length=128)
@@ -47,7 +48,7 @@ def quickstart() -> ConfigDict:
 
     Expected score: 95 % of its second sentences in English are possible, see docs/concepts/bert_does_not_write.md.
     Cost: about two minutes of one core. Command:
-      python -m experiments.pretrain --config=experiments/configs/gpt.py:quickstart --workdir=runs/gpt_quickstart
+      python -m experiments.pretrain --config=gpt:quickstart --workdir=runs/gpt_quickstart
     """
     c = toy()
     c.update(steps=1_500, batch_size=32, length=64, long_length=64, sequences=4, eval_batches=20)
@@ -65,7 +66,7 @@ def novels() -> ConfigDict:
     Expected score: perplexity 76.2 per piece of held-out text and 134 per word, where a Kneser-Ney 5-gram model of the
     words has 122 (`python -m experiments.benchmarks.kneser_ney --data=corpora/novels_words --run=runs/gpt_novels`).
     Cost: an hour of processor time. Command:
-      python -m experiments.pretrain --config=experiments/configs/gpt.py:novels --config.data=corpora/novels \
+      python -m experiments.pretrain --config=gpt:novels --config.data=corpora/novels \
           --workdir=runs/gpt_novels
     """
     c = fields("gpt2")
@@ -84,7 +85,7 @@ def gpt1() -> ConfigDict:
     Paper and expected score: Radford et al. 2018, "Improving Language Understanding by Generative Pre-Training": 18.4
     per piece on BooksCorpus; 74.7 on average of the tasks in table 5. Batches of 64 rows; 100 epochs of BooksCorpus are
     about three million steps. Cost: a month on eight GPUs in the paper. Command:
-      python -m experiments.pretrain --config=experiments/configs/gpt.py:gpt1 --config.data=data/books \
+      python -m experiments.pretrain --config=gpt:gpt1 --config.data=data/books \
           --workdir=runs/gpt1
     """
     c = fields("gpt")
@@ -98,7 +99,7 @@ def small() -> ConfigDict:
     Paper and expected score: Radford et al. 2019, "Language Models are Unsupervised Multitask Learners": 29.4 per word
     on WikiText-2 and 35.1 on LAMBADA, without training on either (table 3). Batches of 512 rows; the number of steps
     and the rate are ours. Cost: not measured here. Prepare the data with `--tokenizer=openai-community/gpt2`. Command:
-      python -m experiments.pretrain --config=experiments/configs/gpt.py:small --config.data=data/web \
+      python -m experiments.pretrain --config=gpt:small --config.data=data/web \
           --workdir=runs/gpt2_small
     """
     c = fields("gpt2")

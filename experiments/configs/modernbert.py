@@ -4,7 +4,8 @@ from ml_collections import ConfigDict, config_dict
 
 from bert_elmo_jax.families.modernbert.config import ModernBertConfig
 from bert_elmo_jax.runs.config_files import choose_recipe
-from experiments.configs import pretraining
+
+from . import pretraining
 
 
 def fields(preset: str) -> ConfigDict:
@@ -38,7 +39,7 @@ def toy() -> ConfigDict:
 
     Expected score: not measured; the best possible for masked words at a rate of 15 percent is 0.654. Cost: not
     measured, above the 17 minutes of processor time of `bert.py:toy`. Command:
-      python -m experiments.pretrain --config=experiments/configs/modernbert.py:toy --workdir=runs/modernbert_toy
+      python -m experiments.pretrain --config=modernbert:toy --workdir=runs/modernbert_toy
     """
     c = fields("base")
     c.update(data="toyworld", steps=9_000, batch_size=16, length=128, sequences=8)
@@ -56,7 +57,7 @@ def base() -> ConfigDict:
     Paper and expected score: Warner et al. 2024, https://arxiv.org/abs/2412.13663: GLUE 88.4 on average (table 1, after
     all phases). Cost: 194 hours on 8 H100 for all phases in the paper; the first has 1.7 trillion tokens.
     Command:
-      python -m experiments.pretrain --config=experiments/configs/modernbert.py:base --config.data=data/web \
+      python -m experiments.pretrain --config=modernbert:base --config.data=data/web \
           --workdir=runs/modernbert_base
     """
     c = fields("base")
@@ -70,7 +71,7 @@ def large() -> ConfigDict:
     Paper and expected score: Warner et al. 2024, https://arxiv.org/abs/2412.13663: GLUE 90.4 on average (table 1, after
     all phases). Cost: 425 hours on 8 H100 for all phases in the paper, which lowers the rate to 5e-5 after 900 billion
     tokens of the first; here it stays. Command:
-      python -m experiments.pretrain --config=experiments/configs/modernbert.py:large --config.data=data/web \
+      python -m experiments.pretrain --config=modernbert:large --config.data=data/web \
           --workdir=runs/modernbert_large
     """
     c = fields("large")

@@ -2,7 +2,7 @@
 
 from ml_collections import ConfigDict
 
-from experiments.configs import finetune
+from . import finetune
 
 
 def fields() -> ConfigDict:

@@ -4,7 +4,8 @@ from ml_collections import ConfigDict, config_dict
 
 from bert_elmo_jax.families.roberta.family import RobertaConfig
 from bert_elmo_jax.runs.config_files import choose_recipe
-from experiments.configs import pretraining
+
+from . import pretraining
 
 
 def fields(preset: str) -> ConfigDict:
@@ -29,7 +30,7 @@ def toy() -> ConfigDict:
     Expected score: not measured here; the best possible is shown by `experiments.benchmarks.toyworld`.
     Cost: about 17 minutes of processor time, as for `bert.py:toy`.
     Command:
-      python -m experiments.pretrain --config=experiments/configs/roberta.py:toy --workdir=runs/roberta_toy
+      python -m experiments.pretrain --config=roberta:toy --workdir=runs/roberta_toy
     """
     c = fields("base")
     c.update(data="toyworld", steps=9_000, batch_size=16, length=128, objective="documents", sequences=8)
@@ -49,7 +50,7 @@ def base() -> ConfigDict:
     79.1, MNLI 84.7, SST-2 92.5). Adam's betas, decay and clipping are this project's.
     Cost: 2.1 T pieces, so a pod of accelerators for weeks; 25,000 steps cost a twentieth.
     Command:
-      python -m experiments.pretrain --config=experiments/configs/roberta.py:base --config.data=data/wiki \
+      python -m experiments.pretrain --config=roberta:base --config.data=data/wiki \
           --workdir=runs/roberta_base
     """
     c = fields("base")

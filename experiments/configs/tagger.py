@@ -1,6 +1,6 @@
 r"""A tagger of words: BiLSTMs and a conditional random field, with or without an encoder's layers.
 
-experiments/configs/finetune.py and network.py have the shared fields (`transfer` and `layer_decay` are for a fine-tuned
+`finetune` and `network` have the shared fields (`transfer` and `layer_decay` are for a fine-tuned
 encoder).
 
 Paper and expected score: Peters et al. 2018, https://arxiv.org/abs/1802.05365: F1 on CoNLL-2003's test data 90.15
@@ -9,13 +9,13 @@ language model between the BiLSTMs, 91.55 at the input of the first, 91.72 at th
 Here, UNER English EWT, six epochs, LSTMs of 100: F1 64.7 without ELMo and 66.0 with it
 (docs/results/reproductions.md), about five minutes of processor time per run.
 Command:
-  python -m experiments.finetune --config=experiments/configs/tagger.py --config.encoder=runs/elmo_novels \
+  python -m experiments.finetune --config=tagger --config.encoder=runs/elmo_novels \
       --train=en_ewt-ud-train.iob2 --dev=en_ewt-ud-dev.iob2 --workdir=runs/tagger
 """
 
 from ml_collections import ConfigDict
 
-from experiments.configs import network
+from . import network
 
 
 def get_config() -> ConfigDict:

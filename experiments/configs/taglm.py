@@ -2,7 +2,7 @@
 
 The first BiGRU reads word vectors, which are trained, and a vector of each word's characters. The second reads the
 output of the first and the language model's top layer, and a conditional random field chooses the tags. The language
-model is frozen, and its top layer is not mixed with others. All other fields are as in experiments/configs/tagger.py.
+model is frozen, and its top layer is not mixed with others. All other fields are as in `tagger`.
 
 Paper: Peters et al. 2017, https://arxiv.org/abs/1705.00108. It lowers all words and writes 0 for each digit; it lowers
 the learning rate twice at the end, where these recipes stop; and it has no dropout before the output, where
@@ -12,7 +12,8 @@ the learning rate twice at the end, where these recipes stop; and it has no drop
 from ml_collections import ConfigDict
 
 from bert_elmo_jax.runs.config_files import choose_recipe
-from experiments.configs import tagger
+
+from . import tagger
 
 
 def fields() -> ConfigDict:
@@ -31,7 +32,7 @@ def entities() -> ConfigDict:
     Paper and expected score: F1 on CoNLL-2003's test data 90.87 ± 0.13 without a language model, 91.93 ± 0.19 with it,
     with vectors of 50 numbers by Senna.
     Cost: not measured here. Command:
-      python -m experiments.finetune --config=experiments/configs/taglm.py --config.encoder=runs/elmo_novels \
+      python -m experiments.finetune --config=taglm --config.encoder=runs/elmo_novels \
           --config.vectors=glove.6B.50d.txt --task=conll --train=eng.train --dev=eng.testa --test=eng.testb \
           --workdir=runs/taglm
     """
@@ -48,7 +49,7 @@ def chunks() -> ConfigDict:
 
     Paper and expected score: F1 on CoNLL-2000's test data 95.00 ± 0.08 without a language model, 96.37 ± 0.05 with it.
     Cost: not measured here. Command:
-      python -m experiments.finetune --config=experiments/configs/taglm.py:chunks --config.encoder=runs/elmo_novels \
+      python -m experiments.finetune --config=taglm:chunks --config.encoder=runs/elmo_novels \
           --config.vectors=glove.6B.50d.txt --train=train.txt --dev=0.1 --test=test.txt --text=0 --label=2 \
           --workdir=runs/taglm_chunks
     """

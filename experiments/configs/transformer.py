@@ -4,7 +4,8 @@ from ml_collections import ConfigDict
 
 from bert_elmo_jax.families.transformer.config import TransformerConfig
 from bert_elmo_jax.runs.config_files import choose_recipe
-from experiments.configs import pretraining
+
+from . import pretraining
 
 
 def fields(preset: str) -> ConfigDict:
@@ -29,7 +30,7 @@ def toy() -> ConfigDict:
 
     Expected score: of 400 held-out sentences 99.8 % are translated right, 93 % like the reference, BLEU 95.8; Korean to
     English (`--config.reverse=true`) 100 %, 66 %, BLEU 86.7. Cost: two minutes of processor time. Command:
-      python -m experiments.pretrain --config=experiments/configs/transformer.py:toy --workdir=runs/transformer_toy
+      python -m experiments.pretrain --config=transformer:toy --workdir=runs/transformer_toy
     """
     c = fields("base")
     c.update(data="toyworld", steps=1_000, batch_size=16, length=64, target_length=64, sequences=8)
@@ -45,7 +46,7 @@ def sts() -> ConfigDict:
 
     Prepared as docs/guides/translate.md says. Expected score: BLEU 6.1 and chrF 15.3 on 505 held-out pairs: too few
     to learn to translate. Cost: about a quarter of an hour of processor time. Command:
-      python -m experiments.pretrain --config=experiments/configs/transformer.py:sts --config.data=corpora/sts \
+      python -m experiments.pretrain --config=transformer:sts --config.data=corpora/sts \
           --workdir=runs/sts
     """
     c = fields("base")
@@ -62,7 +63,7 @@ def base() -> ConfigDict:
     Paper and expected score: Vaswani et al. 2017, https://arxiv.org/abs/1706.03762: BLEU 27.3 on WMT 2014 English to
     German (table 2). Cost: 12 hours on eight P100 GPUs in the paper. The paper's vocabulary has about 37,000 pieces.
     Prepare the data with `prepare_data --source=wmt.en --target=wmt.de --vocab_size=37000`. Command:
-      python -m experiments.pretrain --config=experiments/configs/transformer.py:base --config.data=data/wmt \
+      python -m experiments.pretrain --config=transformer:base --config.data=data/wmt \
           --workdir=runs/transformer_base
     """
     return fields("base")
@@ -73,7 +74,7 @@ def big() -> ConfigDict:
 
     Paper and expected score: Vaswani et al. 2017, https://arxiv.org/abs/1706.03762: BLEU 28.4 on WMT 2014 English to
     German (table 2); the mean of the last 20 checkpoints. Cost: 3.5 days on eight P100 GPUs in the paper. Command:
-      python -m experiments.pretrain --config=experiments/configs/transformer.py:big --config.data=data/wmt \
+      python -m experiments.pretrain --config=transformer:big --config.data=data/wmt \
           --workdir=runs/transformer_big
     """
     c = fields("big")

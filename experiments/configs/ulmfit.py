@@ -6,8 +6,8 @@ which resumes in either. Labels of your own files, or a named task of single tex
 
 Paper and expected score: Howard and Ruder 2018, https://arxiv.org/abs/1801.06146: test errors IMDb 4.6, TREC-6 3.6,
 AG 5.01 (tables 2 and 3), forward and backward models averaged. Cost: not measured here; the toy scale of
-experiments/sweeps/ulmfit_table7.py takes minutes. Command:
-  python -m experiments.finetune --config=experiments/configs/ulmfit.py --init=runs/lm --task=classification \
+the sweep `ulmfit_table7` takes minutes. Command:
+  python -m experiments.finetune --config=ulmfit --init=runs/lm --task=classification \
       --train=my.csv --dev=dev.csv --text=review --label=stars --workdir=runs/my_ulmfit
 """
 
@@ -15,7 +15,8 @@ from ml_collections import ConfigDict, config_dict
 
 from bert_elmo_jax.families.awd_lstm.config import RATES, AwdLstmConfig
 from bert_elmo_jax.families.awd_lstm.objective import COEFFICIENTS
-from experiments.configs import finetune
+
+from . import finetune
 
 
 def get_config() -> ConfigDict:

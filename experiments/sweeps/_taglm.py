@@ -4,7 +4,8 @@ from typing import Any
 
 from bert_elmo_jax.sweeps.definition import Add
 from bert_elmo_jax.sweeps.points import Point
-from experiments.sweeps._scales import CONLL, ELMO, GLOVE, UNER, ScaleTask
+
+from ._scales import CONLL, ELMO, GLOVE, UNER, ScaleTask
 
 COLUMN = "CoNLL-2003"  # the paper's task
 ROWS = {"no language model": 90.87}  # of both tables

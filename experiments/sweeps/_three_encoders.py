@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from bert_elmo_jax.sweeps.points import File
-from experiments.sweeps._scales import BERT, CONLL, ELMO, GPT, SST2, TOY_SENSES, TOY_TOPICS, UNER, ScaleTask, Settings
+
+from ._scales import BERT, CONLL, ELMO, GPT, SST2, TOY_SENSES, TOY_TOPICS, UNER, ScaleTask, Settings
 
 BUDGETS = {"toy": 2e12, "laptop": 1.2e13, "one_gpu": 1.06e17, "paper": 3.87e18}  # operations of each pretraining
 

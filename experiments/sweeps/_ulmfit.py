@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 from bert_elmo_jax.sweeps.definition import Add
 from bert_elmo_jax.sweeps.points import File, Point
 from bert_elmo_jax.sweeps.toy_tasks import ToyData
-from experiments.sweeps._scales import SST2, TOY_DATA, TOY_DOCUMENTS, ScaleTask, Settings, files, toy
+
+from ._scales import SST2, TOY_DATA, TOY_DOCUMENTS, ScaleTask, Settings, files, toy
 
 IMDB, TREC, AG = COLUMNS = ("IMDb", "TREC-6", "AG")
 NO_DROPOUT: dict[str, Any] = {

@@ -7,12 +7,13 @@ rates; Wettig et al. 2022, https://arxiv.org/abs/2202.08005, find 40 percent bet
 figures to compare with.
 Scales: toy (minutes on two cores, four rates), one_gpu (BERT-small, 100,000 steps per rate), paper (eight BERT-bases).
 Cost: toy, 380 seconds of processor time in 20 runs; the others are not measured yet.
-Command: python -m experiments.sweep --sweep=experiments/sweeps/bert_mask_rate.py --jobs=2 --workdir=runs/sweeps
+Command: python -m experiments.sweep --sweep=bert_mask_rate --jobs=2 --workdir=runs/sweeps
 """
 
 from bert_elmo_jax.report.figures import Lines
 from bert_elmo_jax.sweeps.definition import Add, Means, Paper
-from experiments.sweeps._scales import BERT, TUNED, plot_lines
+
+from ._scales import BERT, TUNED, plot_lines
 
 SCALES = ("toy", "one_gpu", "paper")
 RATES = {f"{percent}%": percent / 100 for percent in (5, 10, 15, 20, 30, 40, 50, 60)}

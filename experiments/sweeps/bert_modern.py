@@ -14,13 +14,14 @@ https://arxiv.org/abs/2405.18392: a stable rate with a decay of 1 - √ equals a
 https://arxiv.org/abs/2507.00994: causal steps first, masked ones after, beat masked ones alone at equal cost.
 Scales: toy (minutes on two cores), one_gpu (BERT-small, 100,000 steps per row), paper (BERT-base).
 Cost: toy, 11 pretrainings and 44 fine-tunings, about 15 minutes of one core; the others are not measured.
-Command: python -m experiments.sweep --sweep=experiments/sweeps/bert_modern.py --jobs=2 --workdir=runs/sweeps
+Command: python -m experiments.sweep --sweep=bert_modern --jobs=2 --workdir=runs/sweeps
 """
 
 from typing import Any
 
 from bert_elmo_jax.sweeps.definition import Add, Paper
-from experiments.sweeps._scales import BERT, TUNED
+
+from ._scales import BERT, TUNED
 
 SCALES = ("toy", "one_gpu", "paper")
 Settings = dict[str, Any]

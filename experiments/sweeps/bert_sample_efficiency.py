@@ -8,7 +8,7 @@ ELMo (elmo_figure1), Howard and Ruder 2018, figure 3, all three for ULMFiT (ulmf
 Scales: toy (minutes on two cores), one_gpu (BERT-small), paper (BERT-base). Smaller shares are parts of larger ones
 (`config.share`). The pretraining is shared with the first row of bert_table8.
 Cost: toy, 270 seconds of processor time in 39 runs; the others are not measured yet.
-Command: python -m experiments.sweep --sweep=experiments/sweeps/bert_sample_efficiency.py --jobs=2 --workdir=runs/sweeps
+Command: python -m experiments.sweep --sweep=bert_sample_efficiency --jobs=2 --workdir=runs/sweeps
 """
 
 from functools import partial
@@ -16,7 +16,8 @@ from typing import Any
 
 from bert_elmo_jax.sweeps.definition import Add, Paper
 from bert_elmo_jax.sweeps.points import File
-from experiments.sweeps._scales import BERT, SHARES, TOY_DATA, list_shares, plot_shares
+
+from ._scales import BERT, SHARES, TOY_DATA, list_shares, plot_shares
 
 SCALES = ("toy", "one_gpu", "paper")
 COLUMNS = list_shares("MNLI", "NER")

@@ -10,7 +10,7 @@ dev after 200 k to 1 M steps (a picture without figures to compare with): masked
 Scales: toy (minutes on two cores, three checkpoints), one_gpu (BERT-small, 100,000 steps), paper (a million steps, 50
 checkpoints of 65 GB). The pretrainings are shared with bert_table5.
 Cost: toy, 220 seconds of processor time in 14 runs; the others are not measured yet.
-Command: python -m experiments.sweep --sweep=experiments/sweeps/bert_steps.py --jobs=2 --workdir=runs/sweeps
+Command: python -m experiments.sweep --sweep=bert_steps --jobs=2 --workdir=runs/sweeps
 """
 
 from typing import Any
@@ -18,7 +18,8 @@ from typing import Any
 from bert_elmo_jax.report.figures import Lines
 from bert_elmo_jax.sweeps.definition import Add, Means, Paper
 from bert_elmo_jax.sweeps.points import Step
-from experiments.sweeps._scales import BERT, LEFT_TO_RIGHT, plot_lines
+
+from ._scales import BERT, LEFT_TO_RIGHT, plot_lines
 
 SCALES = ("toy", "one_gpu", "paper")
 SHARES = {f"MNLI, {share:.0%} of the steps": share for share in (0.2, 1 / 3, 0.4, 0.6, 2 / 3, 0.8, 1.0)}

@@ -8,16 +8,17 @@ Paper and expected score: Devlin et al. 2018, https://arxiv.org/abs/1810.04805, 
 left-to-right is worse everywhere, most of all on SQuAD, where the BiLSTM recovers a part.
 Scales: toy (minutes on two cores, two tasks; words with several senses replace SQuAD), one_gpu (BERT-small, 100,000
 steps per row), paper. Cost: toy, 320 seconds of processor time in 19 runs; the others are not measured yet.
-Command: python -m experiments.sweep --sweep=experiments/sweeps/bert_table5.py --jobs=2 --workdir=runs/sweeps
+Command: python -m experiments.sweep --sweep=bert_table5 --jobs=2 --workdir=runs/sweeps
 With a limit of nine minutes on a GPU, again as long as the exit status is 75:
-  timeout --preserve-status 540 python -m experiments.sweep --sweep=experiments/sweeps/bert_table5.py \
+  timeout --preserve-status 540 python -m experiments.sweep --sweep=bert_table5 \
       --scale=one_gpu --data=data --devices=0 --workdir=runs/sweeps
 """
 
 from typing import Any
 
 from bert_elmo_jax.sweeps.definition import Add, Paper
-from experiments.sweeps._scales import BERT, LEFT_TO_RIGHT
+
+from ._scales import BERT, LEFT_TO_RIGHT
 
 SCALES = ("toy", "one_gpu", "paper")
 PAPER = Paper(

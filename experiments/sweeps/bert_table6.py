@@ -6,11 +6,12 @@ words.
 Scales: toy (minutes on two cores, four rows with one to three layers of 32 to 96), one_gpu (half the paper's width and
 heads, 100,000 steps per row), paper.
 Cost: toy, 400 seconds of processor time in 12 runs; the others are not measured yet.
-Command: python -m experiments.sweep --sweep=experiments/sweeps/bert_table6.py --jobs=2 --workdir=runs/sweeps
+Command: python -m experiments.sweep --sweep=bert_table6 --jobs=2 --workdir=runs/sweeps
 """
 
 from bert_elmo_jax.sweeps.definition import Add, Paper
-from experiments.sweeps._scales import BERT
+
+from ._scales import BERT
 
 SCALES = ("toy", "one_gpu", "paper")
 PERPLEXITY = "perplexity (lower is better)"

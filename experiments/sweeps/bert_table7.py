@@ -4,14 +4,15 @@ Paper and expected score: Devlin et al. 2018, https://arxiv.org/abs/1810.04805, 
 dev data of CoNLL-2003: the concatenation of the last four layers is within 0.3 F1 of fine-tuning the whole model.
 Scales: toy (minutes on two cores; a model of four layers, so two rows are the same runs), one_gpu (BERT-small, 100,000
 steps; also four layers), paper. Cost: toy, 200 seconds of processor time in 13 runs; the others are not measured yet.
-Command: python -m experiments.sweep --sweep=experiments/sweeps/bert_table7.py --jobs=2 --workdir=runs/sweeps
+Command: python -m experiments.sweep --sweep=bert_table7 --jobs=2 --workdir=runs/sweeps
 With a limit of nine minutes on a GPU, again as long as the exit status is 75:
-  timeout --preserve-status 540 python -m experiments.sweep --sweep=experiments/sweeps/bert_table7.py \
+  timeout --preserve-status 540 python -m experiments.sweep --sweep=bert_table7 \
       --scale=one_gpu --data=data --devices=0 --workdir=runs/sweeps
 """
 
 from bert_elmo_jax.sweeps.definition import Add, Paper
-from experiments.sweeps._scales import BERT
+
+from ._scales import BERT
 
 SCALES = ("toy", "one_gpu", "paper")
 PAPER = Paper(

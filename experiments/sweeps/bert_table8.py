@@ -8,11 +8,12 @@ Rows are mask / same / random as in the paper (`masking.split` has the order mas
 Scales: toy (minutes on two cores), laptop (novels, SST-2, UNER), one_gpu (BERT-small, 100,000 steps per row), paper
 (six BERT-bases). Cost: toy, 570 seconds of processor time in 42 runs; laptop, about 90 minutes of it in 60 runs; the
 others are not measured yet.
-Command: python -m experiments.sweep --sweep=experiments/sweeps/bert_table8.py --jobs=2 --workdir=runs/sweeps
+Command: python -m experiments.sweep --sweep=bert_table8 --jobs=2 --workdir=runs/sweeps
 """
 
 from bert_elmo_jax.sweeps.definition import Add, Paper
-from experiments.sweeps._scales import BERT
+
+from ._scales import BERT
 
 SCALES = ("toy", "laptop", "one_gpu", "paper")
 PAPER = Paper(

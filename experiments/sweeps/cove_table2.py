@@ -9,7 +9,7 @@ most. The rows without published figures here were compared on dev data only.
 Scales: toy (minutes on two cores; topics of sentences and words with several senses, English-Korean pairs, random word
 vectors), one_gpu (200,000 updates of pretraining, a fifth of SNLI), paper.
 Cost: toy, 420 seconds of processor time in 17 runs; the others are not measured yet.
-Command: python -m experiments.sweep --sweep=experiments/sweeps/cove_table2.py --jobs=2 --workdir=runs/sweeps
+Command: python -m experiments.sweep --sweep=cove_table2 --jobs=2 --workdir=runs/sweeps
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,8 @@ from typing import Any
 
 from bert_elmo_jax.sweeps.definition import Add, Paper
 from bert_elmo_jax.sweeps.points import File
-from experiments.sweeps._scales import ELMO, GLOVE, SNLI, SST2, ScaleTask
+
+from ._scales import ELMO, GLOVE, SNLI, SST2, ScaleTask
 
 SCALES = ("toy", "one_gpu", "paper")
 PAPER = Paper(

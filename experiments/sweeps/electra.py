@@ -10,13 +10,14 @@ of the gain comes from learning from every piece, a little from never seeing [MA
 Scales: toy (minutes on two cores; the topic of a sentence and words with several senses replace GLUE), one_gpu
 (ELECTRA-small, 100,000 steps per row, MNLI), paper (ELECTRA-base, MNLI). At toy scale telling replaced pieces teaches
 less than predicting pieces: see docs/results/toy_tables.md. Cost: toy, 12 minutes of one core.
-Command: python -m experiments.sweep --sweep=experiments/sweeps/electra.py --jobs=2 --workdir=runs/sweeps
+Command: python -m experiments.sweep --sweep=electra --jobs=2 --workdir=runs/sweeps
 """
 
 from typing import Any
 
 from bert_elmo_jax.sweeps.definition import Add, Paper
-from experiments.sweeps._scales import BERT
+
+from ._scales import BERT
 
 SCALES = ("toy", "one_gpu", "paper")
 PAPER = Paper(

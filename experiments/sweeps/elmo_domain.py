@@ -5,13 +5,14 @@ one epoch on SNLI's texts lowers the perplexity from 72.1 to 16.8, and the task 
 Scales: toy (minutes on two cores; the biLM knows a toy world of four topics, the task has eight), laptop (novels,
 SNLI), one_gpu, paper. The biLM is shared with elmo_table2. The perplexity is measured on held-out texts of the task.
 Cost: toy, 190 seconds of processor time in 5 runs; the others are not measured yet.
-Command: python -m experiments.sweep --sweep=experiments/sweeps/elmo_domain.py --jobs=2 --workdir=runs/sweeps
+Command: python -m experiments.sweep --sweep=elmo_domain --jobs=2 --workdir=runs/sweeps
 """
 
 from typing import Any
 
 from bert_elmo_jax.sweeps.definition import Add, Paper
-from experiments.sweeps._scales import ELMO, TOY_ELSEWHERE
+
+from ._scales import ELMO, TOY_ELSEWHERE
 
 SCALES = ("toy", "laptop", "one_gpu", "paper")
 PERPLEXITY = "perplexity of SNLI's texts (lower is better)"

@@ -6,13 +6,14 @@ training data with ELMo equals 10 percent without. There is no network for seman
 them.
 Scales: toy (minutes on two cores), one_gpu, paper. Smaller shares are parts of larger ones (`config.share`).
 Cost: toy, 430 seconds of processor time in 25 runs; the others are not measured yet.
-Command: python -m experiments.sweep --sweep=experiments/sweeps/elmo_figure1.py --jobs=2 --workdir=runs/sweeps
+Command: python -m experiments.sweep --sweep=elmo_figure1 --jobs=2 --workdir=runs/sweeps
 """
 
 from functools import partial
 
 from bert_elmo_jax.sweeps.definition import Add, Paper
-from experiments.sweeps._scales import ELMO, SHARES, list_shares, plot_shares
+
+from ._scales import ELMO, SHARES, list_shares, plot_shares
 
 SCALES = ("toy", "one_gpu", "paper")
 COLUMNS = list_shares("SNLI", "SRL")

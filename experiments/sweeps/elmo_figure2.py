@@ -7,14 +7,15 @@ figures to compare with): at the input the tasks prefer the first BiLSTM layer; 
 even, slightly larger for lower layers. There is no network for semantic roles here; named entities replace them.
 Scales: toy (minutes on two cores), one_gpu, paper. The networks are shared with elmo_table3 (the row "input and
 output"). Cost: toy, 180 seconds of processor time in 5 runs; the others are not measured yet.
-Command: python -m experiments.sweep --sweep=experiments/sweeps/elmo_figure2.py --jobs=2 --workdir=runs/sweeps
+Command: python -m experiments.sweep --sweep=elmo_figure2 --jobs=2 --workdir=runs/sweeps
 """
 
 from typing import Any
 
 from bert_elmo_jax.report.figures import Bars
 from bert_elmo_jax.sweeps.definition import Add, Means, Paper
-from experiments.sweeps._scales import ELMO
+
+from ._scales import ELMO
 
 SCALES = ("toy", "one_gpu", "paper")
 LAYERS = {"words": 0, "first BiLSTM": 1, "second BiLSTM": 2}

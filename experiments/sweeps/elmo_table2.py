@@ -7,13 +7,14 @@ better than the one before, in every task. There is no network for semantic role
 Scales: toy (minutes on two cores, without SQuAD, whose network compiles for minutes), laptop (novels, SQuAD, SNLI,
 UNER), one_gpu, paper. Cost: toy, 420 seconds of processor time in 17 runs; laptop, about 112 minutes of it in 29 runs;
 the others are not measured yet.
-Command: python -m experiments.sweep --sweep=experiments/sweeps/elmo_table2.py --jobs=2 --workdir=runs/sweeps
+Command: python -m experiments.sweep --sweep=elmo_table2 --jobs=2 --workdir=runs/sweeps
 """
 
 from typing import Any
 
 from bert_elmo_jax.sweeps.definition import Add, Paper
-from experiments.sweeps._scales import ELMO
+
+from ._scales import ELMO
 
 SCALES = ("toy", "laptop", "one_gpu", "paper")
 PAPER = Paper(

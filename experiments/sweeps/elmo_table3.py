@@ -6,11 +6,12 @@ There is no network for semantic roles here; named entities replace them.
 Scales: toy (minutes on two cores, without SQuAD, whose network compiles for minutes), laptop (novels, SQuAD, SNLI,
 UNER), one_gpu, paper. The biLM, and with λ = 0.001 the row "input", are shared with elmo_table2. Cost: toy, 340 seconds
 of processor time in 13 runs; laptop, about 36 minutes of it in 14 runs after table 2; the others are not measured yet.
-Command: python -m experiments.sweep --sweep=experiments/sweeps/elmo_table3.py --jobs=2 --workdir=runs/sweeps
+Command: python -m experiments.sweep --sweep=elmo_table3 --jobs=2 --workdir=runs/sweeps
 """
 
 from bert_elmo_jax.sweeps.definition import Add, Paper
-from experiments.sweeps._scales import ELMO
+
+from ._scales import ELMO
 
 SCALES = ("toy", "laptop", "one_gpu", "paper")
 PAPER = Paper(

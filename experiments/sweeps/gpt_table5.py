@@ -6,14 +6,15 @@ only), 59.9 without pretraining, 69.1 with the LSTM. Our LSTM is an AWD-LSTM wit
 ULMFiT's classifier and no auxiliary term; it reads single texts only, so tasks of pairs are left out.
 Scales: toy (minutes on two cores), one_gpu (GPT-1's shape at half its width, 100,000 steps), paper (GPT-1).
 Cost: toy, 170 seconds of processor time in 10 runs; the others are not measured yet.
-Command: python -m experiments.sweep --sweep=experiments/sweeps/gpt_table5.py --jobs=2 --workdir=runs/sweeps
+Command: python -m experiments.sweep --sweep=gpt_table5 --jobs=2 --workdir=runs/sweeps
 """
 
 from typing import Any
 
 from bert_elmo_jax.sweeps.definition import Add, Paper
-from experiments.sweeps._scales import GPT
-from experiments.sweeps._ulmfit import FULL, NO_LM, ULMFIT
+
+from ._scales import GPT
+from ._ulmfit import FULL, NO_LM, ULMFIT
 
 SCALES = ("toy", "one_gpu", "paper")
 PAPER = Paper(

@@ -8,12 +8,13 @@ equal steps.
 Scales: toy (minutes on two cores, about four characters per word), one_gpu (BERT-small, 100,000 steps per row, rows of
 128 pieces or 512 characters), paper (BERT-base).
 Cost: toy, 310 seconds of processor time in 10 runs; the others are not measured yet.
-Command: python -m experiments.sweep --sweep=experiments/sweeps/own_characters.py --jobs=2 --workdir=runs/sweeps
+Command: python -m experiments.sweep --sweep=own_characters --jobs=2 --workdir=runs/sweeps
 """
 
 from bert_elmo_jax.sweeps.definition import Add, Paper
 from bert_elmo_jax.sweeps.points import File
-from experiments.sweeps._scales import BERT, TUNED, Settings, toy_corpus
+
+from ._scales import BERT, TUNED, Settings, toy_corpus
 
 SCALES = ("toy", "one_gpu", "paper")
 ROWS = ("sub-words", "characters")

@@ -5,11 +5,12 @@ translation: one is 0.9 BLEU worse than eight. There are no figures for BERT to 
 the mechanism: docs/concepts/attention_heads.md.
 Scales: toy (minutes on two cores), one_gpu (BERT-small, 100,000 steps per row), paper (BERT-base).
 Cost: toy, 420 seconds of processor time in 20 runs; the others are not measured yet.
-Command: python -m experiments.sweep --sweep=experiments/sweeps/own_heads.py --jobs=2 --workdir=runs/sweeps
+Command: python -m experiments.sweep --sweep=own_heads --jobs=2 --workdir=runs/sweeps
 """
 
 from bert_elmo_jax.sweeps.definition import Add, Paper
-from experiments.sweeps._scales import BERT, TUNED
+
+from ._scales import BERT, TUNED
 
 SCALES = ("toy", "one_gpu", "paper")
 ROWS = {"1 head": 1, "2 heads": 2, "4 heads": 4, "8 heads": 8}

@@ -6,12 +6,13 @@ Paper and expected score: none.
 Scales: toy (minutes on two cores, the toy world in Korean, 800 pieces), one_gpu (BERT-small, 100,000 steps per row,
 NSMC and KLUE's named entities), paper (BERT-base).
 Cost: toy, 200 seconds of processor time in 10 runs; the others are not measured yet.
-Command: python -m experiments.sweep --sweep=experiments/sweeps/own_korean_tokenizer.py --jobs=2 --workdir=runs/sweeps
+Command: python -m experiments.sweep --sweep=own_korean_tokenizer --jobs=2 --workdir=runs/sweeps
 """
 
 from bert_elmo_jax.sweeps.definition import Add, Paper
 from bert_elmo_jax.sweeps.points import File
-from experiments.sweeps._scales import BERT, KOREAN, toy_corpus
+
+from ._scales import BERT, KOREAN, toy_corpus
 
 SCALES = ("toy", "one_gpu", "paper")
 ROWS = {"WordPiece": "wordpiece", "SentencePiece": "sentencepiece"}

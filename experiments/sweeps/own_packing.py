@@ -5,11 +5,12 @@ The steps and the row length are the same, so the arithmetic is, too; packed row
 Paper and expected score: none. Packing should lose nothing at equal steps, and gains the cost of the padding.
 Scales: toy (minutes on two cores, rows of 64 pieces), one_gpu (BERT-small, 100,000 steps per row), paper (BERT-base).
 Cost: toy, 180 seconds of processor time in 10 runs; the others are not measured yet.
-Command: python -m experiments.sweep --sweep=experiments/sweeps/own_packing.py --jobs=2 --workdir=runs/sweeps
+Command: python -m experiments.sweep --sweep=own_packing --jobs=2 --workdir=runs/sweeps
 """
 
 from bert_elmo_jax.sweeps.definition import Add, Paper
-from experiments.sweeps._scales import BERT, TUNED
+
+from ._scales import BERT, TUNED
 
 SCALES = ("toy", "one_gpu", "paper")
 MASKED = "masked words"

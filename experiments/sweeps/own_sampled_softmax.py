@@ -5,11 +5,12 @@ softmax. A loss in perplexity need not be a loss in the tasks.
 Scales: toy (minutes on two cores, 8 and 64 of about 350 words), one_gpu (ELMo-medium, 300,000 steps per row), paper.
 At toy scale the biLM with the full softmax is shared with elmo_table2, elsewhere the one with 8,192 samples.
 Cost: toy, 330 seconds of processor time in 15 runs; the others are not measured yet.
-Command: python -m experiments.sweep --sweep=experiments/sweeps/own_sampled_softmax.py --jobs=2 --workdir=runs/sweeps
+Command: python -m experiments.sweep --sweep=own_sampled_softmax --jobs=2 --workdir=runs/sweeps
 """
 
 from bert_elmo_jax.sweeps.definition import Add, Paper
-from experiments.sweeps._scales import ELMO
+
+from ._scales import ELMO
 
 SCALES = ("toy", "one_gpu", "paper")
 PERPLEXITY = "perplexity (lower is better)"

@@ -5,11 +5,12 @@ sentences, NSP little; their model differs, so there are no figures to compare w
 Scales: toy (minutes on two cores, without a task on two texts, which so small a model cannot learn), one_gpu
 (BERT-small, 100,000 steps per row), paper (BERT-base). NSP and none are shared with bert_table5.
 Cost: toy, 260 seconds of processor time in 15 runs; the others are not measured yet.
-Command: python -m experiments.sweep --sweep=experiments/sweeps/own_sop.py --jobs=2 --workdir=runs/sweeps
+Command: python -m experiments.sweep --sweep=own_sop --jobs=2 --workdir=runs/sweeps
 """
 
 from bert_elmo_jax.sweeps.definition import Add, Paper
-from experiments.sweeps._scales import BERT
+
+from ._scales import BERT
 
 SCALES = ("toy", "one_gpu", "paper")
 ROWS = {"NSP": "nsp", "SOP": "sop", "none": "documents"}

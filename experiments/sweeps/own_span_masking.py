@@ -4,13 +4,14 @@ Paper and expected score: none for BERT's own recipe. Google's release notes rep
 words (BERT-large); Joshi et al. 2019, https://arxiv.org/abs/1907.10529, report gains for spans, most of all on SQuAD.
 Scales: toy (minutes on two cores, a vocabulary of 150, about two pieces per word), one_gpu (BERT-small, 100,000 steps
 per row), paper (BERT-base). Cost: toy, 300 seconds of processor time in 15 runs; the others are not measured yet.
-Command: python -m experiments.sweep --sweep=experiments/sweeps/own_span_masking.py --jobs=2 --workdir=runs/sweeps
+Command: python -m experiments.sweep --sweep=own_span_masking --jobs=2 --workdir=runs/sweeps
 """
 
 from typing import Any
 
 from bert_elmo_jax.sweeps.definition import Add, Paper
-from experiments.sweeps._scales import BERT, toy_corpus
+
+from ._scales import BERT, toy_corpus
 
 SCALES = ("toy", "one_gpu", "paper")
 ROWS = {"pieces": "token", "whole words": "word", "spans": "span"}

@@ -10,13 +10,14 @@ BiLSTM with attention on ELMo, GPT, BERT-base) and table 7 (CoNLL-2003, dev: ELM
 four layers as features). Their budgets differ: GPT read BooksCorpus, BERT four times as much text and more often.
 Scales: toy (minutes on two cores), laptop (novels, a tenth of SST-2, a quarter of UNER), one_gpu, paper.
 Cost: toy, 550 seconds of processor time in 31 runs; laptop, 42 minutes in 45 runs; the others are not measured yet.
-Command: python -m experiments.sweep --sweep=experiments/sweeps/own_three_encoders.py --jobs=2 --workdir=runs/sweeps
+Command: python -m experiments.sweep --sweep=own_three_encoders --jobs=2 --workdir=runs/sweeps
 """
 
 from typing import Any
 
 from bert_elmo_jax.sweeps.definition import Add, Paper
-from experiments.sweeps._three_encoders import SCALES as SIZES
+
+from ._three_encoders import SCALES as SIZES
 
 SCALES = ("toy", "laptop", "one_gpu", "paper")
 PAPER = Paper(

@@ -5,13 +5,14 @@ warm-up, a pre-norm one does not. They do not score these tasks, so there are no
 eight layers in two minutes: docs/concepts/attention_warmup.md.
 Scales: toy (minutes on two cores), one_gpu (BERT-small, 100,000 steps per row), paper (BERT-base).
 Cost: toy, 370 seconds of processor time in 20 runs; the others are not measured yet.
-Command: python -m experiments.sweep --sweep=experiments/sweeps/own_warmup.py --jobs=2 --workdir=runs/sweeps
+Command: python -m experiments.sweep --sweep=own_warmup --jobs=2 --workdir=runs/sweeps
 """
 
 from typing import Any
 
 from bert_elmo_jax.sweeps.definition import Add, Paper
-from experiments.sweeps._scales import BERT, TUNED
+
+from ._scales import BERT, TUNED
 
 SCALES = ("toy", "one_gpu", "paper")
 ROWS: dict[str, dict[str, Any]] = {

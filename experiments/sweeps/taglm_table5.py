@@ -7,12 +7,13 @@ names.
 Scales: toy (minutes on two cores, words with several senses as entities), laptop (novels, UNER), one_gpu, paper. The
 biLM is shared with elmo_table2. Cost: toy, 250 seconds of processor time in 9 runs; laptop, 91 minutes, 49 of them for
 the biLM; the others are not measured yet.
-Command: python -m experiments.sweep --sweep=experiments/sweeps/taglm_table5.py --jobs=2 --workdir=runs/sweeps
+Command: python -m experiments.sweep --sweep=taglm_table5 --jobs=2 --workdir=runs/sweeps
 """
 
 from bert_elmo_jax.sweeps.definition import Add, Paper
-from experiments.sweeps._scales import ELMO
-from experiments.sweeps._taglm import COLUMN, ROWS, tag
+
+from ._scales import ELMO
+from ._taglm import COLUMN, ROWS, tag
 
 SCALES = ("toy", "laptop", "one_gpu", "paper")
 PLACES = {

@@ -7,14 +7,15 @@ Scales: toy (minutes on two cores, words with several senses as entities), one_g
 paper (the paper's sizes). At toy and one_gpu scale the large model is shared with elmo_table2. The model of the task's
 own text is new, after one step, and reads the training sentences (`adapt`). Cost: toy, 470 seconds of processor time in
 17 runs, 5 of them shared with taglm_table5 or elmo_table2; the others are not measured yet.
-Command: python -m experiments.sweep --sweep=experiments/sweeps/taglm_table6.py --jobs=2 --workdir=runs/sweeps
+Command: python -m experiments.sweep --sweep=taglm_table6 --jobs=2 --workdir=runs/sweeps
 """
 
 from typing import Any
 
 from bert_elmo_jax.sweeps.definition import Add, Paper
-from experiments.sweeps._scales import ELMO
-from experiments.sweeps._taglm import COLUMN, OWN_TEXT, ROWS, SMALL, tag
+
+from ._scales import ELMO
+from ._taglm import COLUMN, OWN_TEXT, ROWS, SMALL, tag
 
 SCALES = ("toy", "one_gpu", "paper")
 MODELS: dict[str, tuple[str, str, float | None]] = {

@@ -9,13 +9,14 @@ are worse, and learned positions are as good as sinusoids.
 Scales: toy (minutes on two cores; English to Korean in the toy world), one_gpu (half the paper's width, 20,000 steps
 per row), paper (100,000 steps; `big` 300,000). Cost: toy, 865 seconds of processor time in 16 runs; the others are
 not measured yet.
-Command: python -m experiments.sweep --sweep=experiments/sweeps/transformer_table3.py --jobs=2 --workdir=runs/sweeps
+Command: python -m experiments.sweep --sweep=transformer_table3 --jobs=2 --workdir=runs/sweeps
 """
 
 from typing import Any
 
 from bert_elmo_jax.sweeps.definition import Add, Paper
-from experiments.sweeps._scales import TRANSLATION
+
+from ._scales import TRANSLATION
 
 SCALES = ("toy", "one_gpu", "paper")
 PERPLEXITY = "perplexity (lower is better)"

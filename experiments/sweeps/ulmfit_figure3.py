@@ -7,15 +7,16 @@ Paper and expected score: Howard and Ruder 2018, https://arxiv.org/abs/1801.0614
 100 labels, the tuned model matches one from scratch with 10 to 20 times as many on IMDb and AG.
 Scales: toy (minutes on two cores; 13, 38 and 128 labels), one_gpu, paper (from 50 labels or so to all).
 Cost: toy, 187 seconds of processor time in 19 runs; the others are not measured yet.
-Command: python -m experiments.sweep --sweep=experiments/sweeps/ulmfit_figure3.py --jobs=2 --workdir=runs/sweeps
+Command: python -m experiments.sweep --sweep=ulmfit_figure3 --jobs=2 --workdir=runs/sweeps
 """
 
 from functools import partial
 from typing import Any
 
 from bert_elmo_jax.sweeps.definition import Add, Paper
-from experiments.sweeps._scales import SHARES, list_shares, plot_shares
-from experiments.sweeps._ulmfit import AG, IMDB, NO_LM, TREC, ULMFIT
+
+from ._scales import SHARES, list_shares, plot_shares
+from ._ulmfit import AG, IMDB, NO_LM, TREC, ULMFIT
 
 SCALES = ("toy", "one_gpu", "paper")
 COLUMNS = list_shares(IMDB, TREC, AG)

@@ -13,14 +13,15 @@ Scales: toy (minutes on two cores, two toy worlds), laptop (novels and a small K
 with 100,000 of its unlabelled reviews). Scores are those after the last step, so none is chosen by them.
 Cost: laptop, 134 minutes of processor time for the first four rows, 40 of them for two language models; the last two
 rows 48 minutes for each seed; toy, 450 seconds in 28 runs.
-Command: python -m experiments.sweep --sweep=experiments/sweeps/ulmfit_real.py --jobs=2 --workdir=runs/sweeps
+Command: python -m experiments.sweep --sweep=ulmfit_real --jobs=2 --workdir=runs/sweeps
 """
 
 from typing import Any
 
 from bert_elmo_jax.sweeps.definition import Add, Paper
 from bert_elmo_jax.sweeps.points import Adapted, Point
-from experiments.sweeps._ulmfit import FULL, NO_LM, REAL, REAL_COLUMNS
+
+from ._ulmfit import FULL, NO_LM, REAL, REAL_COLUMNS
 
 SCALES = ("toy", "laptop")
 LONGER = ("+ LM tuning, 4 × the epochs", "+ all the tricks, 4 × the epochs")

@@ -7,11 +7,12 @@ accuracies; pretraining helps most where the data are few (TREC-6).
 Scales: toy (minutes on two cores; the general model reads a toy world, and AG's column is another one),
 one_gpu (a fifth of IMDb's labels, and TREC-6), paper.
 Cost: toy, 133 seconds of processor time in 9 runs; the others are not measured yet.
-Command: python -m experiments.sweep --sweep=experiments/sweeps/ulmfit_table4.py --jobs=2 --workdir=runs/sweeps
+Command: python -m experiments.sweep --sweep=ulmfit_table4 --jobs=2 --workdir=runs/sweeps
 """
 
 from bert_elmo_jax.sweeps.definition import Add, Paper
-from experiments.sweeps._ulmfit import COLUMNS, ULMFIT, as_accuracies
+
+from ._ulmfit import COLUMNS, ULMFIT, as_accuracies
 
 SCALES = ("toy", "one_gpu", "paper")
 PAPER = Paper(

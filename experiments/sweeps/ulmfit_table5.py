@@ -5,11 +5,12 @@ accuracies; the regularised model is better everywhere, most where the data are 
 Scales: toy (minutes on two cores; its usual model has no dropout, because the toy world has more text than it reads, so
 the other row gets some), one_gpu (a fifth of IMDb's labels, and TREC-6), paper.
 Cost: toy, 140 seconds of processor time in 6 runs; the others are not measured yet.
-Command: python -m experiments.sweep --sweep=experiments/sweeps/ulmfit_table5.py --jobs=2 --workdir=runs/sweeps
+Command: python -m experiments.sweep --sweep=ulmfit_table5 --jobs=2 --workdir=runs/sweeps
 """
 
 from bert_elmo_jax.sweeps.definition import Add, Paper
-from experiments.sweeps._ulmfit import COLUMNS, NO_DROPOUT, TOY_DROPOUT, ULMFIT, as_accuracies
+
+from ._ulmfit import COLUMNS, NO_DROPOUT, TOY_DROPOUT, ULMFIT, as_accuracies
 
 SCALES = ("toy", "one_gpu", "paper")
 PAPER = Paper(

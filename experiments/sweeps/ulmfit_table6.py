@@ -7,13 +7,14 @@ accuracies; tuning helps, and each of the two ideas adds to it, except for discr
 Scales: toy (minutes on two cores; the general model reads a toy world, and AG's column is another one),
 one_gpu (a fifth of IMDb's labels, and TREC-6), paper.
 Cost: toy, 240 seconds of processor time in 17 runs; the others are not measured yet.
-Command: python -m experiments.sweep --sweep=experiments/sweeps/ulmfit_table6.py --jobs=2 --workdir=runs/sweeps
+Command: python -m experiments.sweep --sweep=ulmfit_table6 --jobs=2 --workdir=runs/sweeps
 """
 
 from typing import Any
 
 from bert_elmo_jax.sweeps.definition import Add, Paper
-from experiments.sweeps._ulmfit import COLUMNS, LM_FULL, NO_LM, ULMFIT, as_accuracies
+
+from ._ulmfit import COLUMNS, LM_FULL, NO_LM, ULMFIT, as_accuracies
 
 SCALES = ("toy", "one_gpu", "paper")
 PAPER = Paper(

@@ -8,11 +8,12 @@ accuracies; only the last layer underfits, from scratch is worst on IMDb, and al
 Scales: toy (minutes on two cores; topics of a toy world),
 one_gpu (a fifth of IMDb's labels, and TREC-6), paper.
 Cost: toy, 293 seconds of processor time in 19 runs; the others are not measured yet.
-Command: python -m experiments.sweep --sweep=experiments/sweeps/ulmfit_table7.py --jobs=2 --workdir=runs/sweeps
+Command: python -m experiments.sweep --sweep=ulmfit_table7 --jobs=2 --workdir=runs/sweeps
 """
 
 from bert_elmo_jax.sweeps.definition import Add, Paper
-from experiments.sweeps._ulmfit import COLUMNS, DISCRIMINATIVE, FULL, GRADUAL, NO_LM, TRIANGLE, ULMFIT, as_accuracies
+
+from ._ulmfit import COLUMNS, DISCRIMINATIVE, FULL, GRADUAL, NO_LM, TRIANGLE, ULMFIT, as_accuracies
 
 SCALES = ("toy", "one_gpu", "paper")
 PAPER = Paper(

@@ -248,8 +248,8 @@ def test_every_recipe_makes_a_step(program, name, files, model):
     from bert_elmo_jax.data.tasks.batches import collate
     from bert_elmo_jax.runs.with_head import prepare_head
 
-    config, said = read_config(f"experiments/configs/finetune.py:{name}")
-    for part in ("xpected score:", "Cost:", "Command:", "finetune.py" if name == "base" else f"finetune.py:{name}"):
+    config, said = read_config(f"finetune:{name}")
+    for part in ("xpected score:", "Cost:", "Command:", "finetune" if name == "base" else f"--config=finetune:{name}"):
         assert part in said
     theirs = config.task
     config.update(files[KINDS.get(name, name)])

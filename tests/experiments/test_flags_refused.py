@@ -91,8 +91,8 @@ REFUSED = [
         ],
         "one column for two things: text='label', label='label'; use different columns for text, pair and label",
     ),
-    ("pretrain", ["--config=", "--workdir=x"], "--config= is empty: give FILE:RECIPE of experiments/configs"),
-    ("finetune", ["--config=", "--workdir=x"], "--config= is empty: give FILE:RECIPE of experiments/configs"),
+    ("pretrain", ["--config=", "--workdir=x"], "--config= is empty: give a recipe, such as bert:base"),
+    ("finetune", ["--config=", "--workdir=x"], "--config= is empty: give a recipe, such as bert:base"),
     ("finetune", ["--workdir="], "--workdir= is empty: give a value, or leave it out"),
     ("pretrain", ["--config=LICENSE", "--workdir=x"], "--config=LICENSE: it cannot be run: IndentationError"),
     (

@@ -35,14 +35,20 @@ MISTAKES = [
     ("predict", ["--model=x", "--batch_size=0"], "--batch_size=0: "),
     ("predict", ["--model=x", "surplus"], "unexpected argument 'surplus'"),
     ("extract", ["--model=x", "--input=y", "--output=z.h5", "--layer=1"], "no flag --layer; did you mean --layers?"),
-    ("pretrain", ["--config=experiments/configs/bert_toi.py"], "did you mean experiments/configs/bert.py:toy?"),
-    ("pretrain", ["--config=experiments/configs/bert_toy.py"], "did you mean experiments/configs/bert.py:toy?"),
-    ("pretrain", ["--config", "elmo-smal", "--workdir=x"], "did you mean experiments/configs/elmo.py:small?"),
-    ("pretrain", ["--config=강가.py"], "there is no such file; choose one from experiments/configs"),
+    ("pretrain", ["--config=experiments/configs/bert_toi.py"], "did you mean bert:toy?"),
+    ("pretrain", ["--config=experiments/configs/bert_toy.py"], "did you mean bert:toy?"),
+    ("pretrain", ["--config", "elmo-smal", "--workdir=x"], "did you mean elmo:small?"),
+    (
+        "pretrain",
+        ["--config=bret:toy", "--workdir=x"],
+        "--config=bret:toy: there is no such recipe; did you mean bert:toy?",
+    ),
+    ("pretrain", ["--config=bert:toi"], "--config=bert:toi: there is no recipe 'toi'; choose from toy, tiny, mini"),
+    ("pretrain", ["--config=강가.py"], "there is no such file; give your own file, or one of awd_lstm, bcn,"),
     ("pretrain", ["--config=experiments/configs/bert.py"], "bert.py: it needs a recipe; choose from toy, tiny, mini,"),
     ("pretrain", ["--config=experiments/configs/bert.py:toi"], "there is no recipe 'toi'; choose from toy, tiny, mini"),
     ("pretrain", ["--config=experiments/configs/bert.py:toi"], "did you mean toy?"),
-    ("pretrain", ["--workdir=x"], "--config=experiments/configs/….py is needed"),
+    ("pretrain", ["--workdir=x"], "--config=… is needed: a recipe, such as bert:base, or your own file"),
     ("pretrain", [f"--config={CONFIG}"], "--workdir=… is needed"),
     ("pretrain", [*PRETRAIN, "--config.stepz=3"], "no field 'stepz'; did you mean --config.steps?"),
     ("pretrain", [*PRETRAIN, "--config.zebra=3"], f"no field 'zebra'; --config={CONFIG} --help lists them"),
@@ -52,7 +58,7 @@ MISTAKES = [
     ("pretrain", [f"--config={CONFIG}", "--worksdir=x"], "no flag --worksdir; did you mean --workdir?"),
     ("finetune", ["--workdir=x", "--config.optimiser.name=adamw"], "did you mean --config.optimizer.name?"),
     ("finetune", ["--taks=sst2"], "there is no flag --taks; did you mean --task?"),
-    ("plan", ["--config=bert_bas.py", "--topology=cpu:8"], "did you mean experiments/configs/bert.py:base?"),
+    ("plan", ["--config=bert_bas.py", "--topology=cpu:8"], "did you mean bert:base?"),
     ("finetune", ["--config=experiments/configs/bert.py:toy", "--workdir=x"], "bert.py:toy is for pretrain, not for"),
     ("plan", ["--config=experiments/configs/tagger.py", "--topology=cpu:8"], "tagger.py is for finetune, not for"),
     ("pretrain", ["--config=experiments/__init__.py", "--workdir=x"], "__init__.py: it has no function get_config"),
@@ -113,7 +119,7 @@ def test_parts_of_the_command_line(monkeypatch):
     error = flags.IllegalFlagValueError("flag --what=sense: value should be one of <senses|weights>")
     known = "--what=sense is not known; it is one of senses, weights; did you mean senses?"
     assert start.describe(error, []) == known
-    comments = start.read_comments("experiments/configs/bcn.py")
+    comments = start.read_comments(ROOT / "experiments" / "configs" / "bcn.py")
     assert comments["batch_size"] == "rows, on all devices together"
     assert comments["feed_size"] == "of the layer between words and BiLSTM"
 
@@ -161,9 +167,9 @@ def test_fields_of_a_config():
 
 
 def test_recipes_of_a_config():
-    out = run_program("pretrain", "--help", "--config=experiments/configs/elmo.py").out
-    assert re.search(r"^  experiments/configs/elmo\.py:original    ELMo, original size: 93\.6 M parameters", out, re.M)
-    out = run_program("pretrain", "--help", "--config=experiments/configs/elmo.py:original").out
+    out = run_program("pretrain", "--help", "--config=elmo").out
+    assert re.search(r"^  elmo:original    ELMo, original size: 93\.6 M parameters", out, re.M)
+    out = run_program("pretrain", "--help", "--config=elmo:original").out
     assert out.startswith("ELMo, original size: 93.6 M parameters")
     assert "\n\nPaper and expected score: Peters et al. 2018" in out
 

@@ -149,7 +149,7 @@ def test_layers_are_traced_for_another_backend(monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
-        (["--topology=cpu:8"], 2, "--config=experiments/configs/….py is needed"),
+        (["--topology=cpu:8"], 2, "--config=… is needed"),
         (["--config=experiments/configs/bert.py:tiny"], 2, "--topology=… is needed"),
         (["--config=experiments/configs/bert.py:tiny", "--topology=v9:1x1"], 2, "--topology='v9:1x1' is not known"),
         (["--config=experiments/configs/bert.py:tiny", "--topology=cpu:4", "--config.mesh.fsdp=3"], 2, "a mesh of"),

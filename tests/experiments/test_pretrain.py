@@ -355,7 +355,7 @@ def shrunk(family, recipe, corpora):
 @pytest.mark.parametrize(("family", "recipe"), RECIPES)
 def test_every_recipe_says_what_it_is(family, recipe):
     _, said = read_config(f"experiments/configs/{family}.py:{recipe}")
-    for part in ("xpected score:", "Cost:", "Command:", f"experiments/configs/{family}.py:{recipe} "):
+    for part in ("xpected score:", "Cost:", "Command:", f"--config={family}:{recipe} "):
         assert part in said
 
 

@@ -171,7 +171,7 @@ def test_png_needs_the_extra(run, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     status, _, said = run("--what=probe", "--static=glove.txt", *TREEBANK, "--png")
     assert status == 2
-    assert "pip install -e '.[figures]'" in said
+    assert "pip install 'bert_elmo_jax[figures]'" in said
 
 
 def test_interrupted(run, monkeypatch):

@@ -105,8 +105,8 @@ def test_a_folder_that_was_changed(tmp_path):
     ("name", "task", "message"),
     [
         ("tagger", "sst2", "is for tags, and --task=sst2 is classification: choose another config, such as .*bcn.py"),
-        ("bcn", "uner", r"is for classification, and --task=uner is tags: .* such as experiments/configs/tagger\.py"),
-        ("bcn", "stsb", r"--task=stsb is regression: choose another config, such as experiments/configs/finetune\.py"),
+        ("bcn", "uner", r"is for classification, and --task=uner is tags: .* such as --config=tagger"),
+        ("bcn", "stsb", r"--task=stsb is regression: choose another config, such as --config=finetune"),
         ("esim", "sst5", r"has single texts: name the column of the second text with --pair=…, or .*/bcn\.py"),
     ],
 )

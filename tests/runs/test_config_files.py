@@ -5,6 +5,7 @@ import re
 import pytest
 from ml_collections import ConfigDict
 
+from bert_elmo_jax.programs import CONFIGS
 from bert_elmo_jax.runs.config_files import choose_recipe, override, parse_value, read_config, resolve_name
 
 
@@ -36,8 +37,30 @@ def test_a_config_with_its_docstring():
     assert (config.steps, docstring.partition(":")[0]) == (9000, "A BERT for a laptop")
 
 
+@pytest.mark.parametrize("spelling", ["bert:toy", "bert.py:toy", "experiments/configs/bert.py:toy"])
+def test_a_recipe_has_the_same_fields_in_each_spelling_and_folder(spelling, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    config, _ = read_config(spelling)
+    assert config == read_config(str(CONFIGS / "bert.py:toy"))[0]
+
+
+def test_a_file_of_the_current_folder_comes_before_the_recipes(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    own = "from bert_elmo_jax.experiments.configs import bert\n\n\ndef get_config():\n    c = bert.get_config('toy')\n"
+    (tmp_path / "bert.py").write_text(f"{own}    c.steps = 7\n    return c\n")
+    assert read_config("bert.py")[0].steps == 7 and read_config("bert:toy")[0].steps == 9000
+
+
+def test_a_copied_recipe_finds_the_files_that_it_imports(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "experiments").mkdir()
+    (tmp_path / "experiments" / "__init__.py").write_text("raise RuntimeError('another package of this name')\n")
+    (tmp_path / "mine.py").write_text((CONFIGS / "tagger.py").read_text(encoding="utf-8"))
+    assert read_config("mine.py")[0].network == "tagger"
+
+
 def test_a_near_config_is_suggested():
-    near = re.escape("--config=bert_toi.py: there is no such file; did you mean experiments/configs/bert.py:toy?")
+    near = re.escape("--config=bert_toi.py: there is no such file; did you mean bert:toy?")
     with pytest.raises(FileNotFoundError, match=near):
         read_config("bert_toi.py")
 

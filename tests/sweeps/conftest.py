@@ -5,7 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-MODULES = ("points", "folders", "definition", "schedule", "runners", "table", "report", "toy_tasks", "run_sweep")
+MODULES = ("points", "folders", "definition", "schedule", "runners", "table", "report", "toy_tasks", "run_sweep",
+           "new_sweep")  # fmt: skip
 SMALL = '''
 """A small sweep.
 

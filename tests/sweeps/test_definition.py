@@ -38,7 +38,7 @@ MISTAKES = [
     (TRANSFER.replace("NER", "NRE") + ")", "there is no column 'NRE' in the table: its columns are NER, MNLI; did you"),
     (TRANSFER.replace("(0,)", "()") + ")", "a, NER: seeds=[], expected one or more"),
     (TRANSFER.replace("(0,)", "(1, 1)") + ")", "a, NER: seeds=[1, 1], expected one or more, none of them twice"),
-    (TRANSFER.replace("finetune", "finetun") + ")", "did you mean experiments/configs/finetune.py?"),
+    (TRANSFER.replace("finetune", "finetun") + ")", "did you mean finetune?"),
     (TRANSFER.replace('"finetune"', '"finetune:squda"') + ")", "there is no recipe 'squda'"),
     (TRANSFER.replace("finetune", "bert:toy") + ")", "bert:toy is for pretrain, not for finetune"),
     ('add.pretrain("b", "finetune")', "finetune is for finetune, not for pretrain"),
@@ -65,7 +65,7 @@ def read_once(name, scale):
 @pytest.mark.parametrize("file", SWEEPS, ids=lambda file: file.stem)
 def test_the_sweeps_of_the_repository(sweeps, file):
     text = file.read_text(encoding="utf-8")
-    for part in ("xpected score:", "Cost:", "Command:", f"experiments/sweeps/{file.name}", "Scales:"):
+    for part in ("xpected score:", "Cost:", "Command:", f"--sweep={file.stem}", "Scales:"):
         assert part in text, part
     assert len(text.splitlines()) <= 75
     told = " ".join(_scales.__doc__.split())
@@ -271,13 +271,52 @@ def test_mistakes(sweeps, tmp_path, body, message):
         sweeps.definition.read_sweep(str(file), "toy")
 
 
+def test_a_sweep_without_a_paper_or_scales(sweeps, tmp_path):
+    """Rows and columns are those of the cells; the first row is the reference."""
+    body = "".join(f"    {TRANSFER.replace(chr(34) + 'a' + chr(34), repr(row))})\n" for row in ("x", "y"))
+    (tmp_path / "mine.py").write_text(f'"""Mine."""\n\n\ndef sweep(add):\n{body}', encoding="utf-8")
+    sweep = sweeps.definition.read_sweep(str(tmp_path / "mine.py"))
+    assert (list(sweep.paper.rows), sweep.paper.columns, sweep.paper.reference) == (["x", "y"], ("NER",), "x")
+    assert (sweep.scale, sweep.folder, sweep.paper.has_figures) == ("", "mine", False)
+    table = sweeps.table.read_table(sweep, sweeps.folders.Folders(tmp_path))
+    assert "paper" not in sweeps.report.write_markdown(table) and "Scale" not in sweeps.report.write_markdown(table)
+    assert "paper" not in sweeps.report.format_csv(list(sweeps.table.list_lines(table)))
+    with pytest.raises(ValueError, match="--scale=toy: mine has no such scale; it has none: leave --scale out"):
+        sweeps.definition.read_sweep(str(tmp_path / "mine.py"), "toy")
+
+
+@pytest.mark.parametrize(
+    ("scales", "scale"), [('("toy", "paper")', "toy"), ('("one_gpu",)', "one_gpu"), ('("laptop", "paper")', None)]
+)
+def test_the_scale_by_default(sweeps, tmp_path, scales, scale):
+    body = f'"""Mine."""\nSCALES = {scales}\n\n\ndef sweep(add):\n    {TRANSFER})\n'
+    (tmp_path / "mine.py").write_text(body, encoding="utf-8")
+    if scale:
+        assert sweeps.definition.read_sweep(str(tmp_path / "mine.py")).scale == scale
+        return
+    with pytest.raises(ValueError, match="mine has several scales: give --scale=laptop or --scale=paper"):
+        sweeps.definition.read_sweep(str(tmp_path / "mine.py"))
+
+
+def test_the_example_is_a_sweep(sweeps, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    said = sweeps.new_sweep.write_example("mine.py")
+    assert said.endswith("python -m experiments.sweep --sweep=mine.py --data=. --workdir=runs/sweeps")
+    sweep = sweeps.definition.read_sweep("mine.py")
+    assert len(sweep.cells) == 6 and len(sweep.points) == 18 and "my_sweep" not in (tmp_path / "mine.py").read_text()
+    assert sweep.plot({("rate 5e-5", "2 epochs"): 80.0}).series == {"2 epochs": [(5e-5, 80.0)], "4 epochs": []}
+    for name, message in (("mine.py", "there is such a file already"), ("mine", "expected a name that ends in .py")):
+        with pytest.raises((ValueError, FileExistsError), match=message):
+            sweeps.new_sweep.write_example(name)
+
+
 @pytest.mark.usefixtures("as_users_run")
 def test_files_that_are_no_sweeps(sweeps, tmp_path):
     read = sweeps.definition.read_sweep
-    with pytest.raises(FileNotFoundError, match=r"did you mean experiments/sweeps/bert_table8\.py\?"):
+    with pytest.raises(FileNotFoundError, match=r"did you mean bert_table8\?"):
         read("bert_table9.py", "toy")
     (tmp_path / "x.py").write_text('"""X."""\nSCALES = ()\n')
-    with pytest.raises(ValueError, match="it has no PAPER, sweep; see the files of"):
+    with pytest.raises(ValueError, match=r"it has no function sweep\(add\); --new=my_sweep.py writes"):
         read(str(tmp_path / "x.py"), "toy")
     with pytest.raises(ValueError, match="elmo_figure1 has no such scale; it has toy, one_gpu, paper"):
         read(str(SWEEPS[0].with_name("elmo_figure1.py")), "laptop")

@@ -25,7 +25,7 @@ REFUSED = [
     ({"retries": -1}, "--retries=-1: expected 0 or more"),
     ({"scale": "paper"}, "needs --data=FOLDER with these files"),
     ({"scale": "laptop", "data": "."}, "lacks"),
-    ({"file": "bert_tabl8"}, "did you mean experiments/sweeps/bert_table8.py?"),
+    ({"file": "bert_tabl8"}, "did you mean bert_table8?"),
     ({"runner": "ray", "resources": ["GPU"]}, "--resources=GPU: expected a name and a number"),
 ]
 

@@ -101,7 +101,7 @@ def ray_runner(address: str | None = None) -> Runner:
     try:
         import ray
     except ImportError as error:
-        raise ImportError("--runner=ray needs Ray: pip install -e '.[cluster]'") from error
+        raise ImportError("--runner=ray needs Ray: pip install 'bert_elmo_jax[cluster]'") from error
 
     def run(function: Callable[[J, Report], None], jobs: Sequence[J], report: Report) -> None:
         with _ray_session(ray, address):

@@ -19,6 +19,7 @@ import numpy as np
 from jaxtyping import Integer
 
 from bert_elmo_jax.files import hash_file, read_array
+from bert_elmo_jax.programs import show_program
 
 FORMAT = 1
 PARTS = ("train", "heldout")
@@ -148,7 +149,7 @@ def open_store(folder: str | Path, part: str = "train", *, fingerprint: str | No
 def read_manifest(folder: Path) -> dict[str, Any]:
     """Return the manifest of a finished store; raise if there is none or it cannot be read."""
     path = folder / "manifest.json"
-    command = f"python -m experiments.prepare_data --output={folder}"
+    command = f"{show_program('prepare_data')} --output={folder}"
     if not folder.is_dir():
         raise FileNotFoundError(f"{folder}: no such folder; prepare one with {command}")
     if not path.exists():

@@ -22,6 +22,7 @@ from bert_elmo_jax.data.rows.pieces import PieceExamples, PieceRows, piece_batch
 from bert_elmo_jax.data.rows.stream import LanguageModelExamples, Marks, plan_steps
 from bert_elmo_jax.data.rows.translation import PairExamples, PairRows, empty_pair_batch, pair_batch, plan_pair_rows
 from bert_elmo_jax.data.rows.word_batch import batch_of
+from bert_elmo_jax.programs import show_program
 from bert_elmo_jax.text import WordVocabulary, load_tokenizer
 
 Batch = dict[str, np.ndarray]
@@ -250,7 +251,7 @@ def check_ids(batch: Batch, vocab_size: int) -> None:
             wrong = int(ids[(ids < 0) | (ids >= vocab_size)][0])
             raise ValueError(
                 f"a batch has the id {wrong} in {name}, and the vocabulary has the ids 0 to {vocab_size - 1}: the "
-                "shards are damaged, or belong to another tokenizer; python -m experiments.prepare_data --verify "
+                f"shards are damaged, or belong to another tokenizer; {show_program('prepare_data')} --verify "
                 "--output=… checks them"
             )
 

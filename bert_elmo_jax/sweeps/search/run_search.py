@@ -13,7 +13,7 @@ from bert_elmo_jax.families import get_family
 from bert_elmo_jax.files import write_text
 from bert_elmo_jax.report.figures import Lines
 from bert_elmo_jax.report.page import draw_code, draw_details, draw_figures, draw_table, write_page
-from bert_elmo_jax.runs.config_files import CONFIGS, NAMED, check_program, override, read_config, read_flags, show_value
+from bert_elmo_jax.runs.config_files import NAMED, check_program, override, read_config, read_flags, show_value
 from bert_elmo_jax.runs.field_ranges import check_fields
 from bert_elmo_jax.runs.pretraining import build_objective, list_figures
 from bert_elmo_jax.runs.start_run import say
@@ -53,7 +53,7 @@ def run_search(
 ) -> int:
     """Search over the fields of a program's command, whose flags are `words`; return the exit status.
 
-    The other arguments are the flags of `experiments.search`; the report shows `command`.
+    The other arguments are the flags of the program `search`; the report shows `command`.
     """
     if trials < 1:
         raise ValueError(f"--trials={trials}: expected 1 or more")
@@ -95,7 +95,7 @@ def read_command(program: str, words: Sequence[str]) -> Command:
     flags = {name: "true" if value is None else value for name, value in read_flags(words).items()}
     if "workdir" in flags:
         raise ValueError("behind -- there is a --workdir, but each trial has its own: give the search's before --")
-    file = flags.pop("config", str(CONFIGS / "finetune.py") if program == "finetune" else None)
+    file = flags.pop("config", "finetune" if program == "finetune" else None)
     if file is None:
         raise ValueError(f"behind -- there is no --config=…, which {program} needs")
     config, _ = read_config(file)

@@ -113,7 +113,7 @@ def import_optuna() -> Any:
     try:
         import optuna
     except ImportError as error:
-        raise ImportError("a search needs optuna: pip install -e '.[search]'") from error
+        raise ImportError("a search needs optuna: pip install 'bert_elmo_jax[search]'") from error
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     return optuna
 

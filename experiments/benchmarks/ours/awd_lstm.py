@@ -9,8 +9,9 @@ import numpy as np
 
 from bert_elmo_jax.families import get_family
 from bert_elmo_jax.families.init_params import init_params
-from experiments.benchmarks._inputs import Batch, write_settings
-from experiments.benchmarks.ours.step import make_passes
+
+from .._inputs import Batch, write_settings
+from .step import make_passes
 
 __all__ = ["make_passes", "write_inputs"]
 FAMILY = get_family("awd_lstm")
@@ -35,4 +36,4 @@ def write_inputs(folder: Path, sizes: Mapping[str, Any], rows: int, length: int)
     write(folder, init_params(FAMILY, config, jax.random.key(0), ("lm",)), config)
     batch: dict[str, Any] = dict(make_batch(config.vocab_size, rows, length))
     np.savez(folder / "batch.npz", **batch)
-    write_settings(folder, recipe="experiments/configs/awd_lstm.py:original", sizes=dict(sizes))
+    write_settings(folder, recipe="awd_lstm:original", sizes=dict(sizes))

@@ -18,7 +18,8 @@ from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.nn import scalar_mix
 from bert_elmo_jax.runs.start_run import keep_freed_memory
 from bert_elmo_jax.text import boundary_characters, character_table
-from experiments.benchmarks.ours import about
+
+from . import about
 
 FAMILY = get_family(Path(__file__).stem)
 MIX = jnp.zeros(3), jnp.ones(())

@@ -14,8 +14,9 @@ from bert_elmo_jax import train
 from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.runs import finetuning
 from bert_elmo_jax.runs.config_files import read_config
-from experiments.benchmarks._inputs import read_settings
-from experiments.benchmarks.ours import about
+
+from .._inputs import read_settings
+from . import about
 
 
 class Captured(Exception):
@@ -49,7 +50,7 @@ def loop_replaced(by: Any) -> Iterator[None]:
 def capture(folder: Path, precision: str) -> tuple[Any, Any, Any, dict[str, Any]]:
     """Return the state, step, batches and options that `finetune` gives to its loop."""
     settings = read_settings(folder)
-    config, _ = read_config("experiments/configs/finetune.py")
+    config, _ = read_config("finetune")
     config.update({"task": "sst2", "train": str(folder / "train.tsv"), "dev": str(folder / "dev.tsv")})
     config.update({"epochs": 1.0, "batch_size": settings["batch_size"], "max_length": settings["max_length"]})
     config.update({"dtype": precision, "mesh": {"data": 1}})

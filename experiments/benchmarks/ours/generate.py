@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from bert_elmo_jax import load
-from experiments.benchmarks._inputs import read_settings
-from experiments.benchmarks.ours import about
+
+from .._inputs import read_settings
+from . import about
 
 
 def make_passes(folder: Path, precision: str) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -12,8 +12,9 @@ from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.runs.config_files import read_config
 from bert_elmo_jax.runs.pretraining import build_step
 from bert_elmo_jax.runs.start_run import keep_freed_memory
-from experiments.benchmarks._inputs import Batch, read_settings
-from experiments.benchmarks.ours import about
+
+from .._inputs import Batch, read_settings
+from . import about
 
 
 def make_step(config: Any, batch: Batch, stored: Any = None) -> tuple[Any, Any, Any]:

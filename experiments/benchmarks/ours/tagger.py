@@ -21,8 +21,9 @@ from bert_elmo_jax.networks import TaggerConfig, best_tags, init_tagger, tagger_
 from bert_elmo_jax.networks.tagger import scores_of
 from bert_elmo_jax.runs.start_run import keep_freed_memory
 from bert_elmo_jax.weights.parameter_tree import flatten, nest
-from experiments.benchmarks._inputs import read_settings, write_settings
-from experiments.benchmarks.ours import about
+
+from .._inputs import read_settings, write_settings
+from . import about
 
 VOCABULARY = 20_000
 

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 import transformers
 
-from experiments.benchmarks.peers.step import about
+from .step import about
 
 NAME = "transformers on PyTorch: sorted by length, SDPA, inference mode"
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 import transformers
 
-from experiments.benchmarks.peers.step import about
+from .step import about
 
 NAME = "transformers' Trainer: grouped by length, SDPA, fused AdamW"
 

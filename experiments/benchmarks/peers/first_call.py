@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 import transformers
 
-from experiments.benchmarks.peers.step import about
+from .step import about
 
 NAME = "transformers on PyTorch: AutoModel, SDPA, inference mode"
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 import transformers
 
-from experiments.benchmarks.peers.step import about
+from .step import about
 
 NAME = "transformers on PyTorch: generate with its cache, SDPA, inference mode"
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}

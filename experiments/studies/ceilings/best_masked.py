@@ -16,8 +16,9 @@ from ml_collections import ConfigDict
 
 from bert_elmo_jax.inference.toy_worlds import load_worlds
 from bert_elmo_jax.toyworld import masked_posteriors, next_sentence_probabilities
-from experiments.studies.ceilings.held_out import Batch, build_means, read_held_out
-from experiments.studies.ceilings.toy_passages import Passage, Sentences, list_examples, list_hidden
+
+from .held_out import Batch, build_means, read_held_out
+from .toy_passages import Passage, Sentences, list_examples, list_hidden
 
 
 class Scores:

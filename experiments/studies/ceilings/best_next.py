@@ -17,7 +17,8 @@ from bert_elmo_jax.inference.toy_worlds import load_worlds
 from bert_elmo_jax.toyworld import ToyWorld
 from bert_elmo_jax.toyworld.automaton import infer
 from bert_elmo_jax.toyworld.oracle import automaton, encode
-from experiments.studies.ceilings.held_out import Batch, build_means, read_held_out
+
+from .held_out import Batch, build_means, read_held_out
 
 Documents = Mapping[tuple[int, ...], tuple[str, float]]  # ids of pieces -> language, log-probability
 

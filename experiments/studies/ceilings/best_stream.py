@@ -20,7 +20,8 @@ from bert_elmo_jax.text.words import UNK_WORD
 from bert_elmo_jax.toyworld import MASK, ToyWorld
 from bert_elmo_jax.toyworld.automaton import infer
 from bert_elmo_jax.toyworld.oracle import automaton, encode
-from experiments.studies.ceilings.held_out import Batch, build_means, read_held_out
+
+from .held_out import Batch, build_means, read_held_out
 
 DIRECTIONS = ("forward", "backward")
 

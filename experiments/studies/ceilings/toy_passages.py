@@ -9,7 +9,8 @@ from jaxtyping import Int
 
 from bert_elmo_jax.data.corpora.store import open_store
 from bert_elmo_jax.toyworld import MASK, ToyWorld
-from experiments.studies.ceilings.held_out import Batch
+
+from .held_out import Batch
 
 STOPS = (".", "?")  # the last word of every sentence of the toy world, and no other
 

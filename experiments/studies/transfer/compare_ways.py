@@ -25,8 +25,9 @@ from bert_elmo_jax.runs.task_report import figures_of, score_name
 from bert_elmo_jax.runs.with_head import prepare_head, start_head
 from bert_elmo_jax.runs.with_network import prepare_network, start_network
 from bert_elmo_jax.toyworld import ToyWorld, sense_examples
-from experiments.studies.transfer.drift import Trace, build_step, compare_ways, follow, mean_trace, name_layers
-from experiments.studies.why_attention.studies import Findings
+
+from ..why_attention.studies import Findings
+from .drift import Trace, build_step, compare_ways, follow, mean_trace, name_layers
 
 # The ways that are compared, with the fields that they need.
 WAYS: dict[str, dict[str, Any]] = {

@@ -15,7 +15,8 @@ from jaxtyping import Array, Float
 from bert_elmo_jax import optim, train
 from bert_elmo_jax.report.figures import Figure, Lines
 from bert_elmo_jax.train.step import Step
-from experiments.studies.why_attention.studies import Findings
+
+from ..why_attention.studies import Findings
 
 DepthOf = Callable[[str], int | None]
 OWN_STEPS, FIRST = 10, 5  # steps of the own training of a layer, for its drift and its gradient

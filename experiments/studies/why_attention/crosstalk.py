@@ -15,7 +15,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from experiments.studies.why_attention.small_training import Texts, fit, last_tenth, mean_loss, normal, rows_of
+from .small_training import Texts, fit, last_tenth, mean_loss, normal, rows_of
 
 Training = Literal["every word", "masked words"]
 MASK, SHARE = 1, 0.15  # the id of [MASK]; the share of words that are masked in training

@@ -14,7 +14,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from experiments.studies.why_attention.small_training import fit, last_tenth, mean_loss, normal
+from .small_training import fit, last_tenth, mean_loss, normal
 
 ROLES = ("who", "did", "what", "where", "when", "why", "how", "whose")
 ANSWERS, WORDS, WIDTH = 4, 256, 64  # the query asks for the first roles; words of the language; width of the layer

@@ -13,7 +13,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from experiments.studies.why_attention.small_training import first_above, fit, last_tenth, mean_loss, normal
+from .small_training import first_above, fit, last_tenth, mean_loss, normal
 
 WIDTHS = (4, 16, 64, 256, 1024)
 PAIRS, WORDS, VALUE = 16, 64, 64  # pairs of a row, words of the language, width of a value

@@ -11,8 +11,9 @@ from bert_elmo_jax.report.figures import Figure, Grid, Lines
 from bert_elmo_jax.report.results import format_table, make_cells
 from bert_elmo_jax.report.show import show
 from bert_elmo_jax.toyworld import ToyWorld, best_masked, word_log_probabilities
-from experiments.studies.why_attention import crosstalk, heads, length, scaling, warmup, word_links
-from experiments.studies.why_attention.small_training import last_tenth, toy_texts
+
+from . import crosstalk, heads, length, scaling, warmup, word_links
+from .small_training import last_tenth, toy_texts
 
 Cells = Sequence[Sequence[str]]
 SMALL = ToyWorld("en", topics=4, words=3)  # 305 words, sentences of up to 15

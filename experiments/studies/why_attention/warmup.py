@@ -17,7 +17,8 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from bert_elmo_jax.nn.layers import Dense, LayerNorm
 from bert_elmo_jax.nn.transformer import Layer, LayerParts
-from experiments.studies.why_attention.small_training import Texts, fit, last_tenth, mean_loss, rows_of
+
+from .small_training import Texts, fit, last_tenth, mean_loss, rows_of
 
 Norm = Literal["post", "pre"]
 

@@ -119,7 +119,7 @@ def test_flags_of_two_words_count_as_those_of_one(parts):
 
 def test_without_the_library_it_says_which_extra_has_it(search, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "optuna", None)
-    with pytest.raises(ImportError, match=re.escape("pip install -e '.[search]'")):
+    with pytest.raises(ImportError, match=re.escape("pip install 'bert_elmo_jax[search]'")):
         search(*TASK)
     assert not (tmp_path / "w").exists()
 

@@ -1,0 +1,8 @@
+"""In a checkout, the folder `experiments` as a part of this package, as it is when installed.
+
+A wheel has the package `bert_elmo_jax/experiments/`, which Python prefers to this file.
+"""
+
+from pathlib import Path
+
+__path__ = [str(Path(__file__).parents[1] / "experiments")]

@@ -1,0 +1,199 @@
+"""The types of `load`: for editors and type checkers, what a model of any family can do.
+
+A model has the methods of its kind; docs/families.md lists them. Reading `layers` or `words` of an ELMo gives lists or
+arrays of other shapes than those of a BERT, so these have no type here.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Literal, Protocol, SupportsFloat
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bert_elmo_jax.encoders.arguments import Layers
+from bert_elmo_jax.encoders.encoder import Work
+from bert_elmo_jax.encoders.rows import Overflow, Text
+from bert_elmo_jax.families.fill_mask import Guess
+from bert_elmo_jax.generation.generate import Prompts
+from bert_elmo_jax.generation.written import Written
+from bert_elmo_jax.inference.predictions import Prediction
+from bert_elmo_jax.text import Tokenizer
+
+Vectors = NDArray[np.float32]
+
+
+class Encoding(Protocol):
+    """Vectors of texts: `Encoded` of pieces, or one of the classes of words."""
+
+    @property
+    def last(self) -> Vectors:
+        """The last layer: [texts, pieces or words, width], zero at padding."""
+
+    @property
+    def mask(self) -> NDArray[np.integer]:
+        """1 for pieces or words, 0 for padding: [texts, pieces or words]."""
+
+    @property
+    def pooled(self) -> Vectors | None:
+        """One vector per text of a model with a pooler."""
+
+    @property
+    def layers(self) -> Any:
+        """The layers: an array [layers, texts, pieces or words, width]; a list where their widths differ."""
+
+    @property
+    def tokens(self) -> list[list[str]]:
+        """The pieces of each text."""
+
+    @property
+    def words(self) -> Any:
+        """Of pieces, a method that returns one vector per word; of words, the words of each text."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, part: slice | int) -> "Encoding": ...
+
+    def __iter__(self) -> Iterator["Encoding"]: ...
+
+
+class Model(Protocol):
+    """An encoder, a fine-tuned model or a task network, as `load` returns it."""
+
+    sentence_head: Any
+    work: Work
+
+    @property
+    def config(self) -> Any:
+        """The configuration of its family."""
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """Nested dicts of arrays: the encoder, and a dict per head."""
+
+    @property
+    def family(self) -> Any:
+        """The record of its family; see docs/architecture.md."""
+
+    @property
+    def source(self) -> str:
+        """The path or name that it was loaded from."""
+
+    @property
+    def heads(self) -> tuple[str, ...]:
+        """The names of its heads."""
+
+    @property
+    def num_layers(self) -> int:
+        """The number of layers, without token vectors."""
+
+    @property
+    def width(self) -> int:
+        """The width of a vector of the last layer."""
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer of a model on pieces."""
+
+    @property
+    def vocabulary(self) -> Any:
+        """The vocabulary of a model on words."""
+
+    @property
+    def reads(self) -> Any:
+        """The tokenizer or vocabulary, or None."""
+
+    @property
+    def task(self) -> Any:
+        """The task of a fine-tuned model."""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels or tags of a fine-tuned model."""
+
+    def encode(
+        self,
+        texts: Sequence[Text],
+        *,
+        batch_size: int = 32,
+        layers: Layers = None,
+        pooled: bool = True,
+        overflow: Overflow = "raise",
+        stride: int | None = None,
+        max_length: int | None = None,
+        state: Any = None,
+        warmup: int = 0,
+        progress: bool | None = None,
+    ) -> Encoding:
+        """Return the vectors of texts; `state` and `warmup` are an ELMo's, the options before them those of pieces."""
+
+    def encode_batches(
+        self,
+        texts: Iterable[Text],
+        *,
+        batch_size: int = 32,
+        layers: Layers = None,
+        pooled: bool = True,
+        overflow: Overflow = "raise",
+        stride: int | None = None,
+        max_length: int | None = None,
+        warmup: int = 0,
+    ) -> Iterator[Encoding]:
+        """Yield the results of `encode` in batches."""
+
+    def sentences(
+        self,
+        texts: Sequence[Text],
+        *,
+        prompt: str | None = None,
+        batch_size: int = 32,
+        overflow: Literal["raise", "truncate"] | None = None,
+        progress: bool | None = None,
+    ) -> Vectors:
+        """Return one vector per text: [texts, width]."""
+
+    def fill_mask(self, text: Text, top: int = 5) -> list[Guess]:
+        """Return the likeliest pieces for each [MASK] of a text."""
+
+    def generate(
+        self,
+        prompts: Prompts | None = None,
+        *,
+        tokens: Any = None,
+        source: Any = None,
+        max_new: int = 32,
+        min_new: int = 0,
+        beams: int = 1,
+        n_best: int = 1,
+        length_penalty: SupportsFloat = 1.0,
+        length_rule: Literal["power", "gnmt"] = "power",
+        early_stopping: Literal["never"] | bool = False,
+        temperature: SupportsFloat | None = None,
+        top_k: int | None = None,
+        top_p: SupportsFloat | None = None,
+        repetition_penalty: SupportsFloat = 1.0,
+        ends: Any = None,
+        stop: str | Sequence[str] = (),
+        seed: int = 0,
+        batch_size: int = 32,
+    ) -> list[list[Written]]:
+        """Return texts for each prompt, best first."""
+
+    def stream(self, prompt: str | Sequence[int], **options: Any) -> Iterator[str]:
+        """Yield the text of `generate` for one prompt while it is written."""
+
+    def translate(self, texts: Sequence[str], **options: Any) -> list[str]:
+        """Return the best translation of each text."""
+
+    def forward(self, *ids: Any, **named_ids: Any) -> Any:
+        """Return all outputs for raw ids: layers, attention maps, logits."""
+
+    def mix(self, encoding: Any, weights: Any = None, gamma: SupportsFloat = 1.0) -> Vectors:
+        """Return an ELMo's weighted sum of layers."""
+
+    def save_sentences(self, folder: Any) -> None:
+        """Write a folder that sentence-transformers reads."""
+
+    def predict(
+        self, inputs: Sequence[Any], *, batch_size: int = 32, n_best: int = 20, progress: bool | None = None
+    ) -> list[Prediction]:
+        """Return a prediction for each input of a fine-tuned model."""

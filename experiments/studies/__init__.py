@@ -1,0 +1,1 @@
+"""Questions about models that are answered once."""

@@ -1,0 +1,1 @@
+"""Ways of transfer: how far layers drift, and how long gradients are."""
