@@ -14,6 +14,7 @@
 #   make bench                     times beside PyTorch, AllenNLP and fastai, into docs/results; PEER_PYTHON=,
 #                                  ALLENNLP_PYTHON=, FASTAI_PYTHON=
 #   make goldens                   remakes tests/goldens (needs the `peers` extra: make peers)
+#   make wheel                     the package for other environments, in dist/
 #   make docs                      the reference and the documents as a site in site/, readable without a network
 #   make lock                      remakes requirements.txt, with hashes, from setup.cfg for every supported Python
 #   make audit                     known vulnerabilities of the pinned packages, from osv.dev; says so without a network
@@ -35,7 +36,7 @@ ON_DEVICES = $(shell grep -rl mark.devices tests --include='test_*.py')
 # Without bytecode files, collecting the tests takes 29 seconds instead of 8.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: quickstart check test test-all proofs tables campaign trust lint format bench docs goldens peers lock audit sbom clean
+.PHONY: quickstart check test test-all proofs tables campaign trust lint format bench wheel docs goldens peers lock audit sbom clean
 
 # On Linux, allocating memory without huge pages takes a third of the time of such small steps. Other systems ignore
 # the variable.
@@ -82,7 +83,7 @@ format: $(INSTALLED)
 
 # Runs again only if one of the three files is newer than the stamp. A version manager's stub, such as pyenv's, exists
 # for interpreters that are not installed, so the interpreter is started.
-$(INSTALLED): requirements.txt setup.cfg pyproject.toml
+$(INSTALLED): requirements.txt setup.cfg setup.py pyproject.toml
 	@$(PYTHON) -c '' 2>/dev/null || { \
 	  echo "There is no interpreter '$(PYTHON)'. Install it (pyenv install $(VERSION), or uv python install $(VERSION))," \
 	    "or name one that is installed: make test PYTHON=…" >&2; exit 2; }
@@ -101,6 +102,12 @@ bench: $(INSTALLED)
 	$(RUN) -m experiments.benchmarks.speed $(if $(PEER_PYTHON),--peer_python=$(PEER_PYTHON)) \
 	  $(if $(ALLENNLP_PYTHON),--allennlp_python=$(ALLENNLP_PYTHON)) \
 	  $(if $(FASTAI_PYTHON),--fastai_python=$(FASTAI_PYTHON))
+
+# Built with the pinned setuptools, so without a network; tests/test_wheel.py uses it from an empty folder.
+wheel: $(INSTALLED)
+	rm -rf build dist
+	$(RUN) -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
+	@ls dist/*.whl
 
 # With --strict, a broken link is an error. --quiet would hide the warnings that --strict counts.
 docs: $(DOCUMENTED)
@@ -127,4 +134,4 @@ sbom: $(INSTALLED)
 	$(RUN) docs/sbom.py build/sbom.json
 
 clean:
-	rm -rf .venv .venv-* build site *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-* build dist site *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

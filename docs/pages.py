@@ -143,7 +143,7 @@ def first_paragraph(docstring: str) -> str:
 
 def write_programs() -> str:
     """Return the page of programs with their docstrings, benchmarks, and configs."""
-    hint = "`python -m experiments.NAME --help` lists the flags, with `--config=FILE` a config's fields."
+    hint = "`python -m experiments.NAME --help` lists the flags, with `--config=NAME` a config's fields."
     parts = ["# Programs", hint]
     for path, said in list_documented("."):
         if '__name__ == "__main__"' in path.read_text(encoding="utf-8"):
@@ -168,7 +168,7 @@ def list_recipes(path: Path) -> Iterator[tuple[str, str]]:
     names = {arg.id for call in chosen for arg in call.args if isinstance(arg, ast.Name)}
     for node in module.body:
         if isinstance(node, ast.FunctionDef) and node.name in names:
-            yield f"{path.name}:{node.name}", ast.get_docstring(node) or ""
+            yield f"{path.stem}:{node.name}", ast.get_docstring(node) or ""
 
 
 def list_branch(package: str, paths: Mapping[str, Path]) -> list[Any]:

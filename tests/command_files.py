@@ -9,6 +9,7 @@ from pathlib import Path
 from bert_elmo_jax.data.corpora.prepare import Request, prepare
 from bert_elmo_jax.data.corpora.toy_corpus import toy_pairs
 from bert_elmo_jax.inference.convert import convert
+from bert_elmo_jax.sweeps.new_sweep import EXAMPLE
 
 from .data.conftest import inline, no_bar, random_documents, write_documents
 from .experiments.task_files import texts, write_choices, write_model, write_pairs, write_questions, write_texts
@@ -159,6 +160,8 @@ def write_task_files(root: Path) -> None:
             drop_unanswerable(root / place)
     reviews = (root / "docs" / "tutorials" / "reviews.csv").read_text(encoding="utf-8")
     (root / "reviews_cp949.csv").write_text(reviews, encoding="cp949")
+    (root / "reviews.csv").write_text(reviews, encoding="utf-8")
+    (root / "my_sweep.py").write_bytes(EXAMPLE.read_bytes())
 
 
 def write_sweeps_data(root: Path) -> None:

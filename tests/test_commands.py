@@ -144,18 +144,17 @@ def value_of(words, flag, default=""):
 
 
 def small_pretraining(words, command):
-    kinds = {"configs/bert.py": (BERT, BERT_SIZES), "configs/gpt.py": (BERT, BERT_SIZES),
-             "configs/transformer.py": (PAIRS, PAIR_SIZES), "configs/cove.py": (PAIRS, {"lstm_size": 8}),
-             "configs/awd_lstm.py": (AWD_LSTM, AWD_LSTM_SIZES)}  # fmt: skip
-    own, sizes = next((kind for file, kind in kinds.items() if file in command), (ELMO, ELMO_SIZES))
+    kinds = {"bert": (BERT, BERT_SIZES), "gpt": (BERT, BERT_SIZES), "transformer": (PAIRS, PAIR_SIZES),
+             "cove": (PAIRS, {"lstm_size": 8}), "awd_lstm": (AWD_LSTM, AWD_LSTM_SIZES)}  # fmt: skip
+    own, sizes = next((kind for name, kind in kinds.items() if f"--config={name}:" in command), (ELMO, ELMO_SIZES))
     small = fields({**PRETRAINING, **own})
     if "--init" not in command:
         small += fields(sizes, "model.")
-    if "elmo.py:toy" in command or "elmo.py:quickstart" in command:
+    if "elmo:toy" in command or "elmo:quickstart" in command:
         small.remove("--config.negatives=8")
-    if "gpt.py:small" in command:
+    if "gpt:small" in command:
         small += fields({"accumulate": 1})
-    if "cove.py:original" in command:
+    if "cove:original" in command:
         small += fields({"model.vector_size": 2})  # of the stand-in for GloVe
     devices = 8 if "mesh" in command else 1
     if devices > 1:
@@ -165,9 +164,9 @@ def small_pretraining(words, command):
 
 def small_finetuning(words, command):
     config = value_of(words, "config")
-    network = re.search(r"configs/(tagger|taglm|bcn|bcn_cove|esim|bidaf).py", config)
+    network = re.fullmatch(r"(tagger|taglm|bcn|bcn_cove|esim|bidaf)(:\w+)?", config)
     small = fields({**FINETUNING, **(NETWORK if network else {})})
-    if "ulmfit.py" in command:
+    if "--config=ulmfit" in command:
         small += fields(ULMFIT)
     if "squad" in command:
         small += fields(READER if network else {**READER, "stride": 8, "question_length": 8})
@@ -182,11 +181,13 @@ def small_finetuning(words, command):
 
 
 def small_plan(words, command):
-    lengths = fields({"length": 16, "long_length": 32}) if "configs/bert.py" in command else []
+    lengths = fields({"length": 16, "long_length": 32}) if "--config=bert:" in command else []
     return Start(words[0], [*words[1:], *fields(BERT_SIZES, "model."), *lengths, "--tries=0"], devices=8)
 
 
 def small_sweep(words, command):
+    if "--new=" in command:
+        return Start(words[0], words[1:])
     if "--data=" in command:
         return Start(words[0], [*words[1:], "--runner=print"])
     return Start(words[0], words[1:], until="runs/sweeps/points/*/metrics.jsonl")

@@ -176,5 +176,5 @@ def test_what_pages_look_like(site):
     assert 'href="index.html"' in texts["ko.html"]
     assert "미세 조정 자세히" in plain["ko.html"]
     assert "python -m experiments.pretrain" in plain["programs.html"]
-    assert "elmo.py:original" in plain["programs.html"]
+    assert "elmo:original" in plain["programs.html"]
     assert 'data-md-color-scheme="slate"' in texts["index.html"]

@@ -46,7 +46,7 @@ def install(monkeypatch, chips=(), programs=(), there=False):
     monkeypatch.setattr(
         Path, "glob", lambda self, pattern: [Path(c) for c in chips if Path(c).match(f"{self}/{pattern}")]
     )
-    names = {"settings": {"repository": "git+https://example.org/project"}}
+    names = {"settings": {"package": "git+https://example.org/project"}}
     exec(compile(cell_with(PRETRAIN, "nvidia-smi"), PRETRAIN, "exec"), names)
     return names["hardware"], ran
 

@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).parents[1]
 
@@ -89,3 +90,27 @@ def test_one_address():
     }
     assert ("CITATION.cff", address) in found
     assert {match for _, match in found} == {address}
+
+
+def test_one_version():
+    version = setup_cfg()["metadata"]["version"]
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert re.search(r"^version: (\S+)$", citation, re.M)[1] == version
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert re.search(r"^## (\S+) ", changelog, re.M)[1] == version
+
+
+def test_the_workflows_run_what_developers_run():
+    """The only name to be replaced is OWNER; each make target exists."""
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    python = {line.rpartition(" ")[2] for line in setup_cfg()["metadata"]["classifiers"].split("\n") if ":: 3." in line}
+    for file in (ROOT / ".github" / "workflows").glob("*.yml"):
+        workflow = yaml.safe_load(file.read_text(encoding="utf-8"))
+        for job in workflow["jobs"].values():
+            versions = job.get("strategy", {}).get("matrix", {}).get("python", [])
+            assert file.name != "tests.yml" or not versions or python <= set(versions)
+            for step in job["steps"]:
+                targets = re.findall(r"^make (\w+)", step.get("run", ""), re.M)
+                assert all(re.search(rf"^{target}:", makefile, re.M) for target in targets)
+                actions = ("actions/", "pypa/gh-action-pypi-publish")
+                assert "run" in step or step["uses"].startswith(actions)

@@ -30,7 +30,7 @@ def toy() -> ConfigDict:
     """An AWD-LSTM for a laptop: a small toy world in English and Korean, generated when the run starts.
 
     Dropout is off: the world has more text than the run reads. Expected score: perplexity 4.36; the true
-    perplexity of the held-out text is 3.86 (see elmo.py:toy). Cost: about two minutes of processor time. Command:
+    perplexity of the held-out text is 3.86 (see elmo:toy). Cost: about two minutes of processor time. Command:
       python -m experiments.pretrain --config=awd_lstm:toy --workdir=runs/awd_lstm_toy
     """
     c = fields("toy")
@@ -64,7 +64,7 @@ def novels() -> ConfigDict:
     r"""A small AWD-LSTM for a laptop, from English novels: 99 of them, 14 million words.
 
     Two layers of 256 and 128 cells, and little dropout, because no word is read twice. Prepared as
-    elmo.py:novels says.
+    elmo:novels says.
 
     Expected score: after the 1,000 steps that ulmfit_real takes, perplexity 152 per held-out word, and 373 per word of
     WikiText-2's validation text (docs/results/small_models.md). Cost: 26 minutes of processor time for these. Command:

@@ -37,10 +37,10 @@ def modernise(c: ConfigDict) -> ConfigDict:
 def toy() -> ConfigDict:
     """A modern BERT for a laptop: the toy world in English and Korean, generated when the run starts.
 
-    Data, sizes and steps are as in `bert.py:toy`, but there is no next sentence to predict.
+    Data, sizes and steps are as in `bert:toy`, but there is no next sentence to predict.
 
-    Expected score: not measured yet; `bert.py:toy` reaches 0.624 of the masked words, the best possible is 0.654.
-    Cost: not measured yet, about the 17 minutes of processor time of `bert.py:toy`. Command:
+    Expected score: not measured yet; `bert:toy` reaches 0.624 of the masked words, the best possible is 0.654.
+    Cost: not measured yet, about the 17 minutes of processor time of `bert:toy`. Command:
       python -m experiments.pretrain --config=bert_modern:toy --workdir=runs/bert_modern_toy
     """
     return modernise(bert.toy())

@@ -28,7 +28,7 @@ def toy() -> ConfigDict:
     """A DistilBERT for a laptop: two layers, the toy world in English and Korean, generated when the run starts.
 
     Expected score: not measured here; the best possible is shown by `experiments.benchmarks.toyworld`.
-    Cost: about 17 minutes of processor time, as for `bert.py:toy`.
+    Cost: about 17 minutes of processor time, as for `bert:toy`.
     Command:
       python -m experiments.pretrain --config=distilbert:toy --workdir=runs/distilbert_toy
     """
@@ -58,9 +58,9 @@ def base() -> ConfigDict:
 
 
 def distil_toy() -> ConfigDict:
-    r"""A DistilBERT of one layer, which learns from the two of `bert.py:toy` on the same text.
+    r"""A DistilBERT of one layer, which learns from the two of `bert:toy` on the same text.
 
-    Expected score: not measured here at this length. Cost: a step takes about as long as one of `bert.py:toy`, which
+    Expected score: not measured here at this length. Cost: a step takes about as long as one of `bert:toy`, which
     must be in `runs/bert_toy`. Command:
       python -m experiments.pretrain --config=distilbert:distil_toy \
           --config.teacher=runs/bert_toy --config.data=runs/bert_toy/toyworld --workdir=runs/distil_toy

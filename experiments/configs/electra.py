@@ -34,7 +34,7 @@ def toy() -> ConfigDict:
     Its embeddings are as wide as its layers, and its generator is half as wide.
 
     Expected score: not measured here; `held_out/mlm_accuracy` is the generator's, and the best possible one is shown by
-    `experiments.benchmarks.toyworld`. Cost: not measured here, about half more than `bert.py:toy` per step.
+    `experiments.benchmarks.toyworld`. Cost: not measured here, about half more than `bert:toy` per step.
     Command:
       python -m experiments.pretrain --config=electra:toy --workdir=runs/electra_toy
     """

@@ -44,7 +44,7 @@ def toy() -> ConfigDict:
 
 
 def quickstart() -> ConfigDict:
-    """A GPT-2 of the size, world, steps and rows of `bert.py:quickstart`, to compare the two.
+    """A GPT-2 of the size, world, steps and rows of `bert:quickstart`, to compare the two.
 
     Expected score: 95 % of its second sentences in English are possible, see docs/concepts/bert_does_not_write.md.
     Cost: about two minutes of one core. Command:
@@ -59,10 +59,10 @@ def quickstart() -> ConfigDict:
 
 
 def novels() -> ConfigDict:
-    r"""A small GPT for a laptop, from English novels: the size, corpus and rows of `bert.py:novels`.
+    r"""A small GPT for a laptop, from English novels: the size, corpus and rows of `bert:novels`.
 
     Every piece is predicted, not one in seven, so a step costs nearly twice as much and there are half as many.
-    Prepared by the command of `bert.py:novels`.
+    Prepared by the command of `bert:novels`.
     Expected score: perplexity 76.2 per piece of held-out text and 134 per word, where a Kneser-Ney 5-gram model of the
     words has 122 (`python -m experiments.benchmarks.kneser_ney --data=corpora/novels_words --run=runs/gpt_novels`).
     Cost: an hour of processor time. Command:

@@ -35,10 +35,10 @@ def toy() -> ConfigDict:
     """A ModernBERT for a laptop: the toy world in English and Korean, generated when the run starts.
 
     Four layers of 128, every third global, a window of 16 pieces to each side. Data, vocabulary, number of steps, and
-    so the best possible scores, are as in `bert.py:toy`.
+    so the best possible scores, are as in `bert:toy`.
 
     Expected score: not measured; the best possible for masked words at a rate of 15 percent is 0.654. Cost: not
-    measured, above the 17 minutes of processor time of `bert.py:toy`. Command:
+    measured, above the 17 minutes of processor time of `bert:toy`. Command:
       python -m experiments.pretrain --config=modernbert:toy --workdir=runs/modernbert_toy
     """
     c = fields("base")

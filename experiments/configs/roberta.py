@@ -28,7 +28,7 @@ def toy() -> ConfigDict:
     """A RoBERTa for a laptop: two layers, the toy world in English and Korean, generated when the run starts.
 
     Expected score: not measured here; the best possible is shown by `experiments.benchmarks.toyworld`.
-    Cost: about 17 minutes of processor time, as for `bert.py:toy`.
+    Cost: about 17 minutes of processor time, as for `bert:toy`.
     Command:
       python -m experiments.pretrain --config=roberta:toy --workdir=runs/roberta_toy
     """

@@ -3,11 +3,11 @@
 `toy` makes its own data (the toy world) and takes minutes on two cores; `laptop` takes about an hour there, on real
 text; `one_gpu` about a day on one GPU; `paper` has the paper's sizes. `--data` must have these files (links will do):
 
-  corpora/novels, corpora/novels_words     novels, prepared as the recipes bert.py:novels and elmo.py:novels say
+  corpora/novels, corpora/novels_words     novels, prepared as the recipes bert:novels and elmo:novels say
   corpora/wiki, corpora/1b                 Wikipedia with books (pieces), the 1B-word benchmark (words), prepared
   corpora/wiki_words                       the text of corpora/wiki with --tokenizer=words --vocab_size=793471
   corpora/wiki_characters                  the text of corpora/wiki with --vocab_size=512: almost only characters
-  corpora/wmt_words                        pairs of sentences, prepared as the recipe cove.py:original says
+  corpora/wmt_words                        pairs of sentences, prepared as the recipe cove:original says
   corpora/ko_{wordpiece,sentencepiece}     one Korean text, prepared with each --tokenizer, --vocab_size=32000
   corpora/wmt                              WMT 2014, English and German, prepared with --source and --target
   uner/en_ewt-ud-{train,dev}.iob2          Universal NER, English EWT
@@ -20,12 +20,12 @@ text; `one_gpu` about a day on one GPU; `paper` has the paper's sizes. `--data` 
   klue_ner/{train,dev}.tsv                 KLUE's named entities
   snli/{train,dev}.tsv                     SNLI: sentence1, sentence2, gold_label
   squad/{train,dev}-v1.1.json              SQuAD 1.1
-  corpora/wikitext103                      WikiText-103, prepared as the recipe awd_lstm.py:original says
+  corpora/wikitext103                      WikiText-103, prepared as the recipe awd_lstm:original says
   imdb/{train,dev}.tsv, imdb/unlabelled.txt    IMDb: text, label; its reviews without labels, one per line
   trec/{train,dev}.txt                     TREC in its own format; ag/{train,dev}.tsv: AG's news, text and label
   corpora/{mnli,conll}_texts               texts of a task's training examples, one per line with blank lines between
                                            them, prepared with --tokenizer=corpora/wiki/tokenizer
-  corpora/korean_pieces                    a Korean text, prepared as the recipe awd_lstm.py:korean says
+  corpora/korean_pieces                    a Korean text, prepared as the recipe awd_lstm:korean says
   nsmc/train_10000.tsv                     the first 10,000 reviews of nsmc/train.tsv (head -n 10001)
   nsmc/unlabelled.txt                      other reviews of the same site, without labels, one per line
   glove/glove.txt                          word vectors in GloVe's format, of any width
