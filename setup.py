@@ -1,4 +1,4 @@
-"""What setup.cfg cannot say: the packages of a wheel, and the README with whole addresses.
+"""The packages of a wheel, and the README with whole addresses; setup.cfg has everything else.
 
 The folder `experiments` becomes a part of `bert_elmo_jax`.
 """

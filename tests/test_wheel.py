@@ -56,13 +56,14 @@ def installed(wheel, tmp_path_factory):
     """Return the folder of commands of an environment with the wheel."""
     environment = tmp_path_factory.mktemp("environment")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(environment)], check=True)
+    python = environment / "bin" / "python"
+    install = ["install", "--quiet", "--no-deps", "--no-index", str(wheel)]
+    subprocess.run([sys.executable, "-m", "pip", "--python", str(python), *install], check=True)
+    # Only now, or pip would find the editable installation.
     names = {"base": str(environment), "platbase": str(environment)}
     packages = Path(sysconfig.get_path("purelib", scheme="venv", vars=names))
     borrowed = [path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
     (packages / "borrowed.pth").write_text("\n".join([*borrowed, ""]))
-    python = environment / "bin" / "python"
-    install = ["install", "--quiet", "--no-deps", "--no-index", str(wheel)]
-    subprocess.run([sys.executable, "-m", "pip", "--python", str(python), *install], check=True)
     return environment / "bin"
 
 
@@ -140,21 +141,21 @@ def test_recipes_by_name(run):
     task = ["--task=classification", "--text=text", "--label=label", "--train=rows.tsv", "--dev=rows.tsv"]
     small = ["--config.epochs=1", "--config.batch_size=8"]
     run("python", "-m", "bert_elmo_jax", "finetune", "--init=runs/bert", *task, *small, "--workdir=runs/head")
-    own = "from bert_elmo_jax.experiments.configs import bcn\n\n\ndef get_config():\n    c = bcn.get_config()\n"
-    (run.folder / "mine.py").write_text(f"{own}    c.lstm_size = 4\n    return c\n", encoding="utf-8")
+    recipe = "from bert_elmo_jax.experiments.configs import bcn\n\n\ndef get_config():\n    c = bcn.get_config()\n"
+    (run.folder / "mine.py").write_text(f"{recipe}    c.lstm_size = 4\n    return c\n", encoding="utf-8")
     elmo = ["--config=mine.py", "--config.encoder=runs/elmo", *task, *small, "--workdir=runs/network"]
     run("bert-elmo-jax", "finetune", *elmo)
     out = run("bert-elmo-jax", "predict", "--model=runs/head", "--input=rows.tsv")
     assert len(out.splitlines()) == 16
 
 
-def test_a_sweep_by_name_and_one_of_ones_own(run):
+def test_a_sweep_by_name_and_the_example_of_a_new_one(run):
     shown = run("bert-elmo-jax", "sweep", "--sweep=own_sop", "--workdir=sweeps", "--runner=print")
     assert "bert-elmo-jax pretrain --config=bert:toy" in shown and "python -m experiments" not in shown
     text = "review,liked\n" + "the ship is at sea,0\nthe bank has money,1\n" * 10
     (run.folder / "reviews.csv").write_text(text, encoding="utf-8")
-    said = run("bert-elmo-jax", "sweep", "--new=my_sweep.py")
-    assert "bert-elmo-jax sweep --sweep=my_sweep.py --data=. --workdir=runs/sweeps" in said
+    printed = run("bert-elmo-jax", "sweep", "--new=my_sweep.py")
+    assert "bert-elmo-jax sweep --sweep=my_sweep.py --data=. --workdir=runs/sweeps" in printed
     file = run.folder / "my_sweep.py"
     source = file.read_text(encoding="utf-8").replace("google-bert/bert-base-multilingual-cased", "runs/bert")
     for change in ("(0, 1, 2)", "(0,)"), (', "rate 1e-4": 1e-4', ""), ('"2 epochs": 2.0, ', ""):

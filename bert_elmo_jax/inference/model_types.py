@@ -1,7 +1,7 @@
-"""The types of `load`: for editors and type checkers, what a model of any family can do.
+"""Types of the results of `load` and `encode`, for editors and type checkers.
 
-A model has the methods of its kind; docs/families.md lists them. Reading `layers` or `words` of an ELMo gives lists or
-arrays of other shapes than those of a BERT, so these have no type here.
+`Model` has the methods of all families and kinds; an object has some of them, which docs/families.md lists. `layers` and
+`words` have no type, because a BERT and an ELMo return different ones.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -47,7 +47,7 @@ class Encoding(Protocol):
 
     @property
     def words(self) -> Any:
-        """Of pieces, a method that returns one vector per word; of words, the words of each text."""
+        """A method that returns one vector per word; for an encoder of words, the words of each text."""
 
     def __len__(self) -> int: ...
 
@@ -124,7 +124,7 @@ class Model(Protocol):
         warmup: int = 0,
         progress: bool | None = None,
     ) -> Encoding:
-        """Return the vectors of texts; `state` and `warmup` are an ELMo's, the options before them those of pieces."""
+        """Return the vectors of texts; `state` and `warmup` are for ELMo, `layers` to `max_length` for pieces."""
 
     def encode_batches(
         self,

@@ -117,7 +117,7 @@ class Add:
     def paper(self) -> Paper:
         """The table that the file names as PAPER."""
         if self._paper is None:
-            raise ValueError("the sweep has no PAPER: its rows and columns are those of its cells")
+            raise ValueError("the sweep has no PAPER; its cells give the table its rows and columns")
         return self._paper
 
     def pretrain(self, name: str, config: str, **settings: Any) -> Point:
@@ -172,7 +172,7 @@ class Add:
 def read_sweep(file: str, scale: str | None = None) -> Sweep:
     """Return the sweep that a file defines at a scale, by default at `toy` or the only one.
 
-    Without `PAPER` the rows and columns are those of the cells, and the first row is the reference.
+    Without `PAPER` the cells give the table its rows and columns, and the first row is the reference.
     """
     path = find_file(file, SWEEPS)
     if not path.is_file():
