@@ -1,6 +1,6 @@
 """Types of the results of `load` and `encode`, for editors and type checkers.
 
-`Model` has the methods of all families and kinds; an object has some of them, which docs/families.md lists. `layers` and
+`Model` has the methods of all families and kinds; an object has some of them, as docs/families.md lists. `layers` and
 `words` have no type, because a BERT and an ELMo return different ones.
 """
 
