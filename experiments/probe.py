@@ -7,8 +7,7 @@ Linear probes of every layer on a treebank in CoNLL-U; with --what=efficiency, b
 Word senses by the nearest mean vector (the first of --seeds splits the documents); neighbours of a word in context (a
 line is split into words as prepare_data split the encoder's text, otherwise at spaces and punctuation):
   python -m experiments.probe --what=senses --model=runs/elmo --train=semcor.tsv --output=analysis
-  python -m experiments.probe --what=neighbours --model=runs/elmo --train=texts.txt --output=analysis \
-      --words='play,배[를가는도]'
+  python -m experiments.probe --what=neighbours --model=runs/elmo --train=texts.txt --words='play,배*' --output=analysis
 
 Attention heads that follow the arcs of a treebank, layer weights that tasks learned, senses of the toy world:
   python -m experiments.probe --what=attention --model=runs/bert --test=en_ewt-ud-test.conllu --output=analysis

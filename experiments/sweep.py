@@ -1,18 +1,15 @@
 r"""Run a sweep: all runs of a paper's table, side by side, and the table of their results.
 
   python -m experiments.sweep --sweep=bert_table8 --jobs=2 --workdir=runs/sweeps
-  python -m experiments.sweep --sweep=elmo_table2 --scale=laptop --data=data \
-      --workdir=runs/sweeps --jobs=2
+  python -m experiments.sweep --sweep=elmo_table2 --scale=laptop --data=data --workdir=runs/sweeps --jobs=2
   python -m experiments.sweep --sweep=… --scale=one_gpu --data=data --workdir=runs/sweeps --devices=0,1,2,3
-  python -m experiments.sweep --sweep=… --scale=paper --data=/shared/data --workdir=/shared/sweeps --runner=ray \
-      --resources=GPU=1
+  python -m experiments.sweep --sweep=… --scale=paper --data=/shared/data --workdir=/shared/sweeps --runner=ray
 
 Each point of a sweep is a run of a program; --runner=print prints the commands of all points, stage by stage. The same
 command resumes a sweep that was stopped or killed, a changed definition reruns only what it changes, and sweeps in one
 --workdir share their pretraining. WORKDIR/NAME-SCALE/ has the table (table.md, table.csv, costs.csv, report.html),
 which is rewritten whenever a run ends. Exit status: 0 done, 1 some points failed, 2 refused, 75 stopped on request and
-saved. On a GPU with a time limit, `timeout --preserve-status 540 python -m …` saves after nine minutes and exits with
-75 as long as there is more to do.
+saved; `timeout --preserve-status 540 python -m …` saves after nine minutes, and exits with 75 until all is done.
 """
 
 import shlex
@@ -51,13 +48,12 @@ def main() -> int:
     if FLAGS.new:
         print(write_example(FLAGS.new))
         return 0
-    if missing := [f"--{name}=…" for name in ("sweep", "workdir") if not FLAGS[name].value]:
-        raise ValueError(f"{missing[0]} is needed; --help lists the flags, --new=my_sweep.py writes an example")
+    if not (FLAGS.sweep and FLAGS.workdir):
+        raise ValueError("--sweep=… and --workdir=… are needed; --new=my_sweep.py writes an example of your own sweep")
     command = f"{show_program('sweep')} {shlex.join(sys.argv[1:])}"
     return run_sweep(FLAGS.sweep, command=command, **read_values(NAMES))
 
 
 if __name__ == "__main__":
-    headings = {"sweep": "The sweep", "runner": "Where it runs"}
-    hint, stopped = "use --sweep=… --workdir=…", "stopped; the same command resumes"
-    start("sweep", define, main, headings, hint=hint, stopped=stopped)
+    headings, hint = {"sweep": "The sweep", "runner": "Where it runs"}, "use --sweep=… --workdir=…"
+    start("sweep", define, main, headings, hint=hint, stopped="stopped; the same command resumes")

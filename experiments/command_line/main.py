@@ -1,6 +1,7 @@
 """`bert-elmo-jax PROGRAM …`, also `python -m bert_elmo_jax PROGRAM …`: start a program by its name."""
 
 import ast
+import re
 import runpy
 import sys
 import textwrap
@@ -9,6 +10,7 @@ from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.programs import COMMAND, EXPERIMENTS, PACKAGE
 
 WIDTH = 118
+STARTED = re.compile(r"^if __name__ == .__main__.:$", re.M)
 USAGE = f"""\
 usage: {COMMAND} PROGRAM [flags]     {COMMAND} PROGRAM --help lists a program's flags
 
@@ -25,7 +27,7 @@ def list_programs() -> dict[str, str]:
     programs = {}
     for path in sorted(EXPERIMENTS.rglob("[!_]*.py"), key=lambda path: (len(path.parts), path)):
         source = path.read_text(encoding="utf-8")
-        if '\nif __name__ == "__main__":\n' in source:
+        if STARTED.search(source):
             docstring = ast.get_docstring(ast.parse(source)) or ""
             programs[".".join(path.relative_to(EXPERIMENTS).with_suffix("").parts)] = docstring.partition("\n")[0]
     return programs

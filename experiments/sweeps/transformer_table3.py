@@ -7,8 +7,7 @@ Paper and expected score: Vaswani et al. 2017, https://arxiv.org/abs/1706.03762,
 piece and BLEU, without averaging of checkpoints: bigger models are better, one head is worse than eight, smaller keys
 are worse, and learned positions are as good as sinusoids.
 Scales: toy (minutes on two cores; English to Korean in the toy world), one_gpu (half the paper's width, 20,000 steps
-per row), paper (100,000 steps; `big` 300,000). Cost: toy, 865 seconds of processor time in 16 runs; the others are
-not measured yet.
+per row), paper (100,000 steps; `big` 300,000). Cost: toy, 865 seconds of processor time in 16 runs; others unmeasured.
 Command: python -m experiments.sweep --sweep=transformer_table3 --jobs=2 --workdir=runs/sweeps
 """
 
