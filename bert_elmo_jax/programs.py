@@ -56,4 +56,5 @@ def _imports_experiments() -> bool:
         spec = importlib.util.find_spec("experiments")
     except ValueError:  # a module without a specification
         return False
-    return spec is not None and str(EXPERIMENTS) in map(str, spec.submodule_search_locations or ())
+    places = () if spec is None else spec.submodule_search_locations or ()
+    return any(Path(place).resolve() == EXPERIMENTS.resolve() for place in places)
