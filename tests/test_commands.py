@@ -398,7 +398,11 @@ def test_there_are_commands():
         "README.md", "README.ko.md", "docs", "experiments",
     }  # fmt: skip
     programs = {command.partition("experiments.")[2].split()[0] for command in COMMANDS}
-    files = [file for file in (ROOT / "experiments").rglob("[a-z]*.py") if "__main__" in file.read_text("utf-8")]
+    files = [
+        file
+        for file in (ROOT / "experiments").rglob("[a-z]*.py")
+        if '__name__ == "__main__"' in file.read_text("utf-8")
+    ]
     assert programs == {".".join(file.relative_to(ROOT / "experiments").with_suffix("").parts) for file in files}
     assert all(any(part in f"{command}$" for command in COMMANDS) for part in REFUSED)
     assert not [command for command in COMMANDS if "…" in functools.reduce(fill, FILLED.items(), command)]
