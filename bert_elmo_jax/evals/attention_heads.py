@@ -22,8 +22,8 @@ def word_maps(maps: Float[np.ndarray, "*H T T"], word_of: Int[np.ndarray, " T"],
 
 def most_attended(maps: Float[np.ndarray, "*H W W"]) -> Int[np.ndarray, "*H W"]:
     """Return the word that each word attends to most, apart from itself."""
-    others = np.where(np.eye(maps.shape[-1], dtype=bool), -np.inf, maps)
-    return np.argmax(others, axis=-1)
+    off_diagonal = np.where(np.eye(maps.shape[-1], dtype=bool), -np.inf, maps)
+    return np.argmax(off_diagonal, axis=-1)
 
 
 def follows(attended: Int[np.ndarray, "*H W"], arcs: Sequence[Arc]) -> Bool[np.ndarray, "2 A *H"]:

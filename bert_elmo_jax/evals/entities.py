@@ -51,8 +51,8 @@ def score(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> 
         words += len(truth)
         right += sum(a == b for a, b in zip(truth, guess))
         sides = [set(_entities(tags, f"{side} tag", number)) for side, tags in (("gold", truth), ("predicted", guess))]
-        for side, found in zip(counts, (*sides, sides[0] & sides[1])):
-            counts[side].update(entity[0] for entity in found)
+        for side, side_entities in zip(counts, (*sides, sides[0] & sides[1])):
+            counts[side].update(entity[0] for entity in side_entities)
     types = {
         name: _scores(counts["gold"][name], counts["predicted"][name], counts["correct"][name])
         for name in sorted(counts["gold"] | counts["predicted"])
@@ -78,13 +78,13 @@ def _scores(gold: int, predicted: int, correct: int) -> Scores:
     return Scores(precision=precision, recall=recall, f1=f1, gold=gold, predicted=predicted, correct=correct)
 
 
-def _entities(tags: Sequence[str], what: str, sentence: int) -> Iterable[tuple[str, int, int]]:
+def _entities(tags: Sequence[str], side: str, sentence: int) -> Iterable[tuple[str, int, int]]:
     before, kind, start = OUTSIDE, "", 0
     for place, tag in enumerate([*tags, OUTSIDE]):
         prefix, _, name = tag.partition("-")
         if (prefix not in _PREFIXES or not (name or tag == prefix)) and tag != OUTSIDE:
             raise ValueError(
-                f"{what} {tag!r} (sentence {sentence}, word {place}) is not an entity tag: expected O, or B-, I-, E- "
+                f"{side} {tag!r} (sentence {sentence}, word {place}) is not an entity tag: expected O, or B-, I-, E- "
                 "or S- and a type; score other tags, such as parts of speech, by accuracy"
             )
         # Adjacent tags of one type belong to one entity unless E- or S- ends it, or B- or S- begins another.

@@ -30,11 +30,11 @@ def by_word(train_words: Sequence[str], train_labels: Sequence[Label], words: Se
     return [ranked[word][0] if word in ranked else other for word in words]
 
 
-def accuracy(right: Sequence[Label], given: Sequence[Label]) -> float:
+def accuracy(right: Sequence[Label], predicted: Sequence[Label]) -> float:
     """Return the share of labels that are right."""
-    if len(right) != len(given) or not len(right):
-        raise ValueError(f"{len(right)} right labels and {len(given)} given: expected the same number, at least 1")
-    return sum(a == b for a, b in zip(right, given)) / len(right)
+    if len(right) != len(predicted) or not len(right):
+        raise ValueError(f"{len(right)} right labels and {len(predicted)} given: expected the same number, at least 1")
+    return sum(a == b for a, b in zip(right, predicted)) / len(right)
 
 
 def group_means(
@@ -43,9 +43,9 @@ def group_means(
     """Return the mean vector of each group, zeros for an empty one; `vectors` may be memory-mapped."""
     sums = np.zeros((count, vectors.shape[1]), np.float64)
     for at in range(0, len(groups), CHUNK):
-        some = groups[at : at + CHUNK]
-        order = np.argsort(some, kind="stable")
-        present, starts = np.unique(some[order], return_index=True)
+        chunk = groups[at : at + CHUNK]
+        order = np.argsort(chunk, kind="stable")
+        present, starts = np.unique(chunk[order], return_index=True)
         if len(present):
             rows = np.asarray(vectors[at : at + CHUNK], np.float64)[order]
             sums[present] += np.add.reduceat(rows, starts, axis=0)
@@ -55,8 +55,8 @@ def group_means(
 
 def first_senses(train_items: Sequence[str], train_senses: Sequence[str], items: Sequence[str]) -> list[str | None]:
     """Return the sense that each item had most often in training, or None if it was not seen."""
-    known = rank_labels(train_items, train_senses)
-    return [known[item][0] if item in known else None for item in items]
+    ranked = rank_labels(train_items, train_senses)
+    return [ranked[item][0] if item in ranked else None for item in items]
 
 
 def nearest_senses(
@@ -77,20 +77,20 @@ def nearest_senses(
         )
     number = {sense: n for n, sense in enumerate(dict.fromkeys(train_senses))}
     means = _unit(group_means(train, np.array([number[sense] for sense in train_senses], np.int64), len(number)))
-    known = rank_labels(train_items, train_senses)
+    ranked = rank_labels(train_items, train_senses)
     rows: dict[str, list[int]] = {}
     for n, item in enumerate(items):
-        if item in known:
+        if item in ranked:
             rows.setdefault(item, []).append(n)
-    found: list[str | None] = [None] * len(items)
+    nearest: list[str | None] = [None] * len(items)
     for item, mine in rows.items():
-        senses = known[item]
+        senses = ranked[item]
         near = _unit(np.asarray(test[mine], np.float32)) @ means[[number[sense] for sense in senses]].T
         # Differences of rounding count as ties, so that a word without a vector gets its first sense.
         best = np.argmax(near >= near.max(axis=1, keepdims=True) - 1e-6, axis=1)
         for n, sense in zip(mine, best.tolist()):
-            found[n] = senses[sense]
-    return found
+            nearest[n] = senses[sense]
+    return nearest
 
 
 def _unit(vectors: Float32[np.ndarray, "N D"]) -> Float32[np.ndarray, "N D"]:

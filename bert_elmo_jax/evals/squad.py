@@ -49,24 +49,24 @@ def score(
     if rules not in ("squad2", "squad1", "korquad"):
         raise ValueError(f"rules={rules!r} is not known; use squad2, squad1 or korquad")
     gold = _gold(content)
-    given = _predictions(predictions)
-    missing = [number for number in gold if number not in given]
+    predicted = _predictions(predictions)
+    missing = [number for number in gold if number not in predicted]
     if rules != "squad2":
         if na_probabilities is not None:
             raise ValueError(
                 f"na_probabilities were given, but the rules of {rules} do not allow questions without an answer: "
                 "leave them out, or score with rules='squad2'"
             )
-        return _score_first(gold, given, korean=rules == "korquad") | {"missing": len(missing)}
+        return _score_first(gold, predicted, korean=rules == "korquad") | {"missing": len(missing)}
     first = version.startswith("1") and all(gold.values())
     if missing and not first:
         raise ValueError(
             f"{len(missing)} of {len(gold)} questions have no prediction, the first is {missing[0]!r}: predict an "
             'answer, or "" for none, for each question, and check that data and predictions belong together'
         )
-    figures = _score_second(gold, given, na_probabilities, na_threshold)
+    figures = _score_second(gold, predicted, na_probabilities, na_threshold)
     if first:
-        exact_match = _score_first(gold, given, korean=False)["exact_match"]
+        exact_match = _score_first(gold, predicted, korean=False)["exact_match"]
         figures |= {"exact_match": exact_match, "missing": len(missing)}
     return figures
 
@@ -78,13 +78,13 @@ def normalize(text: str, *, korean: bool = False) -> str:
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
 
 
-def _score_first(gold: dict[str, list[str]], given: Mapping[str, str], *, korean: bool) -> dict[str, float]:
+def _score_first(gold: dict[str, list[str]], predicted: Mapping[str, str], *, korean: bool) -> dict[str, float]:
     """Score by the script of version 1.1 or KorQuAD."""
     exact = overlap = 0.0
     for number, answers in gold.items():
-        if number not in given:
+        if number not in predicted:
             continue
-        guess = normalize(given[number], korean=korean)
+        guess = normalize(predicted[number], korean=korean)
         truths = [normalize(answer, korean=korean) for answer in answers]
         if not truths:
             raise ValueError(
@@ -98,14 +98,14 @@ def _score_first(gold: dict[str, list[str]], given: Mapping[str, str], *, korean
 
 def _score_second(
     gold: dict[str, list[str]],
-    given: Mapping[str, str],
+    predicted: Mapping[str, str],
     na_probabilities: str | Path | Mapping[str, float] | None,
     na_threshold: float,
 ) -> dict[str, float]:
     """Score by the script of version 2.0."""
     # Answers that normalise to "" are ignored, but the question still counts as one with an answer.
     truths = {number: [t for t in map(normalize, answers) if t] or [""] for number, answers in gold.items()}
-    guesses = {number: normalize(given[number]) for number in gold if number in given}
+    guesses = {number: normalize(predicted[number]) for number in gold if number in predicted}
     exact, overlap = dict.fromkeys(gold, 0.0), dict.fromkeys(gold, 0.0)
     for number, guess in guesses.items():
         exact[number] = float(guess in truths[number])
@@ -129,21 +129,21 @@ def _score_second(
         figures[f"{prefix}total"] = len(chosen)
     if na_probabilities is not None:
         for name, scores in (("exact", exact), ("f1", overlap)):
-            best, threshold = _best_threshold(scores, doubts, has_answer, given)
+            best, threshold = _best_threshold(scores, doubts, has_answer, predicted)
             figures |= {f"best_{name}": best, f"best_{name}_thresh": threshold}
     return figures
 
 
 def _best_threshold(
-    scores: dict[str, float], doubts: dict[str, float], has_answer: dict[str, bool], given: Mapping[str, str]
+    scores: dict[str, float], doubts: dict[str, float], has_answer: dict[str, bool], predicted: Mapping[str, str]
 ) -> tuple[float, float]:
     """Return the best score and its threshold, answering questions one by one in order of their probabilities."""
-    current: float = sum(not known for known in has_answer.values())
+    current: float = sum(not answerable for answerable in has_answer.values())
     best, threshold = current, 0.0
     for number in sorted(doubts, key=doubts.__getitem__):
         if has_answer[number]:
             current += scores[number]
-        elif given[number]:
+        elif predicted[number]:
             current -= 1
         if current > best:
             best, threshold = current, doubts[number]
@@ -186,39 +186,41 @@ def _gold(content: Any) -> dict[str, list[str]]:
 
 
 def _predictions(source: str | Path | Mapping[str, str]) -> Mapping[str, str]:
-    found = _load(source, "predictions")
-    if not isinstance(found, Mapping):
-        raise ValueError(f"predictions should map each question's id to an answer; they are a {type(found).__name__}")
-    for number, answer in found.items():
+    predicted = _load(source, "predictions")
+    if not isinstance(predicted, Mapping):
+        raise ValueError(
+            f"predictions should map each question's id to an answer; they are a {type(predicted).__name__}"
+        )
+    for number, answer in predicted.items():
         if not isinstance(answer, str):
             raise ValueError(f'the prediction for {number!r} is {answer!r}, not a text; use "" for no answer')
-    return found
+    return predicted
 
 
 def _probabilities(source: str | Path | Mapping[str, float], gold: Mapping[str, Any]) -> dict[str, float]:
     """Return the probabilities of the data's questions in the given order, which decides ties."""
-    found = _load(source, "na_probabilities")
-    if not isinstance(found, Mapping):
-        raise ValueError(f"na_probabilities should map ids to numbers; they are a {type(found).__name__}")
-    absent = [number for number in gold if number not in found]
+    probabilities = _load(source, "na_probabilities")
+    if not isinstance(probabilities, Mapping):
+        raise ValueError(f"na_probabilities should map ids to numbers; they are a {type(probabilities).__name__}")
+    absent = [number for number in gold if number not in probabilities]
     if absent:
         raise ValueError(
             f"na_probabilities lack {len(absent)} of {len(gold)} questions, the first is {absent[0]!r}: give one for "
             "each question, or leave them all out"
         )
-    for number, value in found.items():
+    for number, value in probabilities.items():
         if not isinstance(value, int | float) or math.isnan(value):
             raise ValueError(f"the no-answer probability of {number!r} is {value!r}: expected a number")
-    return {number: value for number, value in found.items() if number in gold}
+    return {number: value for number, value in probabilities.items() if number in gold}
 
 
-def _load(source: Any, what: str) -> Any:
+def _load(source: Any, name: str) -> Any:
     if not isinstance(source, str | Path):
         return source
     path = Path(source)
     if not path.is_file():
-        raise FileNotFoundError(f"{what}: there is no file {path}; give the path of a JSON file, or its content")
+        raise FileNotFoundError(f"{name}: there is no file {path}; give the path of a JSON file, or its content")
     try:
         return json.loads(path.read_bytes())
     except (ValueError, RecursionError) as problem:
-        raise ValueError(f"{what}: {path} is not JSON in UTF-8 ({problem}); give the official file") from None
+        raise ValueError(f"{name}: {path} is not JSON in UTF-8 ({problem}); give the official file") from None

@@ -53,15 +53,15 @@ class VectorIndex:
             raise ValueError(f"similarity={similarity!r} is not known; use 'cosine' or 'dot'")
         if count < 1:
             raise ValueError(f"count={count}: expected 1 or more")
-        asked = np.asarray(queries, np.float32)
-        if asked.ndim != 2 or asked.shape[1] != self.vectors.shape[1]:
-            raise ValueError(f"queries have shape {asked.shape}; expected [Q, {self.vectors.shape[1]}]")
+        query_vectors = np.asarray(queries, np.float32)
+        if query_vectors.ndim != 2 or query_vectors.shape[1] != self.vectors.shape[1]:
+            raise ValueError(f"queries have shape {query_vectors.shape}; expected [Q, {self.vectors.shape[1]}]")
         if similarity == "cosine":
-            asked = asked / np.maximum(np.linalg.norm(asked, axis=1, keepdims=True), 1e-12)
+            query_vectors = query_vectors / np.maximum(np.linalg.norm(query_vectors, axis=1, keepdims=True), 1e-12)
         lengths = self._find_lengths() if similarity == "cosine" else None
-        best = Hits(np.zeros((len(asked), 0), np.int64), np.zeros((len(asked), 0), np.float32))
+        best = Hits(np.zeros((len(query_vectors), 0), np.int64), np.zeros((len(query_vectors), 0), np.float32))
         for at in range(0, len(self), CHUNK):
-            scores = asked @ np.asarray(self.vectors[at : at + CHUNK], np.float32).T
+            scores = query_vectors @ np.asarray(self.vectors[at : at + CHUNK], np.float32).T
             if lengths is not None:
                 scores /= lengths[at : at + CHUNK]
             rows = np.broadcast_to(np.arange(at, at + scores.shape[1]), scores.shape)
@@ -85,7 +85,7 @@ def _keep(
         # All that reach the last kept score, so that ties are decided by the row and not by the partition.
         least = -np.partition(-hits.scores, count - 1, axis=1)[:, count - 1]
         chosen = [np.flatnonzero(line >= low) for line, low in zip(hits.scores, least)]
-        order = [own[np.argsort(-line[own], kind="stable")][:count] for own, line in zip(chosen, hits.scores)]
+        order = [near[np.argsort(-line[near], kind="stable")][:count] for near, line in zip(chosen, hits.scores)]
     else:
         order = [np.argsort(-line, kind="stable") for line in hits.scores]
     places = np.stack(order) if order else np.zeros(hits.rows.shape, np.int64)

@@ -37,10 +37,10 @@ def score(hypotheses: Sequence[str], references: Sequence[str], tokenize: str = 
         raise ValueError("there are no translations to score: give at least one hypothesis with its reference")
     from sacrebleu.metrics import BLEU, CHRF
 
-    said, meant = list(hypotheses), [list(references)]
+    translations, reference_lists = list(hypotheses), [list(references)]
     return {
         # `force` silences a warning about texts that look tokenized, as the toy world's do.
-        "bleu": float(BLEU(tokenize=tokenize, force=True).corpus_score(said, meant).score),
-        "chrf": float(CHRF().corpus_score(said, meant).score),
-        "chrf++": float(CHRF(word_order=2).corpus_score(said, meant).score),
+        "bleu": float(BLEU(tokenize=tokenize, force=True).corpus_score(translations, reference_lists).score),
+        "chrf": float(CHRF().corpus_score(translations, reference_lists).score),
+        "chrf++": float(CHRF(word_order=2).corpus_score(translations, reference_lists).score),
     }

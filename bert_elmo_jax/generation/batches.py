@@ -74,11 +74,13 @@ def make_keys(prompts: Sequence[Prompt], options: Options) -> Key[Array, " N"]:
     They depend on the seed, the prompt's pieces, and how many equal prompts come before: so a prompt gets the same
     texts alone and among others, and equal prompts get different ones.
     """
-    key, seen, data = jax.random.key(options.seed), Counter[tuple[int, ...]](), []
+    key, copies_before, data = jax.random.key(options.seed), Counter[tuple[int, ...]](), []
     for prompt in prompts:
         ids = tuple(prompt.ids)
-        data += [(zlib.crc32(np.array(ids, "<i8").tobytes()), seen[ids], copy) for copy in range(options.n_best)]
-        seen[ids] += 1
+        data += [
+            (zlib.crc32(np.array(ids, "<i8").tobytes()), copies_before[ids], copy) for copy in range(options.n_best)
+        ]
+        copies_before[ids] += 1
     fold = jax.vmap(lambda key, number: jax.random.fold_in(key, number), (None, 0))
     keys = fold(key, np.array([row[0] for row in data], np.uint32))
     for column in (1, 2):
@@ -128,7 +130,7 @@ def write_chunks(
     begin, advance = writer.loop(rules)
     ids, mask = lay_out(writer.decoder, prompts, height)
     used = {"vocab_size": writer.vocab_size} if rules.repeats else {}
-    state = begin(writer.params, ids, mask, room=choose_width(options.max_new), **used)
+    state = begin(writer.params, ids, mask, new_slots=choose_width(options.max_new), **used)
     rows, count = len(prompts), 0
     done = np.arange(height) >= rows
     keys = keys[np.minimum(np.arange(height), rows - 1)]
@@ -136,9 +138,9 @@ def write_chunks(
     while count < options.max_new and not done.all():
         state = advance(writer.params, state._replace(done=done), numbers, keys, min(count + chunk, options.max_new))
         written, logs, stopped, count = jax.device_get((state.written, state.logs, state.done, state.steps))
-        found = Chunk(written[:rows, :count], logs[:rows, :count], stopped[:rows].copy())
-        yield found
-        done = np.concatenate([found.done, np.ones(height - rows, bool)])
+        texts = Chunk(written[:rows, :count], logs[:rows, :count], stopped[:rows].copy())
+        yield texts
+        done = np.concatenate([texts.done, np.ones(height - rows, bool)])
 
 
 def cut(ids: Sequence[int], logs: Sequence[float], ends: Sequence[int]) -> Pieces:
@@ -158,7 +160,7 @@ def search_batch(writer: Writer, prompts: Sequence[Prompt], options: Options, he
     begin, search = writer.search(rules)
     ids, mask = lay_out(writer.decoder, prompts, height)
     used = {"vocab_size": writer.vocab_size} if rules.repeats else {}
-    state = begin(writer.params, ids, mask, room=choose_width(options.max_new), **used)
+    state = begin(writer.params, ids, mask, new_slots=choose_width(options.max_new), **used)
     state = state._replace(hopeful=np.arange(height) < len(prompts))
     numbers, penalty = writer.numbers(options), np.float32(options.length_penalty)
     count, going = 0, True
@@ -167,11 +169,11 @@ def search_batch(writer: Writer, prompts: Sequence[Prompt], options: Options, he
         state = search(writer.params, state, numbers, penalty, options.max_new, until)
         count, going = int(state.steps), bool(is_open(state, options.early_stopping).any())
     texts, scores, lengths = jax.device_get((state.ended, state.scores, state.lengths))
-    found = []
+    batch_texts = []
     for row in range(len(prompts)):
         best = []
         for beam in range(options.n_best):
             pieces = texts[row, beam, : lengths[row, beam]].tolist()
             best.append(Pieces(pieces, [], float(scores[row, beam]), pieces[-1] in options.ends))
-        found.append(best)
-    return found
+        batch_texts.append(best)
+    return batch_texts

@@ -40,7 +40,7 @@ class Search(NamedTuple):
     token: Int[Array, "B K"]
     position: Int[Array, " B"]
     at: Int[Array, ""]
-    seen: Bool[Array, "R S"]
+    visible: Bool[Array, "R S"]
     used: Bool[Array, "R V"] | None
     steps: Int[Array, ""]  # pieces written
     running: Int[Array, "B K N"]
@@ -70,19 +70,19 @@ def begin_search(
     prompt: Int[AnyArray, "B T"],
     mask: Int[AnyArray, "B T"],
     *,
-    room: int,
+    new_slots: int,
     beams: int,
     vocab_size: int | None = None,
 ) -> Search:
     """Return the state before the first piece: every row has one beam, and the others are far behind."""
-    state = begin(decoder, params, prompt, mask, room=room, vocab_size=vocab_size)
+    state = begin(decoder, params, prompt, mask, new_slots=new_slots, vocab_size=vocab_size)
     rows = len(state.token)
     repeat = lambda part: jnp.repeat(part, beams, axis=0)  # noqa: E731
     far = jnp.full((rows, beams), FAR, jnp.float32)
-    blank = jnp.full((rows, beams, room), decoder.pad, state.token.dtype)
+    blank = jnp.full((rows, beams, new_slots), decoder.pad, state.token.dtype)
     return Search(
         memory=jax.tree.map(repeat, state.memory), token=repeat(state.token[:, None]).reshape(rows, beams),
-        position=state.position, at=state.at, seen=repeat(state.seen),
+        position=state.position, at=state.at, visible=repeat(state.visible),
         used=None if state.used is None else repeat(state.used), steps=state.steps, running=blank,
         sums=far.at[:, 0].set(0.0), ended=blank, scores=far, lengths=jnp.zeros((rows, beams), jnp.int32),
         full=jnp.zeros((rows, beams), bool), hopeful=jnp.ones(rows, bool),
@@ -112,7 +112,7 @@ def search(
         rows = len(state.token)
         flat = state.token.reshape(rows * beams, 1)
         places = jnp.repeat(state.position, beams)[:, None]
-        logits, memory = decoder.step(params, state.memory, flat, places, state.at, state.seen)
+        logits, memory = decoder.step(params, state.memory, flat, places, state.at, state.visible)
         logs = jax.nn.log_softmax(logits[:, 0])
         logs = adjust(logs, state.used, state.steps, numbers, rules.repeats, decoder.forced_end)
         vocab_size, length = logs.shape[1], state.steps + 1
@@ -124,15 +124,15 @@ def search(
         )
         ends = numbers.ends[piece] | (length == limit)
 
-        kept = ends & (jnp.arange(rules.candidates) < beams)[None, :] & is_open(state, early)[:, None]
-        value = jnp.where(kept, best / weigh_length(length, length_penalty, rules.length_rule), FAR)
+        finishes = ends & (jnp.arange(rules.candidates) < beams)[None, :] & is_open(state, early)[:, None]
+        value = jnp.where(finishes, best / weigh_length(length, length_penalty, rules.length_rule), FAR)
         scores, chosen = lax.top_k(jnp.concatenate([state.scores, value], axis=1), beams)
 
         def choose(old: Array, new: Array) -> Array:
             both = jnp.concatenate([old, new], axis=1)
             return jnp.take_along_axis(both, chosen.reshape(rows, beams, *(1,) * (both.ndim - 2)), axis=1)
 
-        full = choose(state.full, kept)
+        full = choose(state.full, finishes)
         sums, going = lax.top_k(jnp.where(ends, FAR, best), beams)
         from_beam, token = (jnp.take_along_axis(part, going, axis=1) for part in (parent, piece))
         from_row = (jnp.arange(rows)[:, None] * beams + from_beam).reshape(-1)
@@ -144,7 +144,7 @@ def search(
             token=token,
             position=state.position + 1,
             at=state.at + 1,
-            seen=state.seen,
+            visible=state.visible,
             used=None if state.used is None else mark(state.used[from_row], token.reshape(-1)),
             steps=length,
             running=jnp.take_along_axis(candidates, going[:, :, None], axis=1),
@@ -173,8 +173,8 @@ def _take(memory: Any, rows: Int[Array, " R"]) -> Any:
 def compile_search(decoder: Decoder, rules: BeamRules) -> tuple[Callable[..., Search], Callable[..., Search]]:
     """Return `begin_search` and `search` for a decoder, compiled once for each shape."""
     start = jax.jit(
-        lambda *given, **sizes: begin_search(decoder, *given, beams=rules.beams, **sizes),
-        static_argnames=("room", "vocab_size"),
+        lambda *inputs, **sizes: begin_search(decoder, *inputs, beams=rules.beams, **sizes),
+        static_argnames=("new_slots", "vocab_size"),
     )
-    go = jax.jit(lambda *given: search(decoder, rules, *given), donate_argnums=1)
+    go = jax.jit(lambda *inputs: search(decoder, rules, *inputs), donate_argnums=1)
     return start, go

@@ -19,41 +19,40 @@ Decode = Callable[[Sequence[int]], str]
 
 def find_writer(encoder: Any) -> Writer:
     """Return the compiled loops of an encoder, which keeps them; raise for a family that does not write."""
-    writer = encoder.__dict__.get("_writer")
+    writer: Writer | None = encoder.__dict__.get("_writer")
     if writer is None:
         decoder = encoder.find_decoder()
         writer = encoder._writer = Writer(decoder, encoder.params, count_pieces(encoder, decoder))
-    found: Writer = writer
-    return found
+    return writer
 
 
 def write_texts(
-    encoder: Any, prompts: Any, tokens: Any, source: Any, batch_size: int, given: Mapping[str, Any]
+    encoder: Any, prompts: Any, tokens: Any, source: Any, batch_size: int, settings: Mapping[str, Any]
 ) -> list[list[Written]]:
     """Return the texts of `generate`."""
     writer = find_writer(encoder)
-    options = check_options(encoder, writer.decoder, given)
+    options = check_options(encoder, writer.decoder, settings)
     batch_size = check_whole("batch_size", batch_size, 1)
     chosen = choose_prompts(writer.decoder, prompts, tokens, source)
     rows = read_prompts(encoder, writer.decoder, chosen, options.max_new)
     decodes = [make_decode(encoder, writer, prompt) for prompt in rows]
-    found: list[list[Written]] = [[] for _ in rows]
+    written: list[list[Written]] = [[] for _ in rows]
     if options.beams > 1:
         for places in plan(rows, batch_size):
-            some, height = [rows[place] for place in places], height_for(len(places), batch_size)
-            for place, texts in zip(places, search_batch(writer, some, options, height)):
-                found[place] = [finish(pieces, decodes[place], options) for pieces in texts]
-        return found
+            batch, height = [rows[place] for place in places], height_for(len(places), batch_size)
+            for place, texts in zip(places, search_batch(writer, batch, options, height)):
+                written[place] = [finish(pieces, decodes[place], options) for pieces in texts]
+        return written
     copies = [prompt for prompt in rows for _ in range(options.n_best)]
     keys = make_keys(rows, options)
     for places in plan(copies, batch_size):
-        some, height = [copies[place] for place in places], height_for(len(places), batch_size)
-        own = [decodes[prompt.number] for prompt in some]
+        batch, height = [copies[place] for place in places], height_for(len(places), batch_size)
+        batch_decodes = [decodes[prompt.number] for prompt in batch]
         for prompt, decode, pieces in zip(
-            some, own, write_batch(writer, some, keys[np.array(places)], options, height, own)
+            batch, batch_decodes, write_batch(writer, batch, keys[np.array(places)], options, height, batch_decodes)
         ):
-            found[prompt.number].append(finish(pieces, decode, options))
-    return [sorted(texts, key=lambda text: -text.score) for texts in found]
+            written[prompt.number].append(finish(pieces, decode, options))
+    return [sorted(texts, key=lambda text: -text.score) for texts in written]
 
 
 def write_batch(
@@ -66,12 +65,14 @@ def write_batch(
 ) -> list[Pieces]:
     """Return the pieces of each row of a batch, greedy or drawn."""
     chunk = STOP_CHUNK if options.stop else CHUNK
-    for found in write_chunks(writer, prompts, keys, options, height, chunk):
-        texts = [cut(ids, logs, options.ends) for ids, logs in zip(found.written.tolist(), found.logs.tolist())]
+    for chunk_texts in write_chunks(writer, prompts, keys, options, height, chunk):
+        texts = [
+            cut(ids, logs, options.ends) for ids, logs in zip(chunk_texts.written.tolist(), chunk_texts.logs.tolist())
+        ]
         if options.stop:
             for row, (pieces, decode) in enumerate(zip(texts, decodes)):
                 assert decode is not None
-                found.done[row] |= find_stop(decode(pieces.ids), options.stop) is not None
+                chunk_texts.done[row] |= find_stop(decode(pieces.ids), options.stop) is not None
     return texts
 
 
@@ -108,13 +109,13 @@ def stream_parts(encoder: Any, prompt: Any, every: int, settings: Mapping[str, A
 
 
 def _parts(writer: Writer, prompt: Prompt, options: Options, text: GrowingText, every: int) -> Iterator[str]:
-    known = 0
-    for found in write_chunks(writer, [prompt], make_keys([prompt], options), options, 1, every):
-        pieces = cut(found.written[0].tolist(), found.logs[0].tolist(), options.ends)
-        fresh = pieces.ids[known : len(pieces.ids) - pieces.ended]
-        known = len(pieces.ids)
+    count = 0
+    for chunk in write_chunks(writer, [prompt], make_keys([prompt], options), options, 1, every):
+        pieces = cut(chunk.written[0].tolist(), chunk.logs[0].tolist(), options.ends)
+        fresh = pieces.ids[count : len(pieces.ids) - pieces.ended]
+        count = len(pieces.ids)
         if part := text.add(fresh):
             yield part
-        found.done[0] |= text.stopped
+        chunk.done[0] |= text.stopped
     if part := text.finish():
         yield part

@@ -13,10 +13,10 @@ class Decoder(NamedTuple):
     as the keys and values of a source text; it is repeated for the beams, but never reordered.
 
     `start(params, prompt [B, T], mask [B, T], slots)` returns an empty memory; a model that translates encodes `prompt`
-    there, whose rows are padded on the right. `step(params, memory, tokens [B, T], positions [B, T], at, seen
+    there, whose rows are padded on the right. `step(params, memory, tokens [B, T], positions [B, T], at, visible
     [B, slots])` writes the keys and values of T pieces into the slots `at, at + 1, …` and returns the logits
-    `[B, T, V]` in float32, with the memory. A piece in slot s sees the slots up to s that `seen` marks. The outputs of
-    an empty slot, which sees nothing, are never read, but must be finite.
+    `[B, T, V]` in float32, with the memory. A piece in slot s sees the slots up to s that `visible` marks. The outputs
+    of an empty slot, which sees nothing, are never read, but must be finite.
     """
 
     start: Callable[..., Any]

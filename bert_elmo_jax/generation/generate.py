@@ -48,9 +48,9 @@ def generate(
     """
     from bert_elmo_jax.generation.calls import write_texts
 
-    given = dict(locals())
+    arguments = dict(locals())
     names = ("encoder", "prompts", "tokens", "source", "batch_size", "write_texts")
-    options = {name: value for name, value in given.items() if name not in names}
+    options = {name: value for name, value in arguments.items() if name not in names}
     return write_texts(encoder, prompts, tokens, source, batch_size, options)
 
 

@@ -43,7 +43,7 @@ class State(NamedTuple):
     token: Int[Array, " B"]
     position: Int[Array, " B"]
     at: Int[Array, ""]  # the slot of `token`
-    seen: Bool[Array, "B S"]
+    visible: Bool[Array, "B S"]
     used: Bool[Array, "B V"] | None
     steps: Int[Array, ""]  # pieces written
     written: Int[Array, "B N"]
@@ -57,7 +57,7 @@ def begin(
     prompt: Int[AnyArray, "B T"],
     mask: Int[AnyArray, "B T"],
     *,
-    room: int,
+    new_slots: int,
     vocab_size: int | None = None,
 ) -> State:
     """Return the state before the first piece; with `vocab_size` it marks the pieces that were used.
@@ -67,25 +67,25 @@ def begin(
     prompt, mask = jnp.asarray(prompt), jnp.asarray(mask)
     rows, width = prompt.shape
     before = width - 1 if decoder.first is None else 0
-    slots = before + room
+    slots = before + new_slots
     memory = decoder.start(params, prompt, mask, slots)
     places = jnp.maximum(jnp.cumsum(mask, axis=1) - 1, 0)
     if decoder.first is None:
         token, position = prompt[:, -1], places[:, -1]
-        seen = jnp.concatenate([mask[:, :before] > 0, jnp.ones((rows, room), bool)], axis=1)
+        visible = jnp.concatenate([mask[:, :before] > 0, jnp.ones((rows, new_slots), bool)], axis=1)
         if before:  # these logits are not used, so the compiler leaves them out
-            _, memory = decoder.step(params, memory, prompt[:, :before], places[:, :before], 0, seen)
+            _, memory = decoder.step(params, memory, prompt[:, :before], places[:, :before], 0, visible)
     else:
         token, position = jnp.full(rows, decoder.first, prompt.dtype), jnp.zeros(rows, prompt.dtype)
-        seen = jnp.ones((rows, slots), bool)
+        visible = jnp.ones((rows, slots), bool)
     used = None
     if vocab_size is not None:
         row = jnp.arange(rows)[:, None]
         used = jnp.zeros((rows, vocab_size), bool)
         used = used.at[row, prompt].max(mask > 0) if decoder.first is None else used.at[row, token[:, None]].set(True)
     return State(
-        memory, token, position, jnp.int32(before), seen, used, jnp.int32(0),
-        written=jnp.full((rows, room), decoder.pad, prompt.dtype), logs=jnp.zeros((rows, room), jnp.float32),
+        memory, token, position, jnp.int32(before), visible, used, jnp.int32(0),
+        written=jnp.full((rows, new_slots), decoder.pad, prompt.dtype), logs=jnp.zeros((rows, new_slots), jnp.float32),
         done=jnp.zeros(rows, bool),
     )  # fmt: skip
 
@@ -103,7 +103,7 @@ def advance(
 
     def step(state: State) -> State:
         logits, memory = decoder.step(
-            params, state.memory, state.token[:, None], state.position[:, None], state.at, state.seen
+            params, state.memory, state.token[:, None], state.position[:, None], state.at, state.visible
         )
         scores = adjust(logits[:, 0], state.used, state.steps, numbers, rules.repeats, decoder.forced_end)
         if rules.draws:
@@ -149,8 +149,8 @@ def adjust(
     scores = block(scores, numbers.never | (numbers.ends & (steps < numbers.min_new)))
     if forced_end is None:
         return scores
-    others = jnp.arange(scores.shape[1]) != forced_end
-    return jnp.where(steps == numbers.last, block(jnp.zeros_like(scores), others), scores)
+    not_end = jnp.arange(scores.shape[1]) != forced_end
+    return jnp.where(steps == numbers.last, block(jnp.zeros_like(scores), not_end), scores)
 
 
 def mark(used: Bool[Array, "B V"] | None, piece: Int[Array, " B"]) -> Bool[Array, "B V"] | None:
@@ -160,7 +160,9 @@ def mark(used: Bool[Array, "B V"] | None, piece: Int[Array, " B"]) -> Bool[Array
 
 def compile_loop(decoder: Decoder, rules: Rules) -> tuple[Callable[..., State], Callable[..., State]]:
     """Return `begin` and `advance` for a decoder, compiled once for each shape."""
-    start = jax.jit(lambda *given, **sizes: begin(decoder, *given, **sizes), static_argnames=("room", "vocab_size"))
+    start = jax.jit(
+        lambda *inputs, **sizes: begin(decoder, *inputs, **sizes), static_argnames=("new_slots", "vocab_size")
+    )
     # The state is given away, so that its memory is updated in place.
-    go = jax.jit(lambda *given: advance(decoder, rules, *given), donate_argnums=1)
+    go = jax.jit(lambda *inputs: advance(decoder, rules, *inputs), donate_argnums=1)
     return start, go

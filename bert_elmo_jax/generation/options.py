@@ -49,43 +49,43 @@ def count_pieces(encoder: Any, decoder: Decoder) -> int:
     return size
 
 
-def check_number(name: str, value: Any, what: str, low: float = -math.inf, high: float = math.inf) -> float:
+def check_number(name: str, value: Any, expected: str, low: float = -math.inf, high: float = math.inf) -> float:
     """Return a number that is above `low` and at most `high`."""
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(f"{name}={shorten(value)}: use {what}")
+        raise TypeError(f"{name}={shorten(value)}: use {expected}")
     number = float(value)
     if not (math.isfinite(number) and low < number <= high):
-        raise ValueError(f"{name}={shorten(value)}: use {what}")
+        raise ValueError(f"{name}={shorten(value)}: use {expected}")
     return number
 
 
-def check_options(encoder: Any, decoder: Decoder, given: Mapping[str, Any]) -> Options:
+def check_options(encoder: Any, decoder: Decoder, settings: Mapping[str, Any]) -> Options:
     """Return the options of a call; raise on values that are wrong or contradict each other."""
     vocab_size = count_pieces(encoder, decoder)
-    max_new = check_whole("max_new", given["max_new"], 1)
-    min_new = check_whole("min_new", given["min_new"], 0, max_new, "at most max_new")
-    beams = _check_beams(given["beams"], vocab_size - len(set(decoder.forbidden)))
-    draws = any(given[name] is not None for name in ("temperature", "top_k", "top_p"))
+    max_new = check_whole("max_new", settings["max_new"], 1)
+    min_new = check_whole("min_new", settings["min_new"], 0, max_new, "at most max_new")
+    beams = _check_beams(settings["beams"], vocab_size - len(set(decoder.forbidden)))
+    draws = any(settings[name] is not None for name in ("temperature", "top_k", "top_p"))
     if draws and beams > 1:
         raise ValueError(
             f"beams={beams} searches for the best text, and temperature, top_k and top_p draw one: choose one of both"
         )
-    n_best = check_whole("n_best", given["n_best"], 1)
+    n_best = check_whole("n_best", settings["n_best"], 1)
     if n_best > beams and not draws:
         how = "use as many beams, or draw with temperature=1.0"
         raise ValueError(f"n_best={n_best}, but beams={beams}: a search finds as many texts as it has beams; {how}")
-    temperature = 1.0 if given["temperature"] is None else given["temperature"]
+    temperature = 1.0 if settings["temperature"] is None else settings["temperature"]
     temperature = check_number(
         "temperature", temperature, "a number above 0; leave it out for the likeliest piece", 0.0
     )
-    top_k = given["top_k"] if given["top_k"] is None else check_whole("top_k", given["top_k"], 1)
-    top_p = given["top_p"]
+    top_k = settings["top_k"] if settings["top_k"] is None else check_whole("top_k", settings["top_k"], 1)
+    top_p = settings["top_p"]
     if top_p is not None:
         top_p = check_number("top_p", top_p, "a number above 0, up to 1", 0.0, 1.0)
-    stop = _check_stop(encoder, given["stop"])
+    stop = _check_stop(encoder, settings["stop"])
     if stop and beams > 1:
         raise ValueError(f"stop={list(stop)} is a text, which a beam search does not follow: use ends=, or beams=1")
-    rule, early = given["length_rule"], given["early_stopping"]
+    rule, early = settings["length_rule"], settings["early_stopping"]
     if rule not in LENGTH_RULES:
         raise ValueError(f"length_rule={shorten(rule)} is not known; use 'power' or 'gnmt'")
     if not (isinstance(early, bool) or early == "never"):
@@ -95,7 +95,7 @@ def check_options(encoder: Any, decoder: Decoder, given: Mapping[str, Any]) -> O
         min_new=min_new,
         beams=beams,
         n_best=n_best,
-        length_penalty=check_number("length_penalty", given["length_penalty"], "a number, such as 0.6"),
+        length_penalty=check_number("length_penalty", settings["length_penalty"], "a number, such as 0.6"),
         length_rule=rule,
         early_stopping=early,
         draws=draws,
@@ -103,11 +103,11 @@ def check_options(encoder: Any, decoder: Decoder, given: Mapping[str, Any]) -> O
         top_k=top_k,
         top_p=top_p,
         repetition_penalty=check_number(
-            "repetition_penalty", given["repetition_penalty"], "a number above 0; 1 is no penalty", 0.0
+            "repetition_penalty", settings["repetition_penalty"], "a number above 0; 1 is no penalty", 0.0
         ),
-        ends=_check_ends(encoder, decoder, given["ends"]),
+        ends=_check_ends(encoder, decoder, settings["ends"]),
         stop=stop,
-        seed=check_whole("seed", given["seed"], 0, 2**63 - 1),
+        seed=check_whole("seed", settings["seed"], 0, 2**63 - 1),
     )
 
 
@@ -129,15 +129,15 @@ def _check_ends(encoder: Any, decoder: Decoder, ends: Any) -> tuple[int, ...]:
         ends = [ends]
     if not isinstance(ends, Iterable):
         raise TypeError(f"ends={shorten(ends)}: use a list of ids or pieces; [] lets no piece end a text")
-    found = []
+    ids = []
     for end in ends:
         if isinstance(end, str):
             tokens = _tokenizer_of(encoder, "pieces in ends= are names").target_tokens
             if end not in tokens:
                 raise ValueError(f"ends holds {end!r}, which is no piece of this vocabulary; a text is for stop=")
             end = tokens.index(end)
-        found.append(check_whole("an id in ends", end, 0, count_pieces(encoder, decoder) - 1, "the vocabulary"))
-    return tuple(dict.fromkeys(found))
+        ids.append(check_whole("an id in ends", end, 0, count_pieces(encoder, decoder) - 1, "the vocabulary"))
+    return tuple(dict.fromkeys(ids))
 
 
 def _check_stop(encoder: Any, stop: Any) -> tuple[str, ...]:
@@ -160,17 +160,17 @@ def _tokenizer_of(encoder: Any, why: str) -> Any:
 
 def choose_prompts(decoder: Decoder, prompts: Any, tokens: Any, source: Any) -> Any:
     """Return the one of the three arguments that was given, as a list."""
-    given = {"prompts": prompts, "tokens": tokens, "source": source}
-    [name, *others] = [name for name, value in given.items() if value is not None] or [""]
-    if others or not name:
-        found = f"{name} and {others[0]} were given" if others else "there is no prompt"
+    values_of = {"prompts": prompts, "tokens": tokens, "source": source}
+    [name, *further] = [name for name, value in values_of.items() if value is not None] or [""]
+    if further or not name:
+        problem = f"{name} and {further[0]} were given" if further else "there is no prompt"
         ids = "tokens=" if decoder.first is None else "source="
-        raise TypeError(f"{found}: give a list of texts, or lists of ids with {ids}")
+        raise TypeError(f"{problem}: give a list of texts, or lists of ids with {ids}")
     if name == "source" and decoder.first is None:
         raise TypeError("source= is for a model that translates; this one continues a prompt: write tokens=")
     if name == "tokens" and decoder.first is not None:
         raise TypeError("tokens= is for a model that continues a prompt; this one translates: write source=")
-    values = given[name]
+    values = values_of[name]
     if isinstance(values, str):
         return [values]
     if isinstance(values, Mapping | bytes) or not isinstance(values, Iterable):
@@ -182,7 +182,7 @@ def read_prompts(encoder: Any, decoder: Decoder, prompts: Sequence[Any], max_new
     """Return the pieces of prompts: texts, or lists of ids; raise if one does not fit into the model."""
     if not prompts:
         raise ValueError("no prompts were given: the list is empty")
-    found = []
+    read = []
     for number, prompt in enumerate(prompts):
         ids = _encode(encoder, decoder, prompt) if isinstance(prompt, str) else _to_ids(prompt, number)
         outside = [piece for piece in ids if not 0 <= piece < encoder.config.vocab_size]
@@ -192,8 +192,8 @@ def read_prompts(encoder: Any, decoder: Decoder, prompts: Sequence[Any], max_new
                 f"{encoder.config.vocab_size - 1}"
             )
         _check_length(decoder, ids, number, max_new)
-        found.append(Prompt(ids, number))
-    return found
+        read.append(Prompt(ids, number))
+    return read
 
 
 def _encode(encoder: Any, decoder: Decoder, text: str) -> list[int]:
@@ -206,13 +206,14 @@ def _encode(encoder: Any, decoder: Decoder, text: str) -> list[int]:
 
 
 def _to_ids(prompt: Any, number: int) -> list[int]:
-    what = f"prompt {number} is {shorten(prompt)}; expected a text or a list of ids, such as [[5, 7, 2]] for one prompt"
+    expected = "expected a text or a list of ids, such as [[5, 7, 2]] for one prompt"
+    problem = f"prompt {number} is {shorten(prompt)}; {expected}"
     try:
         array = np.asarray(prompt)
     except ValueError:
-        raise TypeError(what) from None
+        raise TypeError(problem) from None
     if array.ndim != 1 or (array.size and not np.issubdtype(array.dtype, np.integer)):
-        raise TypeError(what)
+        raise TypeError(problem)
     ids: list[int] = array.astype(np.int64).tolist()
     return ids
 
@@ -228,10 +229,10 @@ def _check_length(decoder: Decoder, ids: Sequence[int], number: int, max_new: in
     if len(ids) > most:
         raise ValueError(f"prompt {number} has {len(ids)} pieces, but the model has {most} positions: cut it")
     # The last piece that is written needs no position.
-    room = most - (len(ids) if decoder.first is None else 1) + 1
-    if max_new > room:
+    most_new = most - (len(ids) if decoder.first is None else 1) + 1
+    if max_new > most_new:
         before = f"prompt {number} has {len(ids)} pieces, and " if decoder.first is None else ""
         raise ValueError(
-            f"{before}the model has {most} positions, so max_new={max_new} is too many: use {room} or fewer"
+            f"{before}the model has {most} positions, so max_new={max_new} is too many: use {most_new} or fewer"
             + (", or cut the prompt" if decoder.first is None else "")
         )

@@ -124,8 +124,8 @@ def viterbi(
         earlier = jnp.take_along_axis(pointers, tag[:, None], axis=1)[:, 0]
         return earlier, tag
 
-    first, others = jax.lax.scan(back, last, before, reverse=True)
-    path = jnp.concatenate([first[None], others]).swapaxes(0, 1).astype(jnp.int32)
+    first, following = jax.lax.scan(back, last, before, reverse=True)
+    path = jnp.concatenate([first[None], following]).swapaxes(0, 1).astype(jnp.int32)
     real = jnp.arange(size)[None, :] < lengths[:, None]
     return jnp.where(real, path, 0), jnp.where(lengths > 0, ends.max(axis=1), 0.0)
 

@@ -48,9 +48,9 @@ def _log_loss_forward(logits: Array, places: Array, counts: Array) -> tuple[Arra
     return jnp.where(counts, normaliser - chosen, 0.0), (logits, places, counts, normaliser)
 
 
-def log_loss_backward(kept: Any, g: Array) -> tuple[Array, None, None]:
+def log_loss_backward(saved: Any, g: Array) -> tuple[Array, None, None]:
     """Return the gradient in one pass over the logits; JAX's own takes three, one of them to add at the targets."""
-    logits, places, counts, normaliser = kept
+    logits, places, counts, normaliser = saved
     share = jnp.exp(logits.astype(jnp.float32) - normaliser[..., None])
     target = lax.broadcasted_iota(places.dtype, logits.shape, logits.ndim - 1) == places[..., None]
     gradient = g[..., None] * (share - target.astype(share.dtype))
@@ -132,8 +132,8 @@ def _chosen(logits: Float[Array, "*B V"], targets: Int[Array, "*B"], counts: Boo
 def inside(targets: Int[Array, "*B"], counts: Bool[Array, "*B"], size: int) -> Int[Array, "*B"]:
     """Return indices of the targets: 0 where ignored, and `size` (which reads as NaN) where out of range."""
     # JAX would count negative indices from the end.
-    kept = jnp.where((targets >= 0) & (targets < size), targets, jnp.full_like(targets, size))
-    return jnp.where(counts, kept, jnp.zeros_like(targets))
+    places = jnp.where((targets >= 0) & (targets < size), targets, jnp.full_like(targets, size))
+    return jnp.where(counts, places, jnp.zeros_like(targets))
 
 
 def answer_loss(
@@ -165,12 +165,12 @@ def answer_loss(
     right = right & counts[:, None]
     joint = _at(start, answers[..., 0], right) + _at(end, answers[..., 1], right)
     # Missing answers score -inf, except in rows without any, where the gradient would be NaN.
-    some = right.any(axis=1)
-    chosen = jax.nn.logsumexp(jnp.where(right | ~some[:, None], joint, -jnp.inf), axis=1)
+    answered = right.any(axis=1)
+    chosen = jax.nn.logsumexp(jnp.where(right | ~answered[:, None], joint, -jnp.inf), axis=1)
     every = jax.nn.logsumexp(start, axis=1) + jax.nn.logsumexp(end, axis=1)
     if none is not None:
         none = jnp.where(counts, none.astype(jnp.float32), 0.0)
-        chosen, every = jnp.where(some, chosen, none), jnp.logaddexp(every, none)
+        chosen, every = jnp.where(answered, chosen, none), jnp.logaddexp(every, none)
     return jnp.sum(weights * (every - chosen)), weights.sum()
 
 

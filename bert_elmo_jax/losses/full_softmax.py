@@ -84,10 +84,10 @@ def log_normaliser(
     return jnp.where(jnp.isneginf(largest), largest, largest + jnp.log(total))
 
 
-Kept = tuple[Array, Array, Array, Array, Array | None]
+Saved = tuple[Array, Array, Array, Array, Array | None]
 
 
-def _forward(hidden: Array, table: Array, bias: Array, chunk: int, keep: int) -> tuple[Array, Kept]:
+def _forward(hidden: Array, table: Array, bias: Array, chunk: int, keep: int) -> tuple[Array, Saved]:
     if hidden.shape[0] * table.shape[0] <= keep:
         logits, _ = chunk_of_logits(hidden, table, bias, jnp.zeros((), jnp.int32), table.shape[0])
         normaliser = jax.nn.logsumexp(logits, axis=1)
@@ -96,8 +96,8 @@ def _forward(hidden: Array, table: Array, bias: Array, chunk: int, keep: int) ->
     return normaliser, (hidden, table, bias, normaliser, None)
 
 
-def _backward(chunk: int, keep: int, kept: Kept, cotangent: Array) -> tuple[Array, Array, Array]:
-    hidden, table, bias, normaliser, all_logits = kept
+def _backward(chunk: int, keep: int, saved: Saved, cotangent: Array) -> tuple[Array, Array, Array]:
+    hidden, table, bias, normaliser, all_logits = saved
     if all_logits is not None:
         shares = jnp.exp(all_logits - normaliser[:, None]) * cotangent[:, None]
         of_bias = shares.sum(axis=0).astype(bias.dtype)

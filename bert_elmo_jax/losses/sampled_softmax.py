@@ -106,8 +106,8 @@ def draw_negatives(key: PRNGKeyArray, count: int, vocab_size: int) -> Negatives:
     (64, True)
     """
     if not 0 < count < vocab_size:
-        what = f"cannot draw {count} different negatives from a vocabulary of {vocab_size} words"
-        raise ValueError(f"{what}: draw at least 1 and fewer than {vocab_size}, or use full_softmax, which is exact")
+        problem = f"cannot draw {count} different negatives from a vocabulary of {vocab_size} words"
+        raise ValueError(f"{problem}: draw at least 1 and fewer than {vocab_size}, or use full_softmax, which is exact")
     draws = enough_draws(count, vocab_size)
     ids, tries = by_draws(key, count, vocab_size, draws) if draws < vocab_size else by_arrival(key, count, vocab_size)
     return Negatives(ids, tries, vocab_size)
@@ -133,13 +133,13 @@ def by_draws(key: PRNGKeyArray, count: int, vocab_size: int, draws: int) -> tupl
     place = jnp.arange(draws, dtype=jnp.int32)
 
     def more(carry: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
-        made, first, ids, found = carry
-        drawn = log_uniform(jax.random.fold_in(key, made), draws, vocab_size)
-        first = first.at[drawn].min(made + place)  # the first draw of every word
-        new = first[drawn] == made + place
-        rank = found + jnp.cumsum(new, dtype=jnp.int32)
+        drawn_before, first, ids, distinct = carry
+        drawn = log_uniform(jax.random.fold_in(key, drawn_before), draws, vocab_size)
+        first = first.at[drawn].min(drawn_before + place)  # the first draw of every word
+        new = first[drawn] == drawn_before + place
+        rank = distinct + jnp.cumsum(new, dtype=jnp.int32)
         ids = ids.at[jnp.where(new, rank - 1, jnp.full_like(rank, count))].set(drawn, mode="drop")
-        return made + draws, first, ids, rank[-1]
+        return drawn_before + draws, first, ids, rank[-1]
 
     never = jnp.iinfo(jnp.int32).max
     start = jnp.int32(0), jnp.full(vocab_size, never, jnp.int32), jnp.zeros(count, jnp.int32), jnp.int32(0)
@@ -170,10 +170,10 @@ def log_uniform(key: PRNGKeyArray, count: int, vocab_size: int) -> Int32[Array, 
     """
     step = math.log(vocab_size + 1) / STRETCHES
     begin = np.exp(step * np.arange(STRETCHES))
-    whole = np.floor(begin)
+    floors = np.floor(begin)
     for_stretch, for_rest = jax.random.split(key)
     stretch = jax.random.randint(for_stretch, (count,), 0, STRETCHES)
     way = jnp.asarray(begin, jnp.float32)[stretch] * jnp.expm1(step * jax.random.uniform(for_rest, (count,)))
-    rest = jnp.floor(jnp.asarray(begin - whole, jnp.float32)[stretch] + way).astype(jnp.int32)
-    x = jnp.asarray(whole, jnp.int32)[stretch] + rest
+    offset = jnp.floor(jnp.asarray(begin - floors, jnp.float32)[stretch] + way).astype(jnp.int32)
+    x = jnp.asarray(floors, jnp.int32)[stretch] + offset
     return jnp.minimum(x - 1, vocab_size - 1)  # rounding may reach the end of the last stretch

@@ -56,12 +56,12 @@ def in_batch_loss(
         candidates = jnp.concatenate([candidates, unit(jnp.where(counts[:, None], negatives, 0.0))])
         real = jnp.concatenate([counts, counts])
     scores = scale * jnp.einsum("nd,md->nm", unit(anchors), candidates, precision="highest")
-    own = jnp.arange(len(anchors))
+    targets = jnp.arange(len(anchors))
     hidden = jnp.broadcast_to(~real[None, :], scores.shape)
     if excluded is not None:
         hidden |= excluded
     hidden &= ~jnp.eye(scores.shape[0], scores.shape[1], dtype=bool)  # an anchor's own positive always counts
-    return cross_entropy(jnp.where(hidden, NEVER, scores), own, weights)
+    return cross_entropy(jnp.where(hidden, NEVER, scores), targets, weights)
 
 
 def triplet_loss(
@@ -94,8 +94,8 @@ def score_loss(
     """
     weights = weights.astype(jnp.float32)
     counts = (weights > 0)[:, None]
-    found = cosines(jnp.where(counts, first, 0.0), jnp.where(counts, second, 0.0))
-    error = jnp.where(weights > 0, jnp.square(found - scores), 0.0)
+    similarities = cosines(jnp.where(counts, first, 0.0), jnp.where(counts, second, 0.0))
+    error = jnp.where(weights > 0, jnp.square(similarities - scores), 0.0)
     return jnp.sum(weights * error), weights.sum()
 
 

@@ -67,18 +67,18 @@ def depths(params: PyTree, depth_of: Callable[[str], int | None]) -> PyTree:
 
     def layer(path: tuple[Any, ...], _: Any) -> int:
         name = path_name(path)
-        found = depth_of(name.removeprefix("encoder/")) if name.startswith("encoder/") else None
-        return -1 if found is None else found
+        depth = depth_of(name.removeprefix("encoder/")) if name.startswith("encoder/") else None
+        return -1 if depth is None else depth
 
-    found = jax.tree_util.tree_map_with_path(layer, params)
-    top = max(jax.tree.leaves(found), default=-1) + 1
+    layers = jax.tree_util.tree_map_with_path(layer, params)
+    top = max(jax.tree.leaves(layers), default=-1) + 1
     if not top:
         paths = [path_name(path) for path, _ in jax.tree_util.tree_leaves_with_path(params)]
         raise ValueError(
             "layer-wise learning rates need an encoder's parameters below `encoder`; there are none: the first paths "
             f"are {', '.join(paths[:3])}"
         )
-    return jax.tree.map(lambda depth: top if depth < 0 else depth, found)
+    return jax.tree.map(lambda depth: top if depth < 0 else depth, layers)
 
 
 def scale_by_depth(decay: float, depth_of: Callable[[str], int | None]) -> optax.GradientTransformation:

@@ -165,9 +165,9 @@ def scale_by_trust_ratio(stacked: Sequence[str] = ()) -> optax.GradientTransform
     """Scale the update of each tensor or stacked layer to the norm of its weights, unless either norm is zero."""
 
     def scale_tensor(update: jax.Array, param: jax.Array) -> jax.Array:
-        wanted, norm = jnp.linalg.norm(param.ravel()), jnp.linalg.norm(update.ravel())
-        defined = (wanted > 0) & (norm > 0)
-        return update * jnp.where(defined, wanted / jnp.where(defined, norm, 1.0), 1.0).astype(update.dtype)
+        weight_norm, norm = jnp.linalg.norm(param.ravel()), jnp.linalg.norm(update.ravel())
+        defined = (weight_norm > 0) & (norm > 0)
+        return update * jnp.where(defined, weight_norm / jnp.where(defined, norm, 1.0), 1.0).astype(update.dtype)
 
     def update(updates: PyTree, state: Any, params: PyTree = None) -> tuple[PyTree, Any]:
         if params is None:

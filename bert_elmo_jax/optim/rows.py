@@ -64,8 +64,8 @@ def places(table: Float[Array, "V *D"] | Rows, ids: Int[Array, "*B"]) -> Int[Arr
     if not isinstance(table, Rows):
         return ids
     at = jnp.searchsorted(table.ids, ids.astype(jnp.int32))
-    there = jnp.take(table.ids, at, mode="fill", fill_value=-1) == ids
-    return jnp.where(there, at, jnp.full_like(at, table.ids.shape[0]))
+    present = jnp.take(table.ids, at, mode="fill", fill_value=-1) == ids
+    return jnp.where(present, at, jnp.full_like(at, table.ids.shape[0]))
 
 
 def find_rows(params: PyTree, touched: Mapping[str, Int[Array, "..."]]) -> RowIds:
@@ -77,12 +77,12 @@ def find_rows(params: PyTree, touched: Mapping[str, Int[Array, "..."]]) -> RowId
     [3, 7]
     """
     tables = {path_name(path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(params)}
-    found = {}
+    ids_of = {}
     for name, ids in touched.items():
         if name not in tables or jnp.ndim(tables[name]) == 0:
             raise ValueError(f"rows of {name!r} are touched, but there is no such table; expected {', '.join(tables)}")
-        found[name] = unique(ids, len(tables[name]))
-    return found
+        ids_of[name] = unique(ids, len(tables[name]))
+    return ids_of
 
 
 def unique(ids: Int[Array, "..."], size: int) -> Int32[Array, " K"]:
@@ -136,15 +136,15 @@ def as_rows(small: PyTree, rows: RowIds) -> PyTree:
     return map_tables(lambda leaf, ids: Rows(ids, leaf), rows, small)
 
 
-def map_tables(function: Any, rows: RowIds, tree: PyTree, *others: PyTree) -> PyTree:
+def map_tables(function: Any, rows: RowIds, tree: PyTree, *further: PyTree) -> PyTree:
     """Apply `function(leaf, ids, …)` to the leaves of tables, and take the others from the last tree."""
 
-    def one(path: tuple[Any, ...], leaf: Any, *rest: Any) -> Any:
+    def one(path: tuple[Any, ...], leaf: Any, *leaves: Any) -> Any:
         # In an optimiser's state, a parameter's path follows the fields and indices of the transformations.
-        own = len(path)
-        while own and isinstance(path[own - 1], jax.tree_util.DictKey):
-            own -= 1
-        name = path_name(path[own:])
-        return function(leaf, rows[name], *rest) if name in rows else (leaf, *rest)[-1]
+        start = len(path)
+        while start and isinstance(path[start - 1], jax.tree_util.DictKey):
+            start -= 1
+        name = path_name(path[start:])
+        return function(leaf, rows[name], *leaves) if name in rows else (leaf, *leaves)[-1]
 
-    return jax.tree_util.tree_map_with_path(one, tree, *others)
+    return jax.tree_util.tree_map_with_path(one, tree, *further)

@@ -111,7 +111,7 @@ def slanted_triangular(steps: int, peak: float, cut: float = 0.1, ratio: float |
     [0.01, 0.165, 0.32, 0.165, 0.01, 0.01]
     """
     if not 0 < cut < 1:
-        raise ValueError(f"cut={cut}: expected the share of the steps in which the rate rises, above 0 and below 1")
+        raise ValueError(f"cut={cut}: expected the share of the steps with a rising rate, above 0 and below 1")
     if not ratio >= 1:
         raise ValueError(f"ratio={ratio}: expected how much the lowest rate is below the peak, at least 1")
     up = max(1, math.floor(steps * cut))

@@ -95,7 +95,7 @@ def train_during(
     named = {leaf.name: leaf for leaf in jax.tree.leaves(spans) if not leaf.never}
     if not named:
         raise ValueError("no parameter is ever trained; expected a span for at least one")
-    members = {name: jax.tree.map(lambda own, name=name: own.name == name, spans) for name in named}
+    members = {name: jax.tree.map(lambda leaf_spans, name=name: leaf_spans.name == name, spans) for name in named}
     norm = optax.clip_by_global_norm(clip)
 
     def group(name: str, now: Schedule) -> optax.GradientTransformation:
@@ -107,23 +107,23 @@ def train_during(
         return Joined(jnp.zeros((), jnp.int32), {name: method.init(params) for name, method in first.items()})
 
     def update(updates: PyTree, state: Joined, params: PyTree = None) -> tuple[PyTree, Joined]:
-        awake = {name: own.include(state.step) for name, own in named.items()}
+        awake = {name: group_spans.include(state.step) for name, group_spans in named.items()}
 
-        def keep(u: Array, own: Spans, other: Callable[[Array], Array]) -> Array:
-            return other(u) if own.never else jnp.where(awake[own.name], u, other(u))
+        def keep(u: Array, leaf_spans: Spans, other: Callable[[Array], Array]) -> Array:
+            return other(u) if leaf_spans.never else jnp.where(awake[leaf_spans.name], u, other(u))
 
-        seen = jax.tree.map(lambda u, own: keep(u, own, jnp.zeros_like), updates, spans)
-        out, _ = norm.update(seen, norm.init(params))
+        clipped = jax.tree.map(lambda u, leaf_spans: keep(u, leaf_spans, jnp.zeros_like), updates, spans)
+        out, _ = norm.update(clipped, norm.init(params))
         inner = {}
-        for name, own in named.items():
+        for name, group_spans in named.items():
             # A group changes only its own leaves. Its rate is this step's, however long it has been trained.
             method, before = group(name, lambda _: rate(state.step)), state.groups[name]
             begun = before
-            if len(own.steps) > 1:
-                begun = pick(own.begin(state.step), method.init(params), before)
+            if len(group_spans.steps) > 1:
+                begun = pick(group_spans.begin(state.step), method.init(params), before)
             out, after = method.update(out, begun, params)
             inner[name] = pick(awake[name], after, before)
-        out = jax.tree.map(lambda u, own: keep(u, own, nothing), out, spans)
+        out = jax.tree.map(lambda u, leaf_spans: keep(u, leaf_spans, nothing), out, spans)
         return out, Joined(state.step + 1, inner)
 
     return optax.GradientTransformation(init, update)

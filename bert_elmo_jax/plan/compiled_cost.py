@@ -94,7 +94,7 @@ def _add(module: Module, computation: Computation, times: int, cost: Cost, insid
 
 def _add_worst_branch(module: Module, i: Instruction, times: int, cost: Cost, inside_fusion: bool) -> None:
     """Add the most expensive branch of a conditional: only one branch runs."""
-    names = re.findall(r"[\w.\-]+", _between(i.rest, "branch_computations={", "}"))
+    names = re.findall(r"[\w.\-]+", _between(i.attributes, "branch_computations={", "}"))
     names += [name for side in ("true", "false") if (name := i.called(f"{side}_computation"))]
     costs = []
     for name in names:
@@ -112,14 +112,14 @@ def _add_worst_branch(module: Module, i: Instruction, times: int, cost: Cost, in
 
 def trip_count(module: Module, computation: Computation, loop: Instruction) -> int | None:
     """Return the trip count of a `while`: the compiler's, or from a condition i < limit with steps of 1, or None."""
-    if said := re.search(r'"?known_trip_count"?:?\s*=?\{"?n"?:"?(\d+)"?\}', loop.rest):
-        return int(said.group(1))
+    if annotation := re.search(r'"?known_trip_count"?:?\s*=?\{"?n"?:"?(\d+)"?\}', loop.attributes):
+        return int(annotation.group(1))
     condition = module.computations[loop.called("condition") or ""]
     test = condition.instructions[condition.root]
-    if test.opcode != "compare" or "direction=LT" not in test.rest or len(test.operands) != 2:
+    if test.opcode != "compare" or "direction=LT" not in test.attributes or len(test.operands) != 2:
         return None
     counter, limit = (condition.instructions[name] for name in test.operands)
-    number = re.search(r"index=(\d+)", counter.rest)
+    number = re.search(r"index=(\d+)", counter.attributes)
     if limit.opcode != "constant" or counter.opcode != "get-tuple-element" or not number:
         return None
     if not _counts_up(module.computations[loop.called("body") or ""], int(number.group(1))):
@@ -127,7 +127,7 @@ def trip_count(module: Module, computation: Computation, loop: Instruction) -> i
     start = computation.instructions[loop.operands[0]]
     while start.opcode in ("tuple", "copy", "bitcast"):  # the initial value of the counter, if constant
         start = computation.instructions[start.operands[int(number.group(1)) if start.opcode == "tuple" else 0]]
-    end, begin = (int(re.findall(r"-?\d+", i.rest)[0]) if i.opcode == "constant" else 0 for i in (limit, start))
+    end, begin = (int(re.findall(r"-?\d+", i.attributes)[0]) if i.opcode == "constant" else 0 for i in (limit, start))
     return max(0, end - begin)
 
 
@@ -139,7 +139,7 @@ def _counts_up(body: Computation, number: int) -> bool:
     new = body.instructions[root.operands[number]]
     steps = [body.instructions[name] for name in new.operands]
     return new.opcode == "fusion" or (
-        new.opcode == "add" and any(step.opcode == "constant" and step.rest.startswith("(1)") for step in steps)
+        new.opcode == "add" and any(step.opcode == "constant" and step.attributes.startswith("(1)") for step in steps)
     )
 
 
@@ -149,19 +149,19 @@ def _operand(computation: Computation, i: Instruction, number: int) -> Shape:
 
 def _dot(computation: Computation, i: Instruction) -> float:
     sizes = _operand(computation, i, 0).sizes
-    summed = [sizes[int(axis)] for axis in _between(i.rest, "lhs_contracting_dims={", "}").split(",") if axis]
+    summed = [sizes[int(axis)] for axis in _between(i.attributes, "lhs_contracting_dims={", "}").split(",") if axis]
     return 2.0 * i.shapes[0].elements * math.prod(summed)
 
 
 def _convolution(computation: Computation, i: Instruction) -> float:
     """Return 2 · the number of multiplied pairs. On TPU all products are convolutions, batched ones strided windows."""
-    labels = re.search(r"dim_labels=(\w+)_(\w+)->(\w+)", i.rest)
+    labels = re.search(r"dim_labels=(\w+)_(\w+)->(\w+)", i.attributes)
     if labels is None:
-        raise ValueError(f"the convolution {i.name} has no dim_labels: {i.rest[:200]}")
+        raise ValueError(f"the convolution {i.name} has no dim_labels: {i.attributes[:200]}")
     left, right = _operand(computation, i, 0).sizes, _operand(computation, i, 1).sizes
     inputs, kernel, output = labels.groups()
     spatial = sorted(set(kernel) - {"i", "o"})
-    fields = re.findall(r"(\w+)=([\dx_\-]+)", _between(i.rest, "window={", "}"))
+    fields = re.findall(r"(\w+)=([\dx_\-]+)", _between(i.attributes, "window={", "}"))
     window = {name: values.split("x") for name, values in fields}
     met = 1
     for n, axis in enumerate(spatial):
@@ -174,7 +174,7 @@ def _convolution(computation: Computation, i: Instruction) -> float:
         met *= int(((at >= 0) & (at <= (left[inputs.index(axis)] - 1) * dilation) & (at % dilation == 0)).sum())
     features = right[kernel.index("i")]
     batch = i.shapes[0].sizes[output.index("b")]
-    groups = re.search(r"batch_group_count=(\d+)", i.rest)
+    groups = re.search(r"batch_group_count=(\d+)", i.attributes)
     return 2.0 * met * features * batch * i.shapes[0].sizes[output.index("f")] * int(groups.group(1) if groups else 1)
 
 
@@ -186,7 +186,7 @@ def _add_collective(module: Module, computation: Computation, i: Instruction, ti
     kind = i.opcode.removesuffix("-start")
     if kind == "all-reduce" and computation.name.startswith("all-reduce-scatter"):
         kind = "reduce-scatter"  # the TPU compiler fuses a reduction and a slice
-    group, channel = group_size(i.rest, module.devices), re.search(r"\bchannel_id=\d+", i.rest)
+    group, channel = group_size(i.attributes, module.devices), re.search(r"\bchannel_id=\d+", i.attributes)
     if group < 2 or (channel and (kind, channel.group()) in cost.channels):
         return
     if channel:  # the TPU compiler lists an overlapped collective several times
@@ -207,16 +207,16 @@ def group_size(attributes: str, devices: int) -> int:
         sizes = dict(re.findall(r"'([^']+)'=(\d+)", _between(text, "[", "]")))
         axes = re.findall(r"'([^']+)'(?::\(\d+\)(\d+))?", _between(text, "{", "}"))
         return math.prod(int(part or sizes[axis]) for axis, part in axes) if axes else devices
-    if found := re.match(r"\[(\d+),(\d+)\]<=", text):
-        return int(found.group(2))
-    if found := re.match(r"\{\{([\d,]+)\}", text):
-        return found.group(1).count(",") + 1
+    if match := re.match(r"\[(\d+),(\d+)\]<=", text):
+        return int(match.group(2))
+    if match := re.match(r"\{\{([\d,]+)\}", text):
+        return match.group(1).count(",") + 1
     return devices
 
 
 def _traffic(module: Module, computation: Computation, i: Instruction) -> float:
     """Return the bytes that an instruction moves between main memory and the chip."""
-    if i.opcode in FREE or i.opcode.endswith("-done") or "AllocateBuffer" in i.rest[:200]:
+    if i.opcode in FREE or i.opcode.endswith("-done") or "AllocateBuffer" in i.attributes[:200]:
         return 0.0
     operands = [shape for name in i.operands for shape in computation.instructions[name].shapes]
     results = list(i.shapes)
@@ -239,7 +239,7 @@ def _traffic(module: Module, computation: Computation, i: Instruction) -> float:
 
 def _read(module: Module, fused: Computation, name: str) -> float:
     """Return the bytes of a value that a fusion reads: all, unless it only slices it or updates it in place."""
-    whole, total = float(sum(shape.size for shape in fused.instructions[name].shapes)), 0.0
+    size, total = float(sum(shape.size for shape in fused.instructions[name].shapes)), 0.0
     users = [(i, n) for i in fused.instructions.values() for n, operand in enumerate(i.operands) if operand == name]
     for user, number in users:
         if user.opcode in SLICES and number == 0:
@@ -250,8 +250,8 @@ def _read(module: Module, fused: Computation, name: str) -> float:
             inner = module.computations[called]
             total += _read(module, inner, inner.parameters[number])
         elif not (user.opcode in ("dynamic-update-slice", "scatter") and number == 0):
-            return whole
-    return min(whole, total)
+            return size
+    return min(size, total)
 
 
 def _written(module: Module, fused: Computation, name: str) -> float:

@@ -24,12 +24,12 @@ def kernel_flops(computation: Computation, i: Instruction) -> float | None:
     They are the kernel's own estimate if it has one. Splash attention has none, and they follow from the shapes of its
     arrays; with a causal mask, blocks that the kernel skips are counted too.
     """
-    if found := _ESTIMATE.search(i.rest):
-        return float(found.group(1))
+    if match := _ESTIMATE.search(i.attributes):
+        return float(match.group(1))
     if _target(i) in NO_PRODUCTS:
         return 0.0
-    if _target(i) == "tpu_custom_call" and (found := _SPLASH.match(i.name)):
-        return _splash_flops(computation, i, found.group(1))
+    if _target(i) == "tpu_custom_call" and (match := _SPLASH.match(i.name)):
+        return _splash_flops(computation, i, match.group(1))
     return None
 
 
@@ -40,8 +40,8 @@ def custom_call_name(i: Instruction) -> str:
 
 
 def _target(i: Instruction) -> str:
-    found = re.search(r'custom_call_target="([^"]*)"', i.rest)
-    return found.group(1) if found else i.name
+    match = re.search(r'custom_call_target="([^"]*)"', i.attributes)
+    return match.group(1) if match else i.name
 
 
 def _splash_flops(computation: Computation, i: Instruction, part: str) -> float:

@@ -47,12 +47,12 @@ class Instruction:
     opcode: str
     shapes: tuple[Shape, ...]
     operands: tuple[str, ...]
-    rest: str  # the text of the attributes
+    attributes: str  # the text of the attributes
 
     def called(self, attribute: str) -> str | None:
         """Return the name of the computation in an attribute such as `body`."""
-        found = re.search(rf"\b{attribute}=%?([\w.\-]+)", self.rest)
-        return found.group(1) if found else None
+        match = re.search(rf"\b{attribute}=%?([\w.\-]+)", self.attributes)
+        return match.group(1) if match else None
 
 
 @dataclass(frozen=True)
@@ -91,13 +91,17 @@ def parse_hlo(text: str) -> Module:
             continue
         line, begun = begun, ""
         if line.startswith("}"):
-            numbers = {int(i.rest[1 : i.rest.index(")")]): i.name for i in lines.values() if i.opcode == "parameter"}
+            numbers = {
+                int(i.attributes[1 : i.attributes.index(")")]): i.name
+                for i in lines.values()
+                if i.opcode == "parameter"
+            }
             computations[name] = Computation(name, lines, root or next(reversed(lines)), numbers)
             name = ""
-        elif found := _INSTRUCTION.match(_COMMENT.sub("", line)):
-            instruction = _instruction(found.group(2), found.group(3))
+        elif match := _INSTRUCTION.match(_COMMENT.sub("", line)):
+            instruction = _instruction(match.group(2), match.group(3))
             lines[instruction.name] = instruction
-            root = instruction.name if found.group(1) else root
+            root = instruction.name if match.group(1) else root
     if name:
         raise ValueError(f"the text of the program ends inside of the computation {name}")
     if not entry:
@@ -114,7 +118,7 @@ def _open_braces(text: str) -> int:
 
 def _instruction(name: str, text: str) -> Instruction:
     end = _closing(text, 0) + 1 if text.startswith("(") else text.index(" ")
-    shapes = tuple(_shape(found) for found in _ARRAY.finditer(text[:end]))
+    shapes = tuple(_shape(match) for match in _ARRAY.finditer(text[:end]))
     opcode, bracket, _ = text[end:].partition("(")
     if not bracket:
         raise ValueError(f"cannot read the instruction {name} = {text[:200]}")
@@ -123,36 +127,36 @@ def _instruction(name: str, text: str) -> Instruction:
     inside = text[first + 1 : last]
     if opcode.strip() in ("parameter", "constant"):
         return Instruction(name, opcode.strip(), shapes, (), f"({inside}){text[last + 1 :]}")
-    operands = tuple(found.group(1) for part in _commas(inside) if (found := _NAME.search(part)))
+    operands = tuple(match.group(1) for part in _commas(inside) if (match := _NAME.search(part)))
     return Instruction(name, opcode.strip(), shapes, operands, text[last + 1 :])
 
 
-def _shape(found: re.Match[str]) -> Shape:
-    if found.group(4):
+def _shape(match: re.Match[str]) -> Shape:
+    if match.group(4):
         return Shape("token", ())
-    sizes = tuple(int(size.strip(" <=")) for size in found.group(2).split(",") if size)
-    space = re.search(r"S\((\d+)\)", found.group(3) or "")
-    return Shape(found.group(1), sizes, int(space.group(1)) if space else 0)
+    sizes = tuple(int(size.strip(" <=")) for size in match.group(2).split(",") if size)
+    space = re.search(r"S\((\d+)\)", match.group(3) or "")
+    return Shape(match.group(1), sizes, int(space.group(1)) if space else 0)
 
 
 def _closing(text: str, start: int) -> int:
     """Return the position of the bracket that closes the one at `start`."""
     depth = 0
-    for found in re.compile(r"[()]").finditer(text, start):
-        depth += 1 if found.group() == "(" else -1
+    for match in re.compile(r"[()]").finditer(text, start):
+        depth += 1 if match.group() == "(" else -1
         if not depth:
-            return found.start()
+            return match.start()
     raise ValueError(f"a bracket does not close: {text[start : start + 200]}")
 
 
 def _commas(text: str) -> list[str]:
     """Split a text at the commas outside of all brackets."""
     parts, depth, begin = [], 0, 0
-    for found in re.finditer(r"[()\[\]{},]", text):
-        if found.group() == ",":
+    for match in re.finditer(r"[()\[\]{},]", text):
+        if match.group() == ",":
             if not depth:
-                parts.append(text[begin : found.start()].strip())
-                begin = found.end()
+                parts.append(text[begin : match.start()].strip())
+                begin = match.end()
         else:
-            depth += 1 if found.group() in "([{" else -1
+            depth += 1 if match.group() in "([{" else -1
     return [*parts, text[begin:].strip()] if text.strip() else []

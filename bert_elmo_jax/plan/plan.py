@@ -72,8 +72,8 @@ def lower_step(
     rows = NamedSharding(mesh, BATCH)
     placed = jax.tree.map(_place, state, shardings(state, mesh, rules))
     run: Any = over_mesh(step, state, mesh, rules).step
-    kept = jax.tree.map(_place, dict(constants), shardings(dict(constants), mesh, rules))
-    return run.lower(placed, {name: _place(values, rows) for name, values in batch.items()} | kept)
+    placed_constants = jax.tree.map(_place, dict(constants), shardings(dict(constants), mesh, rules))
+    return run.lower(placed, {name: _place(values, rows) for name, values in batch.items()} | placed_constants)
 
 
 def compile_step(
@@ -113,21 +113,23 @@ def explain(error: Exception) -> Exception:
     message = str(error)
     if "RESOURCE_EXHAUSTED" not in message and "out of memory" not in message.lower():
         return error
-    found = next(filter(None, (re.search(pattern, message) for pattern in SHORTAGES)), None)
-    if not found:
+    match = next(filter(None, (re.search(pattern, message) for pattern in SHORTAGES)), None)
+    if not match:
         return TooLarge(None, None, message)
-    needs, has = (float(found.group(n)) * UNITS[found.group(n + 1)] for n in (1, 3))
+    needs, has = (float(match.group(n)) * UNITS[match.group(n + 1)] for n in (1, 3))
     return TooLarge(needs, has, message)
 
 
-def find_largest(fits: Callable[[int], bool], first: int, most: int = 2**20, tries: int = 8) -> tuple[int, int | None]:
+def find_largest(
+    is_possible: Callable[[int], bool], first: int, most: int = 2**20, tries: int = 8
+) -> tuple[int, int | None]:
     """Return the largest number found that fits, and the smallest found that does not (None if all fit).
 
     Starting at `first`, doubles or halves until the answer changes, then bisects; 0 always fits.
     """
     good, bad, n = 0, None, min(first, most)
     for _ in range(tries):
-        if fits(n):
+        if is_possible(n):
             good = n
         else:
             bad = n
@@ -150,19 +152,19 @@ def plan(config: ConfigDict, topology: Topology, vocab_size: int | None, memory:
     params = jax.eval_shape(objective.init, jax.random.key(0))
     axes = " × ".join(f"{name}={size}" for name, size in mesh.shape.items())
     say(f"{sum(leaf.size for leaf in jax.tree.leaves(params)):,} parameters on {mesh.size} devices ({axes})")
-    if whole := train.kept_whole(params, mesh, rules):
-        say(f"whole on every device, because the mesh does not divide them: {', '.join(whole)}")
+    if undivided := train.kept_whole(params, mesh, rules):
+        say(f"whole on every device, because the mesh does not divide them: {', '.join(undivided)}")
     limited = topology.chip is not None or memory is not None
     shards = mesh.shape["data"] * mesh.shape["fsdp"]
     unit = shards * config.accumulate
 
     def plan_phase(phase: Phase) -> bool:
-        length, found = phase.examples.length, dict[int, bool]()
+        length, outcomes = phase.examples.length, dict[int, bool]()
         say(f"{phase.steps:,} steps of {phase.rows:,} rows of {length}, {phase.rows / shards:g} a device")
         if phase.rows % unit:
             raise ValueError(f"{phase.rows} rows cannot be shared by {unit} (data · fsdp · accumulate): use a multiple")
 
-        def fits(units: int) -> bool:
+        def compile_units(units: int) -> bool:
             rows = units * unit
             try:
                 with trace_for(topology.devices[0].platform):
@@ -172,22 +174,22 @@ def plan(config: ConfigDict, topology: Topology, vocab_size: int | None, memory:
                     raise TooLarge(compiled.total, memory)
             except TooLarge as error:
                 say(f"  {rows:,} rows: {describe_shortage(error)}")
-                found[units] = False
+                outcomes[units] = False
                 return False
             verb = "fits" if limited else "takes"
             say(f"  {rows:,} rows: {verb} {show_gib(compiled.total)}; compiled in {compiled.seconds:.0f} s")
-            if not any(found.values()):  # details of the config's batch, or else of the first that fits
+            if not any(outcomes.values()):  # details of the config's batch, or else of the first that fits
                 work = objective.work(params, length) * rows * length / mesh.size
                 for line in describe_step(compiled, rows * length, work, topology):
                     say(f"    {line}")
-            found[units] = True
+            outcomes[units] = True
             return True
 
-        most, over = find_largest(fits, phase.rows // unit, tries=1 + tries if limited else 1)
+        most, over = find_largest(compile_units, phase.rows // unit, tries=1 + tries if limited else 1)
         if tries and limited:
             beyond = f"{over * unit:,} do not" if over else "more were not tried"
             say(f"  largest batch found: {most * unit:,} rows fit, {most * unit / shards:g} a device; {beyond}")
-        return found[phase.rows // unit]
+        return outcomes[phase.rows // unit]
 
     fitting = [plan_phase(phase) for phase in objective.phases]  # all are reported, also after one that does not fit
     return all(fitting)
@@ -208,11 +210,11 @@ def build_inputs(
 @contextlib.contextmanager
 def trace_for(platform: str) -> Iterator[None]:
     """Let `jax.default_backend` return another platform: layers that depend on it are traced for that one."""
-    found, jax.default_backend = jax.default_backend, lambda: platform
+    original, jax.default_backend = jax.default_backend, lambda: platform
     try:
         yield
     finally:
-        jax.default_backend = found
+        jax.default_backend = original
 
 
 def describe_step(compiled: Compiled, tokens: int, work: float, topology: Topology) -> Sequence[str]:
@@ -232,8 +234,8 @@ def describe_step(compiled: Compiled, tokens: int, work: float, topology: Topolo
     moved = f"XLA's, each loop once and with on-chip traffic, {compiled.bytes:.4g}"
     lines.append(f"operations: {cost.flops:.4g} in matrix products ({counts})")
     lines.append(f"memory traffic: {cost.bytes:.4g} bytes ({moved})")
-    for kind, found in sorted(cost.collectives.items()):
-        lines.append(f"{kind}: {found.count} of {found.size:.4g} bytes together, {found.sent:.4g} sent")
+    for kind, collective in sorted(cost.collectives.items()):
+        lines.append(f"{kind}: {collective.count} of {collective.size:.4g} bytes together, {collective.sent:.4g} sent")
     if not cost.collectives:
         lines.append("no collectives")
     if cost.unknown_loops:

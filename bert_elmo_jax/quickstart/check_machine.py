@@ -29,7 +29,7 @@ GIB = 2**30
 
 
 def check_machine() -> Iterator[tuple[str, str, bool]]:
-    """Yield (name, finding, True if it is fine) for each check, as soon as it is done.
+    """Yield (name, finding, True if it is fine) after each check.
 
     >>> [finding for name, finding, fine in check_machine() if name == "python"] == [platform.python_version()]
     True

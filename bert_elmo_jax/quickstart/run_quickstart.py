@@ -142,7 +142,7 @@ def write_tasks(folder: Path, worlds: Sequence[ToyWorld], examples: int) -> None
 
 
 class Ceilings(NamedTuple):
-    """The scores of a run beside the best possible ones, as functions of the run, its config and its corpus."""
+    """The scores of a run next to the best possible ones, as functions of the run, its config and its corpus."""
 
     masked: Callable[[Path, ConfigDict, Path], Any]  # of the BERT
     stream: Callable[[Path, ConfigDict, Path], Any]  # of the ELMo

@@ -38,7 +38,7 @@ class Trainable:
     the devices of a compiled step. `finish` gets the state after the last step.
     """
 
-    summary: str  # what is trained, and for how long
+    summary: str  # the task or objective, and the number of steps
     params: dict[str, Any]
     seed: int
     loss: Any  # see `train.make_step`

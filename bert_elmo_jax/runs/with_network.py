@@ -34,7 +34,7 @@ from bert_elmo_jax.runs.start_run import say
 from bert_elmo_jax.runs.task_data import Data, count_steps
 from bert_elmo_jax.runs.transfer import build_transfer, hold
 from bert_elmo_jax.text import Lexicon, WordVectors, read_vectors, width_of
-from bert_elmo_jax.text.lexicon import KEPT, places_of
+from bert_elmo_jax.text.lexicon import MOST_VECTORS, places_of
 
 CHARACTERS = ("none", "cnn", "gru", "lstm")
 # The values that fields had before they were fields.
@@ -131,7 +131,7 @@ def build_lexicon(config: ConfigDict, texts: Iterable[Sequence[str]]) -> tuple[L
     size = config.word_size or 100
     vectors = later = None
     if config.unknown == "vectors" and not config.vectors:
-        raise ValueError("config.unknown=vectors needs a file: give --config.vectors=…, or choose another value")
+        raise ValueError("config.unpretrained=vectors needs a file: give --config.vectors=…, or choose another value")
     if config.vectors:
         size = width_of(config.vectors)
         if config.word_size and config.word_size != size:
@@ -143,10 +143,10 @@ def build_lexicon(config: ConfigDict, texts: Iterable[Sequence[str]]) -> tuple[L
         say(f"{config.vectors}: vectors of {count:,} of the {len(counts):,} words of the training data{twice}")
         if not count:
             raise ValueError(f"{config.vectors} has no vector for any word of {config.train}; give one of its language")
-        later = read_vectors(config.vectors, None, most=KEPT) if config.unknown == "vectors" else None
+        later = read_vectors(config.vectors, None, most=MOST_VECTORS) if config.unknown == "vectors" else None
     characters = choose_characters(config) != "none"
     build = functools.partial(Lexicon.build, tuned=config.tune_words, seed=config.seed, characters=characters)
-    return build(counts, config.unknown, size, known=vectors, later=later), vectors
+    return build(counts, config.unknown, size, pretrained=vectors, later=later), vectors
 
 
 def choose_characters(config: ConfigDict) -> str:

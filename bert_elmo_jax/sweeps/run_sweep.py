@@ -34,7 +34,7 @@ from bert_elmo_jax.sweeps.schedule import Progress, SweepState
 from bert_elmo_jax.sweeps.table import Table, read_table
 from bert_elmo_jax.sweeps.toy_tasks import make_files
 
-SEEN = "data.json"  # in the working directory: hashes of the data that its runs have read
+HASHES = "data.json"  # in the working directory: hashes of the data that its runs have read
 
 
 def check_data(sweep: Sweep, folders: Folders) -> None:
@@ -60,7 +60,7 @@ def check_same_data(sweep: Sweep, folders: Folders) -> None:
     reads: dict[str, set[File]] = {}
     for point in sweep.points:  # needs come first
         reads[point.identity] = set(point.files).union(*(reads[need.identity] for need in point.needs))
-    record = folders.workdir / SEEN
+    record = folders.workdir / HASHES
     with folders.locked():
         try:
             stored = read_json(record, default={"files": {}, "runs": {}})

@@ -34,7 +34,7 @@ class SweepState:
     done: set[str] = field(default_factory=set)
     failed: dict[str, str] = field(default_factory=dict)  # why
     blocked: dict[str, str] = field(default_factory=dict)  # the name of the lost point that it needs
-    held: set[str] = field(default_factory=set)  # by a process of another sweep, or of an earlier start
+    locked: set[str] = field(default_factory=set)  # by a process of another sweep, or of an earlier start
     tries: dict[str, int] = field(default_factory=dict)
     costs: dict[str, int] = field(default_factory=dict)  # how many starts had left their cost before this one
     stopping: bool = False
@@ -91,8 +91,8 @@ def _start_ready(state: SweepState, folders: Folders, runner: Runner, say: Calla
         elif len(state.running) < runner.slots and all(need.identity in state.done for need in point.needs):
             run = folders.claim(point)
             if is_locked(run / "lock"):
-                if point.identity not in state.held:
-                    state.held.add(point.identity)
+                if point.identity not in state.locked:
+                    state.locked.add(point.identity)
                     say(f"{point.name}: another process still writes {run}; waiting for it")
                 continue
             if folders.is_done(point):  # by that other process

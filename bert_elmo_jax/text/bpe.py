@@ -86,7 +86,7 @@ def read_merges(file: Path, vocabulary: Mapping[str, int]) -> list[tuple[str, st
         if unknown:
             vocabulary_file = find_bpe(file.parent)[0]
             raise ValueError(
-                f"{file} does not belong to the {vocabulary_file} beside it: line {number} merges {line!r:.60}, and "
+                f"{file} does not belong to the {vocabulary_file} next to it: line {number} merges {line!r:.60}, and "
                 f"{unknown[0]!r} is not in that vocabulary. Copy both files from one model."
             )
         merges.append((left, right))

@@ -22,9 +22,9 @@ def character_table(words: Sequence[str], max_characters: int = 50) -> Int32[np.
     """
     _check_room(max_characters)
     words = list(words)
-    room = max_characters - 2
+    most_bytes = max_characters - 2
     try:
-        encoded = [word.encode()[:room] for word in words]
+        encoded = [word.encode()[:most_bytes] for word in words]
     except (UnicodeEncodeError, AttributeError) as error:
         reject_text(words, error)
     lengths = np.fromiter(map(len, encoded), np.int64, len(encoded))

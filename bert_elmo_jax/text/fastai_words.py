@@ -53,8 +53,8 @@ class FastaiVocabulary:
     def ids(self, words: Sequence[str]) -> Int32[np.ndarray, "N"]:
         """Return the id of each word, found also in lower case; `xxunk` for unknown ones."""
         find, unk = self._index.get, self.unk_id
-        found = (number if (number := find(word)) is not None else find(word.lower(), unk) for word in words)
-        return np.fromiter(found, np.int32, len(words))
+        numbers = (number if (number := find(word)) is not None else find(word.lower(), unk) for word in words)
+        return np.fromiter(numbers, np.int32, len(words))
 
     def save(self, folder: str | Path) -> None:
         """Write `itos.json`."""

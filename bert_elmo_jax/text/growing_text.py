@@ -15,8 +15,8 @@ def find_stop(text: str, stops: Sequence[str]) -> int | None:
     >>> find_stop("one two three", ["three", "two"]), find_stop("one", ["two"])
     (4, None)
     """
-    found = [(place + len(stop), place) for stop in stops if (place := text.find(stop)) >= 0]
-    return min(found)[1] if found else None
+    places = [(place + len(stop), place) for stop in stops if (place := text.find(stop)) >= 0]
+    return min(places)[1] if places else None
 
 
 def count_settled(text: str, stops: Sequence[str] = ()) -> int:
@@ -49,15 +49,15 @@ def continuation(tokenizer: Tokenizer | WordVocabulary, before: Sequence[int] = 
     (' ship', 'ship')
     """
 
-    def known(ids: Sequence[int]) -> list[int]:
+    def drop_unknown(ids: Sequence[int]) -> list[int]:
         return [int(number) for number in ids if 0 <= number < len(tokenizer.target_tokens)]
 
-    first = known(before)[-CONTEXT:]
+    first = drop_unknown(before)[-CONTEXT:]
     start = tokenizer.decode(first).rstrip(UNFINISHED)
 
     def decode(ids: Sequence[int]) -> str:
-        whole = tokenizer.decode([*first, *known(ids)])
-        return whole[len(start) :] if whole.startswith(start) else tokenizer.decode(known(ids))
+        text = tokenizer.decode([*first, *drop_unknown(ids)])
+        return text[len(start) :] if text.startswith(start) else tokenizer.decode(drop_unknown(ids))
 
     return decode
 

@@ -27,7 +27,7 @@ from bert_elmo_jax.text.words import IDEOGRAPHS, UNK_WORD
 
 Unknown = Literal["unk", "classes", "characters", "vectors", "random"]
 OFTEN = 5  # the count from which a word has its own row
-KEPT = 500_000  # how many vectors of a file `vectors` keeps; files put the most frequent words first
+MOST_VECTORS = 500_000  # how many vectors of a file `vectors` keeps; files put the most frequent words first
 NEW = -1  # the id of a word whose vector comes from `Lexicon.vectors`
 
 # The first match wins, so longer suffixes and endings come first.
@@ -72,8 +72,8 @@ class Lexicon:
     ):
         if unknown not in get_args(Unknown):
             usual = get_args(Unknown)
-            known = f"{', '.join(usual)}{did_you_mean(unknown, usual)}"
-            raise ValueError(f"unknown={unknown!r} is not known; expected one of {known}")
+            expected = f"{', '.join(usual)}{did_you_mean(unknown, usual)}"
+            raise ValueError(f"unknown={unknown!r} is not known; expected one of {expected}")
         if (unknown == "vectors") != (later is not None):
             raise ValueError(f"unknown={unknown!r}: give vectors for later words with unknown='vectors', and only then")
         if later is not None and later.vectors.shape[1:] != (width,):
@@ -98,7 +98,7 @@ class Lexicon:
         unknown: Unknown,
         width: int,
         *,
-        known: WordVectors | None = None,
+        pretrained: WordVectors | None = None,
         tuned: bool = True,
         seed: int = 0,
         later: WordVectors | None = None,
@@ -106,14 +106,16 @@ class Lexicon:
     ) -> "Lexicon":
         """Build a lexicon from the word counts of training data, most frequent words first.
 
-        `known` are pretrained vectors. Unless vectors are `tuned`, a word without a pretrained one has no row, because
+        Unless vectors are `tuned`, a word without a pretrained one has no row, because
         its random vector would never change.
         """
-        least = OFTEN if tuned or known is None else float("inf")
-        kept = [word for word, row in zip(counts, places_of(list(counts), known)) if row >= 0 or counts[word] >= least]
-        kept.sort(key=lambda word: (-counts[word], word))
-        scale = float(known.vectors.std()) or None if known is not None and len(known.words) else None
-        return cls(kept, unknown, width, seed=seed, scale=scale, later=later, characters=characters)
+        least = OFTEN if tuned or pretrained is None else float("inf")
+        frequent = [
+            word for word, row in zip(counts, places_of(list(counts), pretrained)) if row >= 0 or counts[word] >= least
+        ]
+        frequent.sort(key=lambda word: (-counts[word], word))
+        scale = float(pretrained.vectors.std()) or None if pretrained is not None and len(pretrained.words) else None
+        return cls(frequent, unknown, width, seed=seed, scale=scale, later=later, characters=characters)
 
     def __len__(self) -> int:
         return len(self.specials) + len(self.words)
@@ -129,28 +131,30 @@ class Lexicon:
 
     def vectors(self, words: Sequence[str]) -> Float32[np.ndarray, "N D"]:
         """Return the vectors of `NEW` words, and zeros for the others."""
-        found = np.zeros((len(words), self.width), np.float32)
+        vectors = np.zeros((len(words), self.width), np.float32)
         for n, word in enumerate(words):
             if self._id(word) == NEW:
-                found[n] = self._draw(word) if self._later is None else self._later.vectors[self._place(word)]
-        return found
+                vectors[n] = self._draw(word) if self._later is None else self._later.vectors[self._place(word)]
+        return vectors
 
-    def table(self, known: WordVectors | None = None) -> tuple[Float32[np.ndarray, "S D"], Float32[np.ndarray, "V D"]]:
+    def table(
+        self, pretrained: WordVectors | None = None
+    ) -> tuple[Float32[np.ndarray, "S D"], Float32[np.ndarray, "V D"]]:
         """Return the initial vectors of the special words and the words: pretrained if known, else random."""
         specials, words = (
             np.array([self._draw(name) for name in names], np.float32).reshape(len(names), self.width)
             for names in (self.specials, self.words)
         )
-        if known is not None:
-            for n, place in enumerate(places_of(self.words, known)):
+        if pretrained is not None:
+            for n, place in enumerate(places_of(self.words, pretrained)):
                 if place >= 0:
-                    words[n] = known.vectors[place]
+                    words[n] = pretrained.vectors[place]
         return specials, words
 
     @property
     def fingerprint(self) -> str:
         """A hash of the words, the options and the kept vectors."""
-        sums = hashlib.sha256(json.dumps(self._facts(), ensure_ascii=True).encode())
+        sums = hashlib.sha256(json.dumps(self._fields(), ensure_ascii=True).encode())
         if self._later is not None:
             sums.update("\n".join(self._later.words).encode("utf-8", "replace"))
             sums.update(np.ascontiguousarray(self._later.vectors).data)
@@ -163,35 +167,35 @@ class Lexicon:
         if self._later is not None:
             np.save(folder / "vectors.npy", self._later.vectors)
             write_json(folder / "vectors.json", {"words": list(self._later.words)}, indent=2)
-        write_json(folder / "lexicon.json", self._facts(), indent=2)
+        write_json(folder / "lexicon.json", self._fields(), indent=2)
 
     @classmethod
     def load(cls, folder: str | Path) -> "Lexicon":
         """Load a saved lexicon; kept vectors are memory-mapped."""
         folder = Path(folder)
-        facts = read_json(folder / "lexicon.json", default={})
-        if not facts:
+        fields = read_json(folder / "lexicon.json", default={})
+        if not fields:
             raise FileNotFoundError(f"there is no lexicon.json in {folder}; copy the folder again from the run")
         try:
             later = None
-            if facts["unknown"] == "vectors":
+            if fields["unknown"] == "vectors":
                 names = tuple(read_json(folder / "vectors.json", default={})["words"])
                 later = WordVectors(names, read_array(folder / "vectors.npy", mapped=True), len(names), 0)
                 if len(later.vectors) != len(names):
                     raise ValueError(f"vectors.npy has {len(later.vectors)} rows for {len(names)} words")
             return cls(
-                facts["words"], facts["unknown"], facts["width"], seed=facts["seed"], scale=facts["scale"], later=later,
-                characters=facts.get("characters"),
+                fields["words"], fields["unknown"], fields["width"], seed=fields["seed"], scale=fields["scale"],
+                later=later, characters=fields.get("characters"),
             )  # fmt: skip
         except (KeyError, TypeError, OSError, ValueError, EOFError) as error:
             raise ValueError(f"{folder} holds an incomplete lexicon ({error}); copy it again from the run") from error
 
-    def _facts(self) -> dict[str, Any]:
+    def _fields(self) -> dict[str, Any]:
         # Earlier lexicons have no such field, and their fingerprints stay.
-        own = {} if self.characters == (self.unknown == "characters") else {"characters": self.characters}
+        characters = {} if self.characters == (self.unknown == "characters") else {"characters": self.characters}
         return {
             "unknown": self.unknown, "width": self.width, "seed": self.seed, "scale": self.scale,
-            "words": list(self.words), **own,
+            "words": list(self.words), **characters,
         }  # fmt: skip
 
     def _id(self, word: str) -> int:
@@ -215,9 +219,9 @@ def random_vector(word: str, seed: int, width: int) -> Float32[np.ndarray, "{wid
     return draw.uniform(-(3**0.5), 3**0.5, width).astype(np.float32)
 
 
-def places_of(words: Sequence[str], known: WordVectors | None) -> Int32[np.ndarray, "N"]:
+def places_of(words: Sequence[str], vectors: WordVectors | None) -> Int32[np.ndarray, "N"]:
     """Return the index of each word's pretrained vector, falling back to the lower-cased word, then to -1."""
-    place = {} if known is None else {word: n for n, word in enumerate(known.words)}
+    place = {} if vectors is None else {word: n for n, word in enumerate(vectors.words)}
     return np.array([place.get(word, place.get(word.lower(), -1)) for word in words], np.int32)
 
 

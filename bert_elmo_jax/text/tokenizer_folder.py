@@ -34,8 +34,8 @@ def find_bpe(folder: Path) -> tuple[str, str]:
 def find_model(folder: Path) -> Path | None:
     """Return the SentencePiece model of a folder: a usual name, else its only `.model` file."""
     usual = next((folder / name for name in MODEL_FILES if (folder / name).is_file()), None)
-    others = list(folder.glob("*.model"))
-    return usual or (others[0] if len(others) == 1 else None)
+    models = list(folder.glob("*.model"))
+    return usual or (models[0] if len(models) == 1 else None)
 
 
 def is_shifted(folder: Path) -> bool:

@@ -75,7 +75,7 @@ def cleaning_spec(*, split_chinese: bool, strip_accents: bool | None, lowercase:
 
 
 def make_template(single: str, pair: str, ids: Mapping[str, int]) -> Spec:
-    """Return the part of a spec that frames texts; `A` and `B` stand for the texts, `:1` for the second type.
+    """Return the part of a spec that frames texts; `A` and `B` are the texts, `:1` for the second type.
 
     >>> make_template("[CLS] A", "[CLS] A B:1", {"[CLS]": 2})["pair"][1:]
     [{'Sequence': {'id': 'A', 'type_id': 0}}, {'Sequence': {'id': 'B', 'type_id': 1}}]

@@ -74,17 +74,17 @@ def choose_alphabet(words: Counter[str], vocab_size: int, forms: Callable[[str],
     for word, count in words.items():
         for character in word:
             counts[character] += count
-    room = vocab_size - len(SPECIALS)
+    most_pieces = vocab_size - len(SPECIALS)
     needed = COVERAGE * counts.total()
     covered = 0
     pieces: list[str] = []
     for character, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
         more = forms(character)
-        if covered >= needed and len(pieces) + len(more) > room // 3:
+        if covered >= needed and len(pieces) + len(more) > most_pieces // 3:
             break
         covered += count
         pieces += more
-    if len(pieces) > room:
+    if len(pieces) > most_pieces:
         raise ValueError(
             f"vocab_size={vocab_size} is too small: the {len(SPECIALS)} special pieces and the characters of these "
             f"texts alone take {len(SPECIALS) + len(pieces)}; add a few thousand (8192 suits English novels, 16000 "
@@ -200,10 +200,10 @@ def learn_model(texts: Iterable[str], vocab_size: int, model: Literal["unigram",
     marked = Counter({SPACE_MARK + word: count for word, count in words.items()})
     alphabet = choose_alphabet(marked, vocab_size, lambda character: [character])
     # As in WordPiece, words with a character outside the alphabet are left out.
-    wanted = set(alphabet)
-    known = [(word, count) for word, count in words.items() if wanted.issuperset(word)]
+    characters = set(alphabet)
+    writable = [(word, count) for word, count in words.items() if characters.issuperset(word)]
     # Checksums break ties, so that the cut through the words that occur once favours no letter.
-    ordered = sorted(known, key=lambda item: (-item[1], zlib.crc32(item[0].encode()), item[0]))[:MOST_WORDS]
+    ordered = sorted(writable, key=lambda item: (-item[1], zlib.crc32(item[0].encode()), item[0]))[:MOST_WORDS]
     written = io.BytesIO()
     sentencepiece.SentencePieceTrainer.Train(
         sentence_iterator=(f"{word}\t{count}" for word, count in ordered),

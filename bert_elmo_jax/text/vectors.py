@@ -47,40 +47,46 @@ def read_vectors(path: str | Path, words: Iterable[str] | None, *, most: int | N
     """
     path = Path(path)
     header, width = _layout(path)
-    wanted = None if words is None else {word.encode("utf-8", "replace") for word in words}
-    found: dict[bytes, int] = {}
+    requested = None if words is None else {word.encode("utf-8", "replace") for word in words}
+    line_of: dict[bytes, int] = {}
     vectors: list[Float32[np.ndarray, "D"]] = []
     count = repeated = 0
     for number, line in _lines(path, skip=header is not None):
-        if wanted is None and most is not None and count >= most:
+        if requested is None and most is not None and count >= most:
             break
         count += 1
         word, *numbers = line.rsplit(b" ", width)
         if len(numbers) < width or not word:
             word, *numbers = line.split(b" ")
-            what = f"{len(numbers)} number{'s'[: len(numbers) != 1]} behind {_shown(word)}, expected {width} as in the"
-            raise _wrong(path, number, f"{what} other lines", "the file may be cut: copy it again, or remove the line")
+            problem = (
+                f"{len(numbers)} number{'s'[: len(numbers) != 1]} behind {_shown(word)}, expected {width} as in the"
+            )
+            raise _wrong(
+                path, number, f"{problem} other lines", "the file may be cut: copy it again, or remove the line"
+            )
         if b" " in word and _NUMBER.fullmatch(word.rpartition(b" ")[2]):
-            what = f"more than {width} numbers behind {_shown(word.split(b' ')[0])}, expected {width} as in the others"
-            raise _wrong(path, number, what, "use a file whose vectors are all of one width")
-        if wanted is not None and word not in wanted:
+            problem = (
+                f"more than {width} numbers behind {_shown(word.split(b' ')[0])}, expected {width} as in the others"
+            )
+            raise _wrong(path, number, problem, "use a file whose vectors are all of one width")
+        if requested is not None and word not in requested:
             continue
-        if word in found:
+        if word in line_of:
             repeated += 1
             continue
         vectors.append(_numbers(path, number, word, numbers))
-        found[word] = number
-    if header is not None and header[0] != count and not (wanted is None and most is not None):
-        what = f"its first line counts {header[0]:,} vectors, {count:,} follow"
-        raise _wrong(path, 1, what, "the file may be cut: copy it again, or correct the first line")
+        line_of[word] = number
+    if header is not None and header[0] != count and not (requested is None and most is not None):
+        problem = f"its first line counts {header[0]:,} vectors, {count:,} follow"
+        raise _wrong(path, 1, problem, "the file may be cut: copy it again, or correct the first line")
     names = []
-    for word, number in found.items():
+    for word, number in line_of.items():
         try:
             names.append(word.decode())
         except UnicodeDecodeError:
             raise _wrong(path, number, f"{word[:40]!r} is not UTF-8", "convert the file to UTF-8 first") from None
-    whole = np.stack(vectors) if vectors else np.zeros((0, width), np.float32)
-    return WordVectors(tuple(names), whole, count, repeated)
+    array = np.stack(vectors) if vectors else np.zeros((0, width), np.float32)
+    return WordVectors(tuple(names), array, count, repeated)
 
 
 def width_of(path: str | Path) -> int:
@@ -119,8 +125,8 @@ def _layout(path: Path) -> tuple[tuple[int, int] | None, int]:
             return (counted, width), width
     [(width, _)] = Counter(line.count(b" ") for line in lines).most_common(1)
     if width < 1:
-        what = f"{_shown(lines[0][:40])}, expected a word and its numbers with spaces between"
-        raise _wrong(path, 1, what, "give a text file of vectors (GloVe, word2vec or fastText; no .bin)")
+        problem = f"{_shown(lines[0][:40])}, expected a word and its numbers with spaces between"
+        raise _wrong(path, 1, problem, "give a text file of vectors (GloVe, word2vec or fastText; no .bin)")
     return None, width
 
 
@@ -129,8 +135,10 @@ def _lines(path: Path, skip: bool = False) -> Iterator[tuple[int, bytes]]:
     with open(path, "rb") as file:
         for number, line in enumerate(iter(lambda: file.readline(BYTES), b""), start=1):
             if len(line) == BYTES:
-                what = f"a line of more than {BYTES:,} bytes"
-                raise _wrong(path, number, what, "give a text file of vectors (GloVe, word2vec or fastText; no .bin)")
+                problem = f"a line of more than {BYTES:,} bytes"
+                raise _wrong(
+                    path, number, problem, "give a text file of vectors (GloVe, word2vec or fastText; no .bin)"
+                )
             line = line.rstrip(b" \r\n")
             if line and not (skip and number == 1):
                 yield number, line
@@ -144,8 +152,8 @@ def _numbers(path: Path, number: int, word: bytes, cells: list[bytes]) -> Float3
             try:
                 float(cell)
             except ValueError:
-                what = f"{_shown(cell)} behind {_shown(word)}, expected a number"
-                raise _wrong(path, number, what, "correct or remove the line") from None
+                problem = f"{_shown(cell)} behind {_shown(word)}, expected a number"
+                raise _wrong(path, number, problem, "correct or remove the line") from None
         raise
     with np.errstate(over="ignore"):
         single = vector.astype(np.float32)
@@ -158,5 +166,5 @@ def _shown(cell: bytes) -> str:
     return repr(cell[:40].decode("utf-8", "replace"))
 
 
-def _wrong(path: Path, number: int, what: str, remedy: str) -> ValueError:
-    return ValueError(f"{path}:{number}: {what}; {remedy}")
+def _wrong(path: Path, number: int, problem: str, remedy: str) -> ValueError:
+    return ValueError(f"{path}:{number}: {problem}; {remedy}")

@@ -70,8 +70,8 @@ class WordTable:
     def table(self) -> Table:
         """All words and vectors."""
         if not self.source.is_dir():
-            found = read_vectors(self.source, None)
-            return Table({word: place for place, word in enumerate(found.words)}, found.vectors)
+            read = read_vectors(self.source, None)
+            return Table({word: place for place, word in enumerate(read.words)}, read.vectors)
         words = read_json(self.source / SAVED[0], default={}).get("words", [])
         vectors = _read_table(self.source / SAVED[1])
         if len(words) != len(vectors):
@@ -87,12 +87,12 @@ class WordTable:
 
     def of(self, words: Sequence[str]) -> Float32[np.ndarray, "N D"]:
         """Return the vectors of words; zeros for unknown ones."""
-        found = np.zeros((len(words), self.width), np.float32)
+        vectors = np.zeros((len(words), self.width), np.float32)
         for n, word in enumerate(words):
             place = self.table.places.get(word)
             if place is not None:
-                found[n] = self.table.vectors[place]
-        return found
+                vectors[n] = self.table.vectors[place]
+        return vectors
 
     def save(self, folder: str | Path) -> None:
         """Write words and vectors to a folder, from which `WordTable` reads them back without parsing."""
@@ -103,7 +103,7 @@ class WordTable:
 
 
 def _read_table(file: Path) -> np.ndarray:
-    found: np.ndarray = read_array(file, mapped=True)
-    if found.ndim != 2 or found.dtype.kind != "f":
-        raise ValueError(f"{file} holds {found.dtype} of shape {list(found.shape)}, no table of vectors: copy it again")
-    return found
+    array: np.ndarray = read_array(file, mapped=True)
+    if array.ndim != 2 or array.dtype.kind != "f":
+        raise ValueError(f"{file} holds {array.dtype} of shape {list(array.shape)}, no table of vectors: copy it again")
+    return array

@@ -75,9 +75,9 @@ def word_spans(text: str, rule: str = "punctuation") -> WordSpans:
     >>> words, spans.tolist()
     (('배를', '탔다', '.', '😀', '!'), [[0, 2], [4, 6], [6, 7], [8, 9], [9, 10]])
     """
-    found = list(pattern_of(rule).finditer(text))
-    spans = np.array([match.span() for match in found], np.int32).reshape(-1, 2)
-    return WordSpans(tuple(match.group() for match in found), spans)
+    matches = list(pattern_of(rule).finditer(text))
+    spans = np.array([match.span() for match in matches], np.int32).reshape(-1, 2)
+    return WordSpans(tuple(match.group() for match in matches), spans)
 
 
 def choose_word_rule(encoders: Mapping[str, Any]) -> str:
@@ -233,9 +233,9 @@ class WordVocabulary:
         >>> WordVocabulary.build({"sea": 2, "배": 5}).decode([0, 3, 4, 2, 1])
         '배 sea <UNK>'
         """
-        kept = [int(number) for number in ids if number not in (self.bos_id, self.eos_id)]
+        numbers = [int(number) for number in ids if number not in (self.bos_id, self.eos_id)]
         # A prepared corpus has ids of words outside of the vocabulary, too.
-        return " ".join(self.words[number] if number < self.vocab_size else UNK_WORD for number in kept)
+        return " ".join(self.words[number] if number < self.vocab_size else UNK_WORD for number in numbers)
 
     def __len__(self) -> int:
         return len(self.words)

@@ -134,8 +134,8 @@ def _forward(
     forward = np.zeros(words.shape)
     steps: list[_Step] = []
     for position in range(words.shape[1]):
-        here, alive = words[:, position], lengths > position
-        step = _advance(automaton, keys, steps[-1], here, alive) if steps else _start(automaton, keys, here)
+        column, alive = words[:, position], lengths > position
+        step = _advance(automaton, keys, steps[-1], column, alive) if steps else _start(automaton, keys, column)
         total = sums(step.sequences, step.alpha, len(words))
         with np.errstate(divide="ignore"):
             forward[:, position] = np.where(alive, np.log(total), 0.0)
@@ -148,9 +148,9 @@ def _emission(
     automaton: Automaton, keys: Int[np.ndarray, "E"], states: Int[np.ndarray, "N"], words: Int[np.ndarray, "N"]
 ) -> Float[np.ndarray, "N"]:
     """Return P(word | state) of each pair, 1 for masked words."""
-    wanted = automaton.rows[states] * automaton.vocabulary + words
-    index = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-    return np.where(words == MASKED, 1.0, np.where(keys[index] == wanted, automaton.emission_weights[index], 0.0))
+    pairs = automaton.rows[states] * automaton.vocabulary + words
+    index = np.minimum(np.searchsorted(keys, pairs), len(keys) - 1)
+    return np.where(words == MASKED, 1.0, np.where(keys[index] == pairs, automaton.emission_weights[index], 0.0))
 
 
 def _start(automaton: Automaton, keys: Int[np.ndarray, "E"], words: Int[np.ndarray, "B"]) -> _Step:
@@ -159,11 +159,11 @@ def _start(automaton: Automaton, keys: Int[np.ndarray, "E"], words: Int[np.ndarr
     owners, states, alpha = [], [], []
     for word in np.unique(words):
         weight = automaton.start[candidates] * _emission(automaton, keys, candidates, np.full(len(candidates), word))
-        found = np.flatnonzero(weight)
+        possible = np.flatnonzero(weight)
         rows = np.flatnonzero(words == word)
-        owners.append(np.repeat(rows, len(found)))
-        states.append(np.tile(candidates[found], len(rows)))
-        alpha.append(np.tile(weight[found], len(rows)))
+        owners.append(np.repeat(rows, len(possible)))
+        states.append(np.tile(candidates[possible], len(rows)))
+        alpha.append(np.tile(weight[possible], len(rows)))
     none = np.zeros(0, dtype=np.int64)
     return _Step(np.concatenate(owners), np.concatenate(states), np.concatenate(alpha), none, none, np.zeros(0))
 
@@ -179,8 +179,8 @@ def _advance(
     owners = last.sequences[arc_from]
     targets = automaton.arc_targets[arc]
     weights = automaton.arc_weights[arc] * _emission(automaton, keys, targets, words[owners])
-    kept = np.flatnonzero(weights)
-    arc_from, owners, targets, weights = arc_from[kept], owners[kept], targets[kept], weights[kept]
+    possible = np.flatnonzero(weights)
+    arc_from, owners, targets, weights = arc_from[possible], owners[possible], targets[possible], weights[possible]
     pairs, arc_to = np.unique(owners * len(automaton.start) + targets, return_inverse=True)
     alpha = sums(arc_to, last.alpha[arc_from] * weights, len(pairs))
     sequences, states = np.divmod(pairs, len(automaton.start))

@@ -72,9 +72,9 @@ def render(shape: Shape) -> tuple[Token, ...]:
     }
     if shape.frame not in orders:
         raise ValueError(f"frame {shape.frame!r}: English has no word order for it")
-    first, *rest = orders[shape.frame]
+    first, *following = orders[shape.frame]
     first = first.capitalize() if isinstance(first, str) else first._replace(capital=True)
-    return first, *rest, "?" if shape.frame in ("who", "what", "where") else "."
+    return first, *following, "?" if shape.frame in ("who", "what", "where") else "."
 
 
 def _number(number: str | None) -> str:

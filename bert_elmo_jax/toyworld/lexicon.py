@@ -125,7 +125,7 @@ def lexicon(topics: int, words: int) -> Lexicon:
         raise ValueError(f"topics={topics}: expected from 2 to {len(stanzas)} topics")
     if not 2 <= words <= 6:
         raise ValueError(f"words={words}: expected from 2 to 6 words per list")
-    found = []
+    chosen = []
     for stanza in stanzas[:topics]:
         head, *lines = stanza.split("\n")
         lists: dict[str, tuple[Entry, ...]] = {}
@@ -135,5 +135,5 @@ def lexicon(topics: int, words: int) -> Lexicon:
                 name += "1" if f"{name}0" in lists else "0"
             lists[name] = read(entries, words)
         english, _, preposition = head.split()
-        found.append(Topic(english, preposition, lists))
-    return Lexicon(tuple(found), {name: read(line, 12) for name, line in GENERAL.items()})
+        chosen.append(Topic(english, preposition, lists))
+    return Lexicon(tuple(chosen), {name: read(line, 12) for name, line in GENERAL.items()})

@@ -85,9 +85,9 @@ class _Graph:
             groups.setdefault(tokens[0], []).append((weight, tokens[1:]))
         total = sum((weight for weight, _ in orders), Fraction(0))
         first: list[tuple[int, Fraction]] = []
-        for token, rest in groups.items():
-            weight = sum((w for w, _ in rest), Fraction(0))
-            longer = [(w, tokens) for w, tokens in rest if tokens]
+        for token, endings in groups.items():
+            weight = sum((w for w, _ in endings), Fraction(0))
+            longer = [(w, tokens) for w, tokens in endings if tokens]
             key = (token, self.add(longer, part) if longer else (), part)
             if key not in self._known:
                 self._known[key] = len(self.tokens)
@@ -184,13 +184,13 @@ def _emissions(
     senses = ("O", *sorted({tag for cell in cells.values() for tag, _ in cell.values()} - {"O"}))
     word_ids = {word: number for number, word in enumerate(words)}
     sense_ids = {tag: number for number, tag in enumerate(senses)}
-    known: dict[_Row, int] = {}
+    row_numbers: dict[_Row, int] = {}
     row_of = {}
     for key, cell in cells.items():
         row = tuple(sorted((word_ids[word], sense_ids[tag], weight) for word, (tag, weight) in cell.items()))
-        row_of[key] = known.setdefault(row, len(known))
+        row_of[key] = row_numbers.setdefault(row, len(row_numbers))
     rows = np.array([[row_of[key] for key in block] for block in keys], dtype=np.int64)
-    return rows, list(known), words, senses
+    return rows, list(row_numbers), words, senses
 
 
 def _dependence(world: Lexicon, token: Token, topic: int, hero: int) -> tuple[Token, int, int]:

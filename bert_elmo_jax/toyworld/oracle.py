@@ -105,12 +105,12 @@ def word_log_probabilities(
     array([0.35, 0.01, 0.02, 1.  , 0.09, 0.5 , 1.  ])
     """
     chain = automaton(world, reading, direction)
-    found: list[np.ndarray] = [np.zeros(0)] * len(texts)
+    logs: list[np.ndarray] = [np.zeros(0)] * len(texts)
     step = 1 if direction == "forward" else -1
     for batch, ids, lattice in _lattices(world, chain, texts, masks=False, step=step):
         for row, i in enumerate(batch):
-            found[i] = np.append(lattice.forward[row, : len(ids[row])], lattice.ending[row])[::step]
-    return found
+            logs[i] = np.append(lattice.forward[row, : len(ids[row])], lattice.ending[row])[::step]
+    return logs
 
 
 def _lattices(
@@ -156,25 +156,25 @@ def masked_posteriors(world: ToyWorld, rows: Sequence[Row]) -> list[Float[np.nda
     '당기셨다'
     """
     passage = automaton(world, "passage")
-    found: list[np.ndarray] = [np.zeros((0, passage.vocabulary))] * len(rows)
+    posteriors: list[np.ndarray] = [np.zeros((0, passage.vocabulary))] * len(rows)
     singles = {i: row for i, row in enumerate(rows) if isinstance(row, str)}
     for i, posterior in zip(singles, _word_posteriors(world, passage, list(singles.values()))):
-        found[i] = posterior
+        posteriors[i] = posterior
     pairs = {i: row for i, row in enumerate(rows) if not isinstance(row, str)}
     together = _word_posteriors(world, passage, [" ".join(pair) for pair in pairs.values()], impossible=True)
     first = _word_posteriors(world, _unfinished(world), [a for a, _ in pairs.values()])
     second = _word_posteriors(world, passage, [b for _, b in pairs.values()])
     following = next_sentence_probabilities(world, list(pairs.values()))
     for i, p, joint, a, b in zip(pairs, following, together, first, second, strict=True):
-        found[i] = p * joint + (1 - p) * np.concatenate([a, b])
-    return found
+        posteriors[i] = p * joint + (1 - p) * np.concatenate([a, b])
+    return posteriors
 
 
 def _word_posteriors(
     world: ToyWorld, chain: Automaton, texts: Sequence[str], impossible: bool = False
 ) -> list[Float[np.ndarray, "_ V"]]:
     """Return the marginals of masked words; zeros for an `impossible` text if those are allowed."""
-    found: list[np.ndarray] = [np.zeros((0, chain.vocabulary))] * len(texts)
+    posteriors: list[np.ndarray] = [np.zeros((0, chain.vocabulary))] * len(texts)
     for batch, ids, lattice in _lattices(world, chain, texts, impossible=impossible):
         counts = [int((row == MASKED).sum()) for row in ids]
         number = np.full(lattice.forward.shape, -1)
@@ -182,8 +182,8 @@ def _word_posteriors(
             number[b, np.flatnonzero(row == MASKED)] = sum(counts[:b]) + np.arange(counts[b])
         mixed = _mix_emissions(chain, lattice, number[lattice.sequences, lattice.positions], sum(counts))
         for i, part in zip(batch, np.split(mixed, np.cumsum(counts)[:-1])):
-            found[i] = part
-    return found
+            posteriors[i] = part
+    return posteriors
 
 
 def _mix_emissions(
@@ -236,9 +236,9 @@ def next_sentence_probabilities(world: ToyWorld, pairs: Sequence[tuple[str, str]
     # Only visible full stops tell them apart: masks can leave this open.
     several = np.array([any(word in (".", "?") for word in b.split()[:-1]) for _, b in pairs])
     with np.errstate(divide="ignore"):
-        fits = np.where(several, -np.log(1 - stop) - np.log1p(stop), 0.0)
+        correction = np.where(several, -np.log(1 - stop) - np.log1p(stop), 0.0)
     possible = ~np.isneginf(together)
-    odds = np.where(possible, together, 0.0) - apart + np.where(possible, fits, 0.0)
+    odds = np.where(possible, together, 0.0) - apart + np.where(possible, correction, 0.0)
     return np.where(possible, np.exp(-np.logaddexp(0.0, -odds)), 0.0)
 
 
@@ -253,10 +253,10 @@ def _unfinished(world: ToyWorld) -> Automaton:
 def _log_likelihoods(
     world: ToyWorld, chain: Automaton, texts: Sequence[str], impossible: bool = False
 ) -> Float[np.ndarray, "N"]:
-    found = np.zeros(len(texts))
+    logs = np.zeros(len(texts))
     for batch, _, lattice in _lattices(world, chain, texts, impossible=impossible):
-        found[batch] = lattice.log_likelihood
-    return found
+        logs[batch] = lattice.log_likelihood
+    return logs
 
 
 def sense_posteriors(world: ToyWorld, texts: Sequence[str]) -> list[Float[np.ndarray, "T S"]]:
@@ -270,7 +270,7 @@ def sense_posteriors(world: ToyWorld, texts: Sequence[str]) -> list[Float[np.nda
     network = world.network
     chain = automaton(world, "passage")
     keys = chain.emission_keys
-    found: list[np.ndarray] = [np.zeros((0, len(network.senses)))] * len(texts)
+    posteriors: list[np.ndarray] = [np.zeros((0, len(network.senses)))] * len(texts)
     for batch, ids, lattice in _lattices(world, chain, texts, masks=False):
         padded = np.zeros_like(lattice.forward, dtype=np.int64)
         for row, words in enumerate(ids):
@@ -281,8 +281,8 @@ def sense_posteriors(world: ToyWorld, texts: Sequence[str]) -> list[Float[np.nda
         flat = sums(place, lattice.posteriors, padded.size * len(network.senses))
         shares = flat.reshape(len(batch), -1, len(network.senses))
         for row, i in enumerate(batch):
-            found[i] = shares[row, : len(ids[row])]
-    return found
+            posteriors[i] = shares[row, : len(ids[row])]
+    return posteriors
 
 
 def sense_priors(world: ToyWorld, word: str) -> dict[str, float]:
@@ -295,8 +295,8 @@ def sense_priors(world: ToyWorld, word: str) -> dict[str, float]:
     [word_id] = encode(world, word)
     rows = np.bincount(network.document.rows, network.visits, minlength=len(network.document.emission_offsets) - 1)
     row_of = np.repeat(np.arange(len(rows)), np.diff(network.document.emission_offsets))
-    here = np.flatnonzero(network.document.emission_words == word_id)
-    weights = np.bincount(network.tags[here], rows[row_of[here]] * network.document.emission_weights[here])
+    places = np.flatnonzero(network.document.emission_words == word_id)
+    weights = np.bincount(network.tags[places], rows[row_of[places]] * network.document.emission_weights[places])
     return {network.senses[tag]: float(weights[tag] / weights.sum()) for tag in np.flatnonzero(weights)}
 
 
@@ -308,11 +308,11 @@ def topic_posteriors(world: ToyWorld, texts: Sequence[str]) -> Float[np.ndarray,
     'sea'
     """
     network = world.network
-    found = np.zeros((len(texts), network.topics))
+    posteriors = np.zeros((len(texts), network.topics))
     for batch, ids, lattice in _lattices(world, automaton(world, "passage"), texts):
         last = lattice.positions == np.array([len(words) - 1 for words in ids])[lattice.sequences]
         topics = lattice.states[last] // (len(network.part) * len(HEROES))
         place = lattice.sequences[last] * network.topics + topics
         flat = sums(place, lattice.posteriors[last], len(batch) * network.topics)
-        found[batch] = flat.reshape(len(batch), -1)
-    return found
+        posteriors[batch] = flat.reshape(len(batch), -1)
+    return posteriors

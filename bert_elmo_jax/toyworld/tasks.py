@@ -60,11 +60,11 @@ def next_examples(world: ToyWorld, split: str) -> Iterator[tuple[str, str, int]]
     [0, 1]
     """
     coin = np.random.Generator(np.random.PCG64([world.seed, SPLITS[split], 1])).random
-    others = (sentence for document in _documents(world, split, _ELSEWHERE) for sentence in document.sentences)
+    elsewhere = (sentence for document in _documents(world, split, _ELSEWHERE) for sentence in document.sentences)
     for document in _documents(world, split):
         for a, b in zip(document.sentences, document.sentences[1:]):
             label = int(coin() < 0.5)
-            yield a.text, next(others).text if label else b.text, label
+            yield a.text, next(elsewhere).text if label else b.text, label
 
 
 def question_examples(world: ToyWorld, split: str) -> Iterator[dict]:
@@ -78,10 +78,10 @@ def question_examples(world: ToyWorld, split: str) -> Iterator[dict]:
     pick = np.random.Generator(np.random.PCG64([world.seed, SPLITS[split], 2])).random
     for i in count(SPLITS[split]):
         document = world.document(i)
-        told = replace(document, sentences=document.sentences[:_LONGEST_CONTEXT])
-        asked = list(questions(world, told))
+        context = replace(document, sentences=document.sentences[:_LONGEST_CONTEXT])
+        candidates = list(questions(world, context))
         # At most two questions, so that documents with many facts do not dominate.
-        chosen = [asked.pop(int(pick() * len(asked))) for _ in range(min(2, len(asked)))]
+        chosen = [candidates.pop(int(pick() * len(candidates))) for _ in range(min(2, len(candidates)))]
         if chosen:
             qas = [
                 {
@@ -91,7 +91,7 @@ def question_examples(world: ToyWorld, split: str) -> Iterator[dict]:
                 }
                 for number, question in enumerate(chosen)
             ]
-            yield {"context": told.text.replace("\n", " "), "qas": qas}
+            yield {"context": context.text.replace("\n", " "), "qas": qas}
 
 
 def sentence_pairs(world: ToyWorld, split: str) -> Iterator[tuple[str, str]]:
@@ -196,27 +196,27 @@ def questions(world: ToyWorld, document: Document) -> Iterator[Question]:
     """Yield all questions that the document, its sentences joined by spaces, answers unambiguously."""
     topic = world.topic_names.index(document.topic)
     hero = [hero.english for hero in HEROES].index(document.hero)
-    facts: list[_Fact] = []
+    events: list[_Fact] = []
     start = 0
     for sentence in document.sentences:
         if sentence.shape.frame in ("do", "say"):
-            facts.append(_fact(world, sentence, start, topic, hero))
+            events.append(_fact(world, sentence, start, topic, hero))
         start += len(sentence.text) + 1
-    deeds = [(fact.verb, fact.thing) for fact in facts]
-    own = [fact for fact in facts if fact.hero_acts]
+    deeds = [(fact.verb, fact.thing) for fact in events]
+    hero_events = [fact for fact in events if fact.hero_acts]
 
     def ask(fact: _Fact, answer: str, frame: str, *names: str) -> Question:
         shape = fact.sentence.shape
         number = shape.number if "thing" in names else "one"
-        asked = Shape(frame, tense=shape.tense, group=shape.group, number=number)
-        text = world.say(topic, hero, asked, tuple(fact.choices[name] for name in names)).text
+        question_shape = Shape(frame, tense=shape.tense, group=shape.group, number=number)
+        text = world.say(topic, hero, question_shape, tuple(fact.choices[name] for name in names)).text
         return Question(text, _answer(world, fact, answer))
 
-    for fact in facts:
+    for fact in events:
         shape = fact.sentence.shape
         if shape.frame == "do" and shape.subject != "pronoun" and deeds.count((fact.verb, fact.thing)) == 1:
             yield ask(fact, "hero" if fact.hero_acts else "agent", "who", "verb", "thing")
-        if fact.hero_acts and sum(other.verb == fact.verb for other in own) == 1:
+        if fact.hero_acts and sum(other.verb == fact.verb for other in hero_events) == 1:
             yield ask(fact, "thing", "what", "verb")
             if shape.place:
                 yield ask(fact, "place", "where", "verb", "thing")

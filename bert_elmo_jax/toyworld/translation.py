@@ -29,10 +29,10 @@ def distinct_pairs(world: ToyWorld, split: str) -> Iterator[tuple[str, str]]:
     >>> len({english for english, _ in pairs}), len({korean for _, korean in pairs})
     (500, 500)
     """
-    seen: set[str] = set()
+    sentences: set[str] = set()
     for pair in sentence_pairs(world, split):
-        if not seen.intersection(pair):
-            seen.update(pair)
+        if not sentences.intersection(pair):
+            sentences.update(pair)
             yield pair
 
 
@@ -48,27 +48,29 @@ def translations(world: ToyWorld, text: str) -> dict[str, float]:
     """
     words = tuple(text.split())
     into = replace(world, language="ko" if world.language == "en" else "en")
-    found: dict[str, float] = {}
+    weights: dict[str, float] = {}
     for weight, shape in _shapes(world.language).get(len(words), ()):
         for topic, hero, choices, share in _readings(world, shape, words):
-            said = into.say(topic, hero, shape, choices).text
-            found[said] = found.get(said, 0.0) + weight * share
-    if not found:
+            translation = into.say(topic, hero, shape, choices).text
+            weights[translation] = weights.get(translation, 0.0) + weight * share
+    if not weights:
         raise ValueError(f"{text!r} is not a sentence of this world: give one from ToyWorld.document, words and all")
-    total = sum(found.values())
-    ranked = sorted(found.items(), key=lambda item: (-item[1], item[0]))
-    return {said: round(weight / total, 12) for said, weight in ranked}
+    total = sum(weights.values())
+    ranked = sorted(weights.items(), key=lambda item: (-item[1], item[0]))
+    return {translation: round(weight / total, 12) for translation, weight in ranked}
 
 
-def right_translations(world: ToyWorld, sources: Sequence[str], found: Sequence[str]) -> float:
+def right_translations(world: ToyWorld, sources: Sequence[str], translated: Sequence[str]) -> float:
     """Return the share of translations that are right: exactly one of `translations(world, source)`.
 
     >>> right_translations(ToyWorld("ko"), ["어머니께서는 배를 깎으셨다 ."] * 2, ["Mother peeled the pears .", "pears"])
     0.5
     """
-    if len(sources) != len(found) or not sources:
-        raise ValueError(f"{len(sources)} sources and {len(found)} translations: give one translation per source")
-    return sum(said in translations(world, source) for source, said in zip(sources, found)) / len(sources)
+    if len(sources) != len(translated) or not sources:
+        raise ValueError(f"{len(sources)} sources and {len(translated)} translations: give one translation per source")
+    return sum(translation in translations(world, source) for source, translation in zip(sources, translated)) / len(
+        sources
+    )
 
 
 @functools.cache
@@ -91,10 +93,10 @@ def _readings(
             if token != word:
                 return
             continue
-        here = _uses(world.language, world.topics, world.words, token).get(word)
-        if here is None:
+        uses = _uses(world.language, world.topics, world.words, token).get(word)
+        if uses is None:
             return
-        contexts = set(here) if contexts is None else contexts & set(here)
+        contexts = set(uses) if contexts is None else contexts & set(uses)
         if not contexts:
             return
     size = lexicon(world.topics, world.words).entries
@@ -114,9 +116,9 @@ def _readings(
 @functools.lru_cache(maxsize=4096)
 def _uses(language: str, topics: int, words: int, token: Token) -> dict[str, dict[Context, tuple[int, ...]]]:
     """Return the words that may fill a token: for each topic and hero, the choices that have this form."""
-    found: dict[str, dict[Context, tuple[int, ...]]] = {}
+    uses: dict[str, dict[Context, tuple[int, ...]]] = {}
     for topic, hero in itertools.product(range(topics), range(len(HEROES))):
         for choice, (word, _) in enumerate(_forms(language, topics, words, token, topic, hero)):
-            places = found.setdefault(word, {})
+            places = uses.setdefault(word, {})
             places[topic, hero] = (*places.get((topic, hero), ()), choice)
-    return found
+    return uses

@@ -106,11 +106,11 @@ class ToyWorld:
 
     def say(self, topic: int, hero: int, shape: Shape, choices: tuple[int, ...]) -> Sentence:
         """Express a meaning in this world's language; `choices` belong to `slots(shape)`."""
-        said = []
+        chosen = []
         for n, token in _order(self.language, shape):
             forms = _forms(self.language, self.topics, self.words, token, topic, hero)
-            said.append(forms[0 if n is None else choices[n]])
-        words, tags = zip(*said)
+            chosen.append(forms[0 if n is None else choices[n]])
+        words, tags = zip(*chosen)
         return Sentence(words, tags, shape, choices)
 
 

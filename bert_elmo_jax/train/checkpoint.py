@@ -239,7 +239,7 @@ def check_written(path: Path, expected: Sequence[str]) -> None:
         written = _list_arrays(checkpointer.metadata(path).item_metadata.tree)
     if written != expected:
         lost = [array for array in expected if array not in written] or [f"{len(expected)} arrays, not {len(written)}"]
-        raise OSError(f"{path} does not have what was written: {_few(lost)}")
+        raise OSError(f"{path} lacks arrays that were to be written: {_few(lost)}")
 
 
 def _list_arrays(tree: Any) -> list[str]:

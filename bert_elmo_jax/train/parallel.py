@@ -126,7 +126,7 @@ class Parallel:
 
 @dataclass(frozen=True)
 class Placement:
-    """The devices of a run: those of a `mesh`, or with `axis=DEVICES` those of this process under pmap.
+    """The devices of a run: a `mesh`, or with `axis=DEVICES` all devices of this process under pmap.
 
     >>> Placement(make_mesh()).parts == len(jax.devices())
     True

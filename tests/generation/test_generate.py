@@ -196,7 +196,7 @@ def test_the_memory_is_updated_in_place():
     own = writer._writer
     [(begin, advance)] = own._loops.values()
     one = np.array([[1]], np.int32)
-    state = begin(own.params, one, one, room=16)
+    state = begin(own.params, one, one, new_slots=16)
     numbers = Numbers(np.zeros(19, bool), np.zeros(19, bool))
     advance(own.params, state, numbers, jax.random.split(jax.random.key(0), 1), 4)
     assert all(array.is_deleted() for array in jax.tree.leaves(state.memory))

@@ -39,11 +39,11 @@ def test_characters_of_all_words_beside_any_way(tmp_path):
 
 
 def test_words_with_a_pretrained_vector_have_a_row():
-    lexicon = build("unk", known=KNOWN)
+    lexicon = build("unk", pretrained=KNOWN)
     assert lexicon.words == ("the", "강", "배", "Walking")
     _, table = lexicon.table(KNOWN)
     assert table[2:].tolist() == [[4, 5, 6], [1, 2, 3]]  # the second in lower case
-    assert build("unk", known=KNOWN, tuned=False).words == ("배", "Walking")
+    assert build("unk", pretrained=KNOWN, tuned=False).words == ("배", "Walking")
 
 
 def test_unknown_words_map_to_classes():
@@ -75,7 +75,7 @@ def test_word_class(word, found):
 
 
 def test_later_words_use_kept_vectors():
-    lexicon = build("vectors", known=KNOWN)
+    lexicon = build("vectors", pretrained=KNOWN)
     words = ["눈", "배", "nowhere", "WALKING"]
     assert lexicon.ids(words).tolist() == [NEW, 3, 0, NEW]
     assert lexicon.vectors(words).tolist() == [[7, 8, 9], [0, 0, 0], [0, 0, 0], [1, 2, 3]]
@@ -83,13 +83,13 @@ def test_later_words_use_kept_vectors():
 
 def test_random_vectors_depend_on_word_and_seed():
     """The same word has the same vector in every text and process."""
-    lexicon = build("random", known=KNOWN)
+    lexicon = build("random", pretrained=KNOWN)
     question, context = lexicon.vectors(["누리호", "the"]), lexicon.vectors(["눈", "누리호"])
     assert (question[0] == context[1]).all()
     assert not (context[0] == context[1]).any()
     assert not question[1].any()
-    assert (lexicon.vectors(["누리호"]) == build("random", known=KNOWN).vectors(["누리호"])).all()
-    assert not (lexicon.vectors(["누리호"]) == build("random", known=KNOWN, seed=1).vectors(["누리호"])).any()
+    assert (lexicon.vectors(["누리호"]) == build("random", pretrained=KNOWN).vectors(["누리호"])).all()
+    assert not (lexicon.vectors(["누리호"]) == build("random", pretrained=KNOWN, seed=1).vectors(["누리호"])).any()
     many = lexicon.vectors([f"새말{n}" for n in range(3000)])
     assert many.std() == pytest.approx(KNOWN.vectors.std(), rel=0.05)  # the deviation of the pretrained vectors
     assert abs(many.mean()) < 0.1
@@ -97,7 +97,7 @@ def test_random_vectors_depend_on_word_and_seed():
 
 @pytest.mark.parametrize("unknown", WAYS)
 def test_save_and_load(unknown, tmp_path):
-    lexicon = build(unknown, known=KNOWN, seed=3)
+    lexicon = build(unknown, pretrained=KNOWN, seed=3)
     lexicon.save(tmp_path)
     again = Lexicon.load(tmp_path)
     words = ["the", "강", "눈", "처음", "a\nb", "Walking", "1999"]

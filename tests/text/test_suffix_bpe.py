@@ -83,7 +83,7 @@ def test_a_text_of_a_corpus_reads_no_special_piece(files):
     ("name", "text", "message"),
     [
         ("merges.txt", "#version: 0.2\nthe river</w> ship\n", r"merges.txt: line 2 is .* expected two pieces with a"),
-        ("merges.txt", "#version: 0.2\nq zzz</w>\n", r"does not belong to the vocab.json beside it: line 2 merges"),
+        ("merges.txt", "#version: 0.2\nq zzz</w>\n", r"does not belong to the vocab.json next to it: line 2 merges"),
         ("vocab.json", '["a", "b"]', r"vocab.json should hold a JSON object"),
         ("vocab.json", '{"a": "b"}', r"vocab.json is not a BPE vocabulary"),
         ("vocab.json", "once upon a time", r"vocab.json is not JSON"),

@@ -35,11 +35,11 @@ class Range:
     low: int | float
     high: int | float
     log: bool = False
-    whole: bool = False
+    integers: bool = False
 
     def draw(self, trial: Any, name: str) -> float:
         """Return a trial's value."""
-        if self.whole:
+        if self.integers:
             return trial.suggest_int(name, int(self.low), int(self.high), log=self.log)
         return trial.suggest_float(name, self.low, self.high, log=self.log)
 
@@ -62,7 +62,7 @@ def read_space(over: str, config: ConfigDict) -> Space:
     """Return the search space that --over describes.
 
     >>> repr(read_space("epochs=2..4;optimizer.clip=1", ConfigDict({"epochs": 3.0, "optimizer": {"clip": 1.0}})))
-    "{'epochs': Range(low=2.0, high=4.0, log=False, whole=False), 'optimizer.clip': Values(values=(1.0,))}"
+    "{'epochs': Range(low=2.0, high=4.0, log=False, integers=False), 'optimizer.clip': Values(values=(1.0,))}"
     >>> repr(
     ...     read_space("masking.split=(0.8,0.1,0.1),(1,0,0)", ConfigDict({"masking": {"split": (0.8, 0.1, 0.1)}}))
     ... )
@@ -105,7 +105,7 @@ def _read_values(config: ConfigDict, name: str, text: str) -> Range | Values:
         raise ValueError(f"{name}={text}: expected {'positive' if more else 'finite'} numbers, the lower one first")
     for bound in bounds:
         check_field(name, bound, "")
-    return Range(bounds[0], bounds[1], log=bool(more), whole=type(bounds[0]) is int)
+    return Range(bounds[0], bounds[1], log=bool(more), integers=type(bounds[0]) is int)
 
 
 def import_optuna() -> Any:

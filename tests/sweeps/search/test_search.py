@@ -61,7 +61,7 @@ def test_spaces(parts):
     }  # fmt: skip
     Range, Values = parts.trials.Range, parts.trials.Values
     assert space == {
-        "batch_size": Range(8, 64, log=True, whole=True),
+        "batch_size": Range(8, 64, log=True, integers=True),
         "context": Values((True, False)),
         "optimizer.learning_rate": Range(1e-4, 1e-2),
     }
