@@ -3,9 +3,8 @@
 See Peters et al. 2018, section 3.4. The adapted encoder is a run directory, `adapted/`, inside the task's.
 """
 
-import contextlib
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ from ml_collections import ConfigDict
 
 from bert_elmo_jax.data.corpora.prepare import Request, prepare
 from bert_elmo_jax.data.corpora.reading import Reading
-from bert_elmo_jax.data.corpora.runners import Report, local_runner
 from bert_elmo_jax.families import get_family
 from bert_elmo_jax.files import write_text
 from bert_elmo_jax.inference.read_model import read_model
@@ -68,7 +66,7 @@ def adapt_encoder(
         (str(folder / "texts.txt"),), str(folder / "corpus"), word_rule="whitespace", heldout=HELD_OUT, shards=1,
         tokenizer=save_words(stored, folder / "vocabulary"), vocab_size=50_000, reading=Reading(on_bad="skip"),
     )  # fmt: skip
-    manifest = prepare(request, local_runner(1), quiet)
+    manifest = prepare(request)
     if not manifest["counts"]["heldout"]["documents"]:
         how = "set config.adapt.epochs=0, or adapt with `pretrain` on more text"
         raise ValueError(f"{config.train} has {texts:,} texts, too few to hold some out: {how}")
@@ -117,9 +115,3 @@ def write_texts(file: Path, texts: Iterable[Sequence[str]]) -> int:
     if not file.is_file() or file.read_bytes() != text.encode():
         write_text(file, text)
     return len(lines)
-
-
-@contextlib.contextmanager
-def quiet(*_: object) -> Iterator[Report]:
-    """Report no progress; the texts of a task are prepared in a moment."""
-    yield lambda done: None

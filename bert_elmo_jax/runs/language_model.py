@@ -6,7 +6,7 @@ Howard and Ruder 2018, https://arxiv.org/abs/1801.06146, section 3.2. Each model
 import dataclasses
 import shutil
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +14,12 @@ from ml_collections import ConfigDict
 
 from bert_elmo_jax.data.corpora.prepare import Request, prepare
 from bert_elmo_jax.data.corpora.reading import Reading
-from bert_elmo_jax.data.corpora.runners import Report
 from bert_elmo_jax.files import read_json
 from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.inference.run_directory import is_run_directory, write_run_directory
 from bert_elmo_jax.report.page import draw_table
 from bert_elmo_jax.report.svg import format_number
-from bert_elmo_jax.runs.adaptation import HELD_OUT, quiet, write_texts
+from bert_elmo_jax.runs.adaptation import HELD_OUT, write_texts
 from bert_elmo_jax.runs.pretraining import pretrain
 from bert_elmo_jax.runs.start_run import say
 from bert_elmo_jax.runs.task_data import Data
@@ -158,19 +157,13 @@ def prepare_texts(folder: Path, texts: Sequence[str], start: DocumentStart, sour
         (str(folder / "texts.txt"),), str(folder / "corpus"), tokenizer=str(words), word_rule="whitespace", shards=1,
         heldout=max(HELD_OUT, min(0.5, 5 / count)), reading=Reading(on_bad="skip"),
     )  # fmt: skip
-    manifest = prepare(request, run_here, quiet)
+    manifest = prepare(request)
     if not manifest["counts"]["heldout"]["documents"]:
         raise ValueError(
             f"{source} has {count} texts, too few to hold some out: set config.lm.epochs=0, or give more texts with "
             "--config.unlabelled=FILE"
         )
     return manifest
-
-
-def run_here(function: Callable[[Any, Report], None], jobs: Sequence[Any], report: Report) -> None:
-    """Run jobs one after the other in this process: the texts of a task are one shard."""
-    for job in jobs:
-        function(job, report)
 
 
 def find_init(folder: Path, start: DocumentStart) -> str | None:

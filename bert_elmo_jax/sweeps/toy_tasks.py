@@ -10,8 +10,6 @@ from typing import NamedTuple
 from bert_elmo_jax.data.corpora.prepare import Request, prepare
 from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus
 from bert_elmo_jax.files import lock, write_text
-from bert_elmo_jax.runs.adaptation import quiet
-from bert_elmo_jax.runs.language_model import run_here
 from bert_elmo_jax.sweeps.points import File
 from bert_elmo_jax.toyworld import ToyWorld, next_examples, question_examples, sense_examples, topic_examples
 
@@ -113,4 +111,4 @@ def _prepare_texts(
     source = root / name / task / "train-texts.txt"
     write_text(source, "\n\n".join(lines) + "\n")
     request = Request((str(source),), str(target), str(root / pieces / "tokenizer"), shards=1, heldout=0.1)
-    prepare(request, run_here, quiet)
+    prepare(request)

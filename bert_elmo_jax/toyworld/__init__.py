@@ -10,6 +10,7 @@ Write a corpus and tasks, train a model, and compare it with the best possible s
 '배를'
 """
 
+from bert_elmo_jax.lazy_imports import lazy_names
 from bert_elmo_jax.toyworld.oracle import (
     MASK,
     fill_masks,
@@ -36,35 +37,4 @@ from bert_elmo_jax.toyworld.tasks import (
 from bert_elmo_jax.toyworld.translation import distinct_pairs, right_translations, translations
 from bert_elmo_jax.toyworld.world import Document, Sentence, ToyWorld
 
-__all__ = [
-    "MASK",
-    "SPLITS",
-    "Best",
-    "Document",
-    "Sentence",
-    "ToyWorld",
-    "best_masked",
-    "best_next",
-    "best_senses",
-    "best_topics",
-    "distinct_pairs",
-    "fill_masks",
-    "mask_words",
-    "masked_posteriors",
-    "next_examples",
-    "next_sentence_probabilities",
-    "perplexity",
-    "question_examples",
-    "right_translations",
-    "sense_examples",
-    "sense_posteriors",
-    "sense_priors",
-    "sentence_pairs",
-    "topic_examples",
-    "topic_posteriors",
-    "translations",
-    "word_log_probabilities",
-    "write_corpus",
-    "write_pairs",
-    "write_tasks",
-]
+__all__, __getattr__ = lazy_names(__name__, __file__)

@@ -30,12 +30,10 @@ from jaxtyping import Bool, Float, Int, Int64, Integer
 
 from bert_elmo_jax.data.corpora.prepare import Request, prepare
 from bert_elmo_jax.data.corpora.reading import Reading
-from bert_elmo_jax.data.corpora.runners import local_runner
 from bert_elmo_jax.data.corpora.store import Store, open_store
 from bert_elmo_jax.data.pipeline.batches import eval_batches
 from bert_elmo_jax.families import get_family
 from bert_elmo_jax.inference.read_model import read_model
-from bert_elmo_jax.runs.adaptation import quiet
 from bert_elmo_jax.text import WordVocabulary
 from bert_elmo_jax.train.metrics import read_metrics
 
@@ -191,7 +189,7 @@ def prepare_text(text: str, folder: str, data: str) -> Store:
     reading = Reading(documents="file", split="sentences")
     request = Request((text,), folder, str(Path(data) / "tokenizer"), word_rule="whitespace", heldout=0.0, shards=1,
                       reading=reading)  # fmt: skip
-    prepare(request, local_runner(1), quiet)
+    prepare(request)
     return open_store(folder)
 
 

@@ -8,7 +8,6 @@ sentences in memory and that many threads. The preparation reads, decodes, split
 with that many worker processes. They run in turn; the figure is the median of the ratios. Aim: at most 1.5.
 """
 
-import contextlib
 import os
 import shutil
 import subprocess
@@ -100,7 +99,7 @@ def main() -> None:
             )
 
         def ours(workers: int) -> None:
-            prepare(request, local_runner(workers), lambda name, size: contextlib.nullcontext(lambda done: None))
+            prepare(request, local_runner(workers))
 
         for workers in map(int, FLAGS.workers):
             pairs = in_turn(partial(tokenize, workers), partial(ours, workers), FLAGS.pairs)

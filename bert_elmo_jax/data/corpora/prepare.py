@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from bert_elmo_jax.data.corpora.corpus import iterate_sample
 from bert_elmo_jax.data.corpora.reading import BadInput, Reading, Source, Tally, describe, find_files, has_text, shown
-from bert_elmo_jax.data.corpora.runners import Report, Runner
+from bert_elmo_jax.data.corpora.runners import Report, Runner, run_here
 from bert_elmo_jax.data.corpora.shards import Job, building, file_facts, make_piece_shard, make_word_shard, plan_ranges
 from bert_elmo_jax.data.corpora.store import FORMAT, PARTS, misfits, read_manifest
 from bert_elmo_jax.data.corpora.unpack import needs_unpacking, unpack
@@ -95,7 +95,12 @@ class OtherPlan(ValueError):
     """The output folder is in use, or belongs to a preparation with other options or to other files."""
 
 
-def prepare(request: Request, runner: Runner, phase: Phase) -> dict[str, Any]:
+def report_nothing(name: str, size: int) -> contextlib.AbstractContextManager[Report]:
+    """Return a phase without a report of its progress."""
+    return contextlib.nullcontext(lambda done: None)
+
+
+def prepare(request: Request, runner: Runner = run_here, phase: Phase = report_nothing) -> dict[str, Any]:
     """Prepare a corpus and return its manifest; resume an unfinished preparation."""
     output = Path(request.output)
     if output.exists() and not output.is_dir():
@@ -133,7 +138,8 @@ def _prepare_files(
     if _is_words(request):
         tokenizer = _prepare_words(request, jobs, runner, phase)
     else:
-        tokenizer = _prepare_pieces(request, sources, jobs, runner, phase)
+        tokenizer = _make_tokenizer(request, lambda: _train(request, sources, phase))
+        _run_shards(make_piece_shard, jobs, output, runner, phase, "preparing")
     manifest = _manifest(output, request, files, jobs, tokenizer, tally)
     write_json(output / "manifest.json", manifest)
     shutil.rmtree(output / "work")
@@ -289,14 +295,6 @@ def _make_tokenizer(request: Request, train: Callable[[], Tokenizer | WordVocabu
     tokenizer = _load(str(folder))
     kind = "words" if isinstance(tokenizer, WordVocabulary) else tokenizer.kind
     return {"kind": kind, "vocab_size": tokenizer.vocab_size, "fingerprint": tokenizer.fingerprint}
-
-
-def _prepare_pieces(
-    request: Request, sources: list[Source], jobs: list[Job], runner: Runner, phase: Phase
-) -> dict[str, Any]:
-    tokenizer = _make_tokenizer(request, lambda: _train(request, sources, phase))
-    _run_shards(make_piece_shard, jobs, Path(request.output), runner, phase, "preparing")
-    return tokenizer
 
 
 def _train(request: Request, sources: list[Source], phase: Phase) -> Tokenizer:

@@ -16,6 +16,12 @@ Report = Callable[[int], object]  # takes the bytes of text just processed; an e
 Runner = Callable[[Callable[[Any, Report], None], Sequence[Any], Report], None]
 
 
+def run_here(function: Callable[[J, Report], None], jobs: Sequence[J], report: Report) -> None:
+    """Run jobs one after the other in this process, as small preparations do."""
+    for job in jobs:
+        function(job, report)
+
+
 class Stopped(Exception):
     """Raised inside a worker to stop it."""
 

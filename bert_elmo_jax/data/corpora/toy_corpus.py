@@ -1,15 +1,12 @@
 """The toy world as a prepared corpus, made in about a second, for experiments, tests and benchmarks."""
 
-import contextlib
 import itertools
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from bert_elmo_jax.data.corpora.prepare import Request, prepare
-from bert_elmo_jax.data.corpora.runners import Report
 from bert_elmo_jax.toyworld import ToyWorld, distinct_pairs, write_corpus
 
 
@@ -94,11 +91,5 @@ def _prepare(
             request = Request(
                 inputs, str(folder), tokenizer, vocab_size=vocab_size, heldout=heldout, shards=shards, seed=seed
             )
-            prepare(request, _run_here, lambda name, size: contextlib.nullcontext(lambda done: None))
+            prepare(request)
     return folder
-
-
-def _run_here(function: Callable[[Any, Report], None], jobs: Sequence[Any], report: Report) -> None:
-    """Run jobs in this process."""
-    for job in jobs:
-        function(job, report)

@@ -50,3 +50,17 @@ def pack(
             rows += len(opened)
     members = order[np.argsort(row_of[order], kind="stable")]
     return members, np.concatenate([[0], np.cumsum(counts[:rows])]).astype(np.int64)
+
+
+def pack_shuffled(
+    lengths: Int64[np.ndarray, "N"], capacity: int, most: int, rng: np.random.Generator
+) -> tuple[Int64[np.ndarray, "N"], Int64[np.ndarray, "rows_plus_one"]]:
+    """Pack examples in random order into rows in random order; see `pack`."""
+    order = rng.permutation(len(lengths))
+    if most == 1:
+        return order, np.arange(len(order) + 1)
+    packed, starts = pack(lengths[order], capacity, most)
+    row_order = rng.permutation(len(starts) - 1)
+    sizes = np.diff(starts)[row_order]
+    first = np.concatenate([[0], np.cumsum(sizes)])
+    return order[packed][np.repeat(starts[row_order] - first[:-1], sizes) + np.arange(len(packed))], first

@@ -13,7 +13,7 @@ from jaxtyping import Int64, Integer
 from bert_elmo_jax.data.pipeline.windows import Text
 from bert_elmo_jax.data.rows.draws import CONTENT, MASKS, generator, uniforms
 from bert_elmo_jax.data.rows.masking import DRAWS, Masking, Vocabulary, mask_rows
-from bert_elmo_jax.data.rows.packing import pack
+from bert_elmo_jax.data.rows.packing import pack_shuffled
 from bert_elmo_jax.data.rows.pairs import SHORTEST, Numbers, Sequences, plain_text, sentence_pairs, with_separators
 from bert_elmo_jax.data.rows.widths import Shapes, enumerate_runs
 from bert_elmo_jax.did_you_mean import did_you_mean
@@ -94,15 +94,7 @@ def plan_rows(text: Text, examples: PieceExamples, vocabulary: Vocabulary, key: 
         sequences = plain_text(text, examples.length, whole_documents=False, closing=1)
     else:
         sequences = plain_text(text, examples.length, whole_documents=True)
-    order = rng.permutation(len(sequences.a))
-    if examples.sequences == 1:
-        members, first = order, np.arange(len(order) + 1)
-    else:
-        packed, begins = pack(sequences.lengths[order], examples.length, examples.sequences)
-        row_order = rng.permutation(len(begins) - 1)
-        sizes = np.diff(begins)[row_order]
-        first = np.concatenate([[0], np.cumsum(sizes)])
-        members = order[packed][np.repeat(begins[row_order] - first[:-1], sizes) + np.arange(len(packed))]
+    members, first = pack_shuffled(sequences.lengths, examples.length, examples.sequences, rng)
     tokens = np.append(text.tokens, np.array([vocabulary.cls, vocabulary.sep], text.tokens.dtype))
     return PieceRows(tokens, sequences, members, first, (*key, MASKS))
 

@@ -11,7 +11,7 @@ from jaxtyping import Int32, Int64, Integer
 
 from bert_elmo_jax.data.pipeline.windows import Text
 from bert_elmo_jax.data.rows.draws import CONTENT, generator
-from bert_elmo_jax.data.rows.packing import pack
+from bert_elmo_jax.data.rows.packing import pack_shuffled
 from bert_elmo_jax.data.rows.widths import Shapes, enumerate_runs
 
 Numbers = Int64[np.ndarray, "N"]
@@ -107,18 +107,10 @@ def plan_pair_rows(
     begins, lengths = begins[short_enough], lengths[short_enough]
 
     tokens = text.tokens if unknown is None else np.where(text.tokens < unknown[0], text.tokens, unknown[1])
-    rng = generator(*key, CONTENT)
-    order = rng.permutation(len(begins))
-    if examples.sequences == 1:
-        return PairRows(tokens, frame, begins, lengths, order, np.arange(len(order) + 1))
     # Positions of the source, or the same share of the target's row if that is more: rows then hold both sides.
     sizes = np.maximum(lengths[:, 0], -(-lengths[:, 1] * capacity[0] // capacity[1]))
-    packed, starts = pack(sizes[order], examples.source_length, examples.sequences)
-    row_order = rng.permutation(len(starts) - 1)
-    counts = np.diff(starts)[row_order]
-    new = np.concatenate([[0], np.cumsum(counts)])
-    members = order[packed][np.repeat(starts[row_order] - new[:-1], counts) + np.arange(len(packed))]
-    return PairRows(tokens, frame, begins, lengths, members, new)
+    packed = pack_shuffled(sizes, examples.source_length, examples.sequences, generator(*key, CONTENT))
+    return PairRows(tokens, frame, begins, lengths, *packed)
 
 
 def pair_batch(rows: PairRows, first: int, end: int, examples: PairExamples) -> dict[str, Int32[np.ndarray, "B T"]]:

@@ -9,35 +9,6 @@ from bert_elmo_jax.data.tasks.question_files import read_qamr, read_squad
 from bert_elmo_jax.data.tasks.rows import Window, make_windows
 from bert_elmo_jax.data.tasks.tagged import TAG_LAYOUTS, TagLayout, read_tagged
 from bert_elmo_jax.data.tasks.task import TASKS, Task, read_examples, task_named
+from bert_elmo_jax.lazy_imports import lazy_names
 
-__all__ = [
-    "LAYOUTS",
-    "TAG_LAYOUTS",
-    "TASKS",
-    "Answer",
-    "AnswerPrediction",
-    "BadRow",
-    "Candidate",
-    "ChoiceExample",
-    "Layout",
-    "Question",
-    "TagLayout",
-    "TaggedSentence",
-    "Task",
-    "TextExample",
-    "Window",
-    "find_answers",
-    "find_labels",
-    "find_scheme",
-    "find_tags",
-    "label_ids",
-    "make_windows",
-    "read_examples",
-    "read_qamr",
-    "read_squad",
-    "read_swag",
-    "read_tagged",
-    "read_texts",
-    "tag_ids",
-    "task_named",
-]
+__all__, __getattr__ = lazy_names(__name__, __file__)
