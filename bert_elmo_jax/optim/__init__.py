@@ -21,6 +21,6 @@ if TYPE_CHECKING:
         slanted_triangular,
         warmup_stable_decay,
     )
-    from bert_elmo_jax.optim.unfreezing import Spans, join_later, train_during
+    from bert_elmo_jax.optim.unfreezing import Spans, train_during
 
 __all__, __getattr__ = lazy_names(__name__, __file__)

@@ -132,19 +132,3 @@ def train_during(
 def pick(condition: Bool[Array, ""], one: PyTree, other: PyTree) -> PyTree:
     """Return one of two trees."""
     return jax.tree.map(lambda a, b: jnp.where(condition, a, b), one, other)
-
-
-def join_later(
-    starts: PyTree, rate: Schedule, optimizer: Callable[[Schedule], optax.GradientTransformation], clip: float
-) -> optax.GradientTransformation:
-    """Unfreeze gradually (Howard and Ruder 2018, https://arxiv.org/abs/1801.06146, section 3.3).
-
-    Trains each parameter from its step in `starts` (a tree of integers like the parameters); see `train_during`.
-
-    >>> params = {"encoder": jnp.ones(1), "head": jnp.ones(1)}
-    >>> method = join_later({"encoder": 2, "head": 0}, lambda step: 0.5, optax.sgd, clip=10.0)
-    >>> updates, _ = method.update(params, method.init(params), params)
-    >>> updates["encoder"].item(), updates["head"].item()
-    (-0.0, -0.5)
-    """
-    return train_during(jax.tree.map(lambda start: Spans(((start, None),)), starts), rate, optimizer, clip)

@@ -8,10 +8,15 @@ import numpy as np
 import optax
 import pytest
 
-from bert_elmo_jax.optim import Spans, adamw, bert_adam, constant, join_later, linear_from_start, train_during
+from bert_elmo_jax.optim import Spans, adamw, bert_adam, constant, linear_from_start, train_during
 
 PARAMS = {"encoder": {"kernel": jnp.array([-0.0, 1.0, 2.0]), "bias": jnp.array([0.5])}, "head": jnp.array([1.0])}
 STARTS = {"encoder": {"kernel": 3, "bias": 3}, "head": 0}
+
+
+def join_later(starts, *arguments, **options):
+    """Train each parameter from its step in `starts` on, as in gradual unfreezing."""
+    return train_during(jax.tree.map(lambda start: Spans(((start, None),)), starts), *arguments, **options)
 
 
 def gradients(step):

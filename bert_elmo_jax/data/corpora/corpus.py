@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import BinaryIO
 
-from bert_elmo_jax.data.corpora.reading import BLOCK, Reading, Source, Tally
+from bert_elmo_jax.data.corpora.reading import BLOCK, Reading, Source, Tally, guess_encoding
 from bert_elmo_jax.data.corpora.sentences import split_sentences
 
 LINE_END = re.compile(r"\r\n|\r|\n")
@@ -104,13 +104,8 @@ def _wide_remedy(line: bytes, tally: Tally) -> str | None:
 
 
 def _encoding_remedy(line: bytes) -> str:
-    """Guess the encoding: UTF-8, then the Korean code page if it gives Hangul, then Windows-1252."""
-    for encoding, sign in (("utf-8", "[^\\x00-\\x7f]"), ("cp949", "[가-힣]{2}"), ("cp1252", "[^\\x00-\\x7f]")):
-        try:
-            if re.search(sign, line.decode(encoding)):
-                return f"it reads as {encoding}: pass --encoding={encoding} if that is right"
-        except UnicodeDecodeError:
-            continue
+    if encoding := guess_encoding(line):
+        return f"it reads as {encoding}: pass --encoding={encoding} if that is right"
     return "give the right --encoding"
 
 

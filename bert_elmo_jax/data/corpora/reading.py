@@ -1,9 +1,11 @@
 """Reading options, input files, and errors that name the file and the line."""
 
 import codecs
+import contextlib
 import glob
 import hashlib
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -150,6 +152,19 @@ def find_files(patterns: Sequence[str], tally: Tally) -> list[str]:
                 status = Path(name).stat()
                 files.setdefault((status.st_dev, status.st_ino), name)
     return list(files.values())
+
+
+def guess_encoding(line: bytes) -> str | None:
+    """Return UTF-8, the Korean code page if it gives Hangul, or Windows-1252; None if none of them fits.
+
+    >>> guess_encoding("강가".encode("cp949")), guess_encoding(b"river")
+    ('cp949', None)
+    """
+    for encoding, sign in (("utf-8", "[^\0-\x7f]"), ("cp949", "[가-힣]{2}"), ("cp1252", "[^\0-\x7f]")):
+        with contextlib.suppress(UnicodeDecodeError):
+            if re.search(sign, line.decode(encoding)):
+                return encoding
+    return None
 
 
 def describe(path: str, plain: str) -> Source:

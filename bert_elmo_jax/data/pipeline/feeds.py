@@ -7,7 +7,7 @@ batches or on the number of processes.
 import dataclasses
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,10 +17,10 @@ import numpy as np
 from bert_elmo_jax.data.corpora.store import Store, open_store
 from bert_elmo_jax.data.pipeline.windows import Place, Text, Track
 from bert_elmo_jax.data.rows.draws import CORPORA, uniforms
-from bert_elmo_jax.data.rows.masking import Vocabulary, vocabulary_of
+from bert_elmo_jax.data.rows.masking import vocabulary_of
 from bert_elmo_jax.data.rows.pieces import PieceExamples, PieceRows, piece_batch, plan_rows
 from bert_elmo_jax.data.rows.stream import LanguageModelExamples, Marks, plan_steps
-from bert_elmo_jax.data.rows.translation import PairExamples, PairRows, empty_pair_batch, pair_batch, plan_pair_rows
+from bert_elmo_jax.data.rows.translation import PairExamples, empty_pair_batch, pair_batch, plan_pair_rows
 from bert_elmo_jax.data.rows.word_batch import batch_of
 from bert_elmo_jax.programs import show_program
 from bert_elmo_jax.text import WordVocabulary, load_tokenizer
@@ -90,8 +90,8 @@ class Recipe:
     def feed(self) -> "RowFeed | WordFeed":
         """Return the feed that computes the batches."""
         if isinstance(self.examples, PairExamples):
-            return PairFeed(self)
-        return PieceFeed(self) if isinstance(self.examples, PieceExamples) else WordFeed(self)
+            return pair_feed(self, self.examples)
+        return piece_feed(self, self.examples) if isinstance(self.examples, PieceExamples) else WordFeed(self)
 
     def identity(self) -> dict[str, Any]:
         """Return everything that determines the examples and their order, which must not change when a run resumes."""
@@ -112,24 +112,22 @@ class Recipe:
 
 
 class RowFeed:
-    """Batches of rows that do not depend on each other; each row is drawn from the corpora by their weights."""
+    """Batches of rows that do not depend on each other; each row is drawn from the corpora by their weights.
 
-    tracks: list[Track[Any]]
-    vocab_size: int
+    `plan` returns the rows of a window, `empty(rows)` a batch of empty rows, and `fill(window_rows, first, end)` some
+    rows of a window as a batch.
+    """
 
-    def __init__(self, recipe: Recipe):
-        self.examples: Any = recipe.examples
+    def __init__(
+        self, recipe: Recipe, stores: Sequence[Store], plan: Callable[..., Any], empty: Any, fill: Any, copies: int = 0
+    ):
         self.batch_size, self.seed, self.reader = recipe.batch_size, recipe.seed, recipe.reader
+        self.empty, self.fill, self.vocab_size = empty, fill, stores[0].vocab_size
         weights = [weight for _, weight in recipe.corpora]
         self.shares = np.cumsum(weights) / np.sum(weights)
-
-    def empty(self, rows: int) -> Batch:
-        """Return a batch of empty rows."""
-        raise NotImplementedError
-
-    def fill(self, rows: Any, first: int, end: int) -> Batch:
-        """Return some rows of a window as a batch."""
-        raise NotImplementedError
+        self.tracks: list[Track[Any]] = [
+            Track(store, plan, (recipe.seed, n), recipe.window, copies) for n, store in enumerate(stores)
+        ]
 
     def batch(self, places: Places, last: int | None = None) -> tuple[Batch | None, Places]:
         """Return this process's part of the batch at these places, and the places after it.
@@ -171,67 +169,42 @@ class RowFeed:
         return np.searchsorted(self.shares[:-1], draws, side="right")
 
 
-def plan_checked_rows(text: Text, examples: PieceExamples, vocabulary: Vocabulary, key: tuple[int, ...]) -> PieceRows:
-    """Return the rows of a window whose ids are in the vocabulary: masking looks them up there."""
-    check_ids({"tokens": np.asarray(text.tokens)}, vocabulary.size)
-    return plan_rows(text, examples, vocabulary, key)
+def piece_feed(recipe: Recipe, examples: PieceExamples) -> RowFeed:
+    """Return the feed of BERT batches."""
+    stores = recipe.stores()
+    for store in stores:
+        if store.manifest["tokenizer"]["kind"] == "words":
+            remedy = "prepare it with --tokenizer=wordpiece or sentencepiece"
+            raise ValueError(f"{store.folder} holds words, but BERT reads word pieces; {remedy}")
+    vocabulary = vocabulary_of(load_tokenizer(stores[0].folder / "tokenizer"))
 
+    def plan(text: Text, key: tuple[int, ...]) -> PieceRows:
+        check_ids({"tokens": np.asarray(text.tokens)}, vocabulary.size)  # masking looks them up in the vocabulary
+        return plan_rows(text, examples, vocabulary, key)
 
-class PieceFeed(RowFeed):
-    """BERT batches."""
-
-    def __init__(self, recipe: Recipe):
-        super().__init__(recipe)
-        stores, examples = recipe.stores(), recipe.examples
-        assert isinstance(examples, PieceExamples)
-        for store in stores:
-            if store.manifest["tokenizer"]["kind"] == "words":
-                remedy = "prepare it with --tokenizer=wordpiece or sentencepiece"
-                raise ValueError(f"{store.folder} holds words, but BERT reads word pieces; {remedy}")
-        self.vocab_size = stores[0].vocab_size
-        self.vocabulary = vocabulary_of(load_tokenizer(stores[0].folder / "tokenizer"))
-        plan = partial(plan_checked_rows, examples=examples, vocabulary=self.vocabulary)
-        self.tracks = [
-            Track(store, plan, (recipe.seed, n), recipe.window, examples.copies) for n, store in enumerate(stores)
-        ]
-
-    def empty(self, rows: int) -> Batch:
-        """See `RowFeed`."""
-        batch: Batch = {name: np.zeros(*shape) for name, shape in self.examples.shapes(rows).items()}
-        batch["tokens"][:] = self.vocabulary.pad
+    def empty(rows: int) -> Batch:
+        batch: Batch = {name: np.zeros(*shape) for name, shape in examples.shapes(rows).items()}
+        batch["tokens"][:] = vocabulary.pad
         return batch
 
-    def fill(self, rows: PieceRows, first: int, end: int) -> Batch:
-        """See `RowFeed`."""
-        return piece_batch(rows, first, end, self.examples, self.vocabulary)
+    fill = partial(piece_batch, examples=examples, vocabulary=vocabulary)
+    return RowFeed(recipe, stores, plan, empty, fill, examples.copies)
 
 
-class PairFeed(RowFeed):
-    """Batches of texts with their translations."""
-
-    def __init__(self, recipe: Recipe):
-        super().__init__(recipe)
-        stores, examples = recipe.stores(), recipe.examples
-        assert isinstance(examples, PairExamples)
-        for store in stores:
-            check_pairs(store)
-        self.vocab_size = stores[0].vocab_size
-        folder = stores[0].folder / "tokenizer"
-        if stores[0].manifest["tokenizer"]["kind"] == "words":
-            vocabulary = WordVocabulary.load(folder)
-            plan = partial(plan_pair_rows, examples=examples, unknown=(vocabulary.vocab_size, vocabulary.unk_id))
-        else:
-            frame = load_tokenizer(folder).frame
-            plan = partial(plan_pair_rows, examples=examples, frame=(tuple(frame.before), tuple(frame.after)))
-        self.tracks = [Track(store, plan, (recipe.seed, n), recipe.window) for n, store in enumerate(stores)]
-
-    def empty(self, rows: int) -> Batch:
-        """See `RowFeed`."""
-        return empty_pair_batch(rows, self.examples)
-
-    def fill(self, rows: PairRows, first: int, end: int) -> Batch:
-        """See `RowFeed`."""
-        return pair_batch(rows, first, end, self.examples)
+def pair_feed(recipe: Recipe, examples: PairExamples) -> RowFeed:
+    """Return the feed of texts with their translations."""
+    stores = recipe.stores()
+    for store in stores:
+        check_pairs(store)
+    folder = stores[0].folder / "tokenizer"
+    if stores[0].manifest["tokenizer"]["kind"] == "words":
+        vocabulary = WordVocabulary.load(folder)
+        plan = partial(plan_pair_rows, examples=examples, unknown=(vocabulary.vocab_size, vocabulary.unk_id))
+    else:
+        frame = load_tokenizer(folder).frame
+        plan = partial(plan_pair_rows, examples=examples, frame=(tuple(frame.before), tuple(frame.after)))
+    empty, fill = partial(empty_pair_batch, examples=examples), partial(pair_batch, examples=examples)
+    return RowFeed(recipe, stores, plan, empty, fill)
 
 
 def check_ids(batch: Batch, vocab_size: int) -> None:

@@ -30,22 +30,12 @@ class Candidate:
 
 @dataclass(frozen=True)
 class AnswerPrediction:
-    """The answer to a question, its candidates (best first), and the score of "no answer" minus the best one's.
-
-    >>> none = Candidate("", 0, 0, score=2.0, probability=1.0)
-    >>> AnswerPrediction("q", none, (none,), null_score=0.0).na_probability
-    0.5
-    """
+    """The answer to a question, its candidates (best first), and the score of "no answer" minus the best one's."""
 
     id: str
     answer: Candidate
     candidates: tuple[Candidate, ...]
     null_score: float
-
-    @property
-    def na_probability(self) -> float:
-        """The probability of "no answer" against the best answer; `evals.squad.score` finds a threshold for it."""
-        return 0.5 + 0.5 * math.tanh(self.null_score / 2)
 
 
 def find_answers(

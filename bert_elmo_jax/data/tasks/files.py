@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from bert_elmo_jax.data.corpora.reading import guess_encoding
 from bert_elmo_jax.did_you_mean import near_file
 
 _FORMATS = (
@@ -131,12 +132,8 @@ def _undecodable(path: Path, data: bytes, encoding: str, error: UnicodeDecodeErr
     if any(byte in data for byte in b"\0\1\2\3\4\5\6\7"):
         return BadRow(path, line, f"binary data, {problem}", "give a text file")
     broken = data[data.rfind(b"\n", 0, error.start) + 1 :].split(b"\n", 1)[0]
-    for other, sign in (("utf-8", "[^\0-\x7f]"), ("cp949", "[가-힣]{2}"), ("cp1252", "[^\0-\x7f]")):
-        try:
-            if re.search(sign, broken.decode(other)):
-                return BadRow(path, line, problem, f"it reads as {other}: {_remedy(other)}")
-        except UnicodeDecodeError:
-            continue
+    if other := guess_encoding(broken):
+        return BadRow(path, line, problem, f"it reads as {other}: {_remedy(other)}")
     return BadRow(path, line, problem, "save it as UTF-8, or give its encoding (--encoding=…)")
 
 

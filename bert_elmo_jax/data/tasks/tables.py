@@ -12,9 +12,8 @@ from bert_elmo_jax.data.tasks.labels import compose
 
 Rows = Iterator[tuple[int, list[str]]]  # the line and the cells of each row
 FORMATS = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json"}
-LONGEST = 2**31 - 1  # characters of a cell; Python's default limit is 131,072
 
-csv.field_size_limit(1 << 30)  # a cell may hold a long document; Python's own limit is 131,072 characters
+csv.field_size_limit(2**31 - 1)  # a cell may hold a long document; Python's own limit is 131,072 characters
 
 
 @dataclass(frozen=True)
@@ -77,7 +76,6 @@ def _lines(text: str, path: str | Path) -> Iterator[tuple[int, str]]:
 
 
 def _csv(text: str, path: str | Path) -> Rows:
-    csv.field_size_limit(max(csv.field_size_limit(), LONGEST))
     reader = csv.reader(io.StringIO(text.rstrip("\r\n"), newline="\n"), strict=True)
     line = 1
     try:

@@ -43,7 +43,6 @@ def test_answers_are_copied_from_the_context():
     assert found.answer.text == "강가에"
     assert len(found.candidates) == 3
     assert found.null_score == -math.inf
-    assert found.na_probability == 0
 
 
 def test_there_is_an_answer_for_any_scores():
