@@ -81,7 +81,7 @@ MUTANTS = {
             "place.window + 1 < len(self.windows(place.epoch))",
             "place.window + 2 < len(self.windows(place.epoch))",
         ),
-        "no_answer_probability": ("math.tanh(self.null_score / 2)", "math.tanh(-self.null_score / 2)"),
+        "null_score": ("null_score = null - best.score", "null_score = best.score - null"),
         "best_spans_first": (
             'np.argsort(-sums, axis=None, kind="stable")',
             'np.argsort(sums, axis=None, kind="stable")',

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from bert_elmo_jax.families.family import Family, Objective, Params
 from bert_elmo_jax.families.init_params import param_shapes
 from bert_elmo_jax.families.piece_objective import Sums, count_work, encode_rows, score_pieces
-from bert_elmo_jax.losses import check_temperature, cosine_distance, soft_cross_entropy
+from bert_elmo_jax.losses import cosine_distance, soft_cross_entropy
 from bert_elmo_jax.weights.parameter_tree import flatten
 
 TERMS = ("soft", "cosine")
@@ -47,7 +47,6 @@ def distil(
     """
     if objective.extend is None:
         raise ValueError("only an objective of masked pieces learns from a teacher: leave config.teacher out")
-    check_temperature(temperature)
     check_teacher(objective, student, model, teacher, terms)
     config, family = _compute_alike(teacher.config, model), teacher.family
     module, examples = family.build(config, pooler=False), objective.phases[0].examples

@@ -11,7 +11,7 @@ from bert_elmo_jax.losses.cross_entropy import (
     cross_entropy,
     smoothed_cross_entropy,
 )
-from bert_elmo_jax.losses.distillation import check_temperature, cosine_distance, soft_cross_entropy
+from bert_elmo_jax.losses.distillation import cosine_distance, soft_cross_entropy
 from bert_elmo_jax.losses.full_softmax import full_softmax, perplexity
 from bert_elmo_jax.losses.sampled_softmax import Negatives, draw_negatives, sampled_softmax
 

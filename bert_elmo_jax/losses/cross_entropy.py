@@ -77,8 +77,6 @@ def smoothed_cross_entropy(
     >>> round(float(total), 4)  # 0.7 · log 2 + 0.1 · (log 2 + log 4 + log 4)
     0.8318
     """
-    if not 0 <= smoothing < 1:
-        raise ValueError(f"a label smoothing of {smoothing}: expected from 0 to below 1, such as 0.1")
     total, weight = cross_entropy(logits, targets, weights)
     weights = weights.astype(jnp.float32)
     logits = jnp.where(weights[..., None] != 0, logits.astype(jnp.float32), jnp.float32(0))

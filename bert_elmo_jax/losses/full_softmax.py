@@ -38,8 +38,6 @@ def full_softmax(
     >>> round(float(jnp.exp(total / weight)), 3)
     9.0
     """
-    if chunk < 1:
-        raise ValueError(f"chunk={chunk}: expected the number of words scored at a time, at least 1")
     weights = weights.astype(jnp.float32)
     counts = weights != 0
     hidden = jnp.where(counts[:, None], hidden, jnp.zeros_like(hidden))

@@ -92,8 +92,6 @@ def scale_by_depth(decay: float, depth_of: Callable[[str], int | None]) -> optax
     >>> updates["encoder"]["layer_0"].item(), updates["encoder"]["layer_1"].item(), updates["classify"].item()
     (0.25, 0.5, 1.0)
     """
-    if not 0 < decay <= 1:
-        raise ValueError(f"a layer-wise decay of {decay}: expected above 0 and at most 1, which means no decay")
 
     def scale(updates: PyTree, params: PyTree = None) -> PyTree:
         of = depths(updates, depth_of)

@@ -20,7 +20,6 @@ def character_table(words: Sequence[str], max_characters: int = 50) -> Int32[np.
     >>> character_table(["a", "배"], max_characters=6).tolist()
     [[259, 98, 260, 261, 261, 261], [259, 236, 177, 177, 260, 261]]
     """
-    _check_room(max_characters)
     words = list(words)
     most_bytes = max_characters - 2
     try:
@@ -45,13 +44,7 @@ def boundary_characters(max_characters: int = 50) -> Int32[np.ndarray, "2 C"]:
     >>> boundary_characters(5).tolist()
     [[259, 257, 260, 261, 261], [259, 258, 260, 261, 261]]
     """
-    _check_room(max_characters)
     table = np.full((2, max_characters), PAD_CHARACTER, np.int32)
     table[:, 0], table[:, 2] = BOW_CHARACTER, EOW_CHARACTER
     table[:, 1] = BOS_CHARACTER, EOS_CHARACTER
     return table
-
-
-def _check_room(max_characters: int) -> None:
-    if max_characters < 3:
-        raise ValueError(f"max_characters={max_characters} has no room for a byte between the two marks; ELMo uses 50")

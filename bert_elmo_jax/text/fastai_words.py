@@ -1,6 +1,7 @@
 """The words of a language model of fastai, in lower case and with marks such as `xxbos`."""
 
 import hashlib
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -32,11 +33,8 @@ class FastaiVocabulary:
     def __init__(self, words: Sequence[str], source: str = "this list"):
         self.words = tuple(LEGACY.get(word, word) for word in words)
         self.vocab_size = len(self.words)
-        index: dict[str, int] = {}
-        repeated = []
-        for number, word in enumerate(self.words):
-            if index.setdefault(word, number) != number and word != FILLER:
-                repeated.append(word)
+        index = {word: number for number, word in reversed(list(enumerate(self.words)))}  # fillers have the first id
+        repeated = [word for word, count in Counter(self.words).items() if count > 1 and word != FILLER]
         if UNK not in index:
             raise ValueError(
                 f"{source} has no {UNK} among its {len(words):,} words: it is no vocabulary of fastai. Expected a list "

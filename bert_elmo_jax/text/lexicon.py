@@ -74,16 +74,8 @@ class Lexicon:
             usual = get_args(Unknown)
             expected = f"{', '.join(usual)}{did_you_mean(unknown, usual)}"
             raise ValueError(f"unknown={unknown!r} is not known; expected one of {expected}")
-        if (unknown == "vectors") != (later is not None):
-            raise ValueError(f"unknown={unknown!r}: give vectors for later words with unknown='vectors', and only then")
-        if later is not None and later.vectors.shape[1:] != (width,):
-            raise ValueError(f"the vectors have {later.vectors.shape[1]} numbers, expected width={width}")
-        if len(set(words)) < len(words):
-            raise ValueError("the list repeats a word; give each word once")
         self.words, self.unknown, self.width, self.seed = tuple(words), unknown, width, seed
         self.scale = width**-0.5 if scale is None else scale
-        if characters is False and unknown == "characters":
-            raise ValueError("unknown='characters' reads the characters of words: leave out characters=False")
         self.characters = unknown == "characters" if characters is None else characters
         self.specials = (UNK_WORD, *(f"<{name}>" for name in CLASSES)) if unknown == "classes" else (UNK_WORD,)
         self._later = later

@@ -60,10 +60,7 @@ def find_kind(path: Path) -> str:
         if any(path.name in pair for pair in BPE_PAIRS):
             return "byte-level BPE"
         return "wordpiece" if path.suffix != ".json" or is_wordpiece(path) else "tokenizer.json"
-    return _find_kind_in(path)
-
-
-def _find_kind_in(folder: Path) -> str:
+    folder = path
     if any((folder / name).is_file() for name in MARIAN_FILES[:2]):
         return "marian"
     spec_file, lines, model = folder / "tokenizer.json", folder / "vocab.txt", find_model(folder)

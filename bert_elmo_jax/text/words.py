@@ -111,6 +111,8 @@ class WordVocabulary:
     ('<S>', '</S>', '<UNK>', '배', 'sea', 'ship')
     """
 
+    frame = Frame()  # a text has no special words around it
+
     def __init__(
         self,
         words: Sequence[str],
@@ -130,6 +132,7 @@ class WordVocabulary:
                 "than the one before it. Sort the words, most frequent first."
             )
         self.words: tuple[str, ...] = tuple(words)
+        self.tokens = self.target_tokens = self.words  # as a tokenizer calls its pieces
         self.rule = rule
         self.counts = None if counts is None else np.asarray(counts, np.int64)
         self.vocab_size = len(self.words)
@@ -198,21 +201,6 @@ class WordVocabulary:
     def ids(self, words: Sequence[str]) -> Int32[np.ndarray, "N"]:
         """Return the id of each word; unknown words and literal special words are `<UNK>`."""
         return np.fromiter(map(self._index.get, words, repeat(self.unk_id)), np.int32, len(words))
-
-    @property
-    def tokens(self) -> tuple[str, ...]:
-        """The words, as a tokenizer calls its pieces."""
-        return self.words
-
-    @property
-    def target_tokens(self) -> tuple[str, ...]:
-        """The words that a model of this vocabulary writes: all."""
-        return self.words
-
-    @property
-    def frame(self) -> Frame:
-        """The special words around a text: none."""
-        return Frame()
 
     def encode(self, text: str, *, specials: bool = True) -> Encoding:
         """Return the words of a text as a tokenizer returns pieces; `rule` splits the text (at whitespace if unknown).

@@ -95,8 +95,6 @@ class Checkpoints:
     """
 
     def __init__(self, run: str | Path, *, keep: int = 3):
-        if keep < 1:
-            raise ValueError(f"keep={keep}: keep at least 1 checkpoint to resume from")
         self.run, self.keep = Path(run), keep
         _folder(run, 0)  # a name that cannot be written is refused before anything is computed
         quiet_orbax()

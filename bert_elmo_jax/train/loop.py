@@ -272,8 +272,6 @@ class Patience:
     """
 
     def __init__(self, score: str, patience: int, lines: Iterable[Mapping[str, Any]] = ()):
-        if patience < 0:
-            raise ValueError(f"patience={patience}: use a number of evaluations, or 0 to never stop early")
         self._score, self._patience = score, patience
         self._best, self._waited = -math.inf, 0
         for line in lines:

@@ -112,11 +112,6 @@ def test_more_logits_than_are_kept_take_the_memory_of_a_chunk():
         assert (temporary > 4 * positions * words / 2) == kept
 
 
-def test_invalid_chunk_raises():
-    with pytest.raises(ValueError, match=r"chunk=0: expected.*at least 1"):
-        full_softmax(*draw(), chunk=0)
-
-
 def test_perplexity():
     assert perplexity(0, 3) == 1
     assert perplexity(jnp.log(jnp.float32(39.7)) * 8, jnp.float32(8)) == pytest.approx(39.7, rel=1e-5)

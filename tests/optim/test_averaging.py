@@ -1,11 +1,8 @@
 """Tests of averaging checkpoints."""
 
-import re
-
 import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
-import pytest
 
 from bert_elmo_jax.optim import average
 
@@ -33,33 +30,3 @@ def test_sums_are_float64():
     np.testing.assert_allclose(mean["a"], 1e4 + 0.495, atol=1e-3)
     brain = average([{"a": jnp.ones(2, jnp.bfloat16)}, {"a": 2 * jnp.ones(2, jnp.bfloat16)}])["a"]
     assert brain.dtype == ml_dtypes.bfloat16 and brain.tolist() == [1.5, 1.5]
-
-
-@pytest.mark.parametrize(
-    "other, message",
-    [
-        ({"a": np.zeros(3), "b": np.zeros(2)}, r"trees 0 and 1 differ in a: \(2,\) and \(3,\)"),
-        ({"a": np.zeros(2)}, r"differ in b: \(2,\) and not there"),
-        ({"a": np.zeros(2), "b": np.zeros(2), "c": np.zeros(1)}, r"differ in c: not there and \(1,\)"),
-    ],
-)
-def test_different_models_raise(other, message):
-    with pytest.raises(ValueError, match=message):
-        average([{"a": np.zeros(2), "b": np.zeros(2)}, other])
-
-
-def test_no_trees_raise():
-    with pytest.raises(ValueError, match="no tree was given"):
-        average([])
-
-
-def test_example_of_check_alike():
-    import numpy as np
-
-    from bert_elmo_jax.optim.paths import check_alike
-
-    with pytest.raises(
-        ValueError,
-        match=re.escape("trees 0 and 1 differ in bias: (2,) and (3,); only checkpoints of one model can be averaged"),
-    ):
-        check_alike({"bias": np.zeros(2)}, {"bias": np.zeros(3)}, 1)

@@ -150,27 +150,6 @@ def test_options_match_numpy():
         np.testing.assert_allclose(ours[path], expected, atol=5e-6, rtol=2e-5)
 
 
-def stack(tree):
-    layers = [tree["encoder"][f"layer_{n}"] for n in range(2)]
-    return {
-        "encoder": {
-            "layers": jax.tree.map(lambda *x: np.stack(x), *layers),
-            "embeddings": tree["encoder"]["embeddings"],
-        }
-    }
-
-
-def test_lamb_of_stacked_layers_equals_separate_layers():
-    apart = run(lamb(SCHEDULE), draw_params())
-    stacked = run(lamb(SCHEDULE, stacked=["encoder/layers/.*"]), draw_params(), stack)
-    as_one = run(lamb(SCHEDULE), draw_params(), stack)
-    for name in ("up/kernel", "up/bias", "norm/scale"):
-        layers = np.stack([apart[f"encoder/layer_{n}/{name}"] for n in range(2)])
-        np.testing.assert_allclose(stacked[f"encoder/layers/{name}"], layers, rtol=1e-5, atol=1e-6)
-    # As one tensor, both layers share a ratio, and the result differs.
-    assert not np.allclose(as_one["encoder/layers/up/kernel"], stacked["encoder/layers/up/kernel"], rtol=1e-3)
-
-
 def test_lamb_with_zero_tensors_and_gradients():
     params = {"kernel": jnp.zeros((2, 2)), "other": jnp.ones((2, 2))}
     optimizer = lamb(0.1)
@@ -180,20 +159,6 @@ def test_lamb_with_zero_tensors_and_gradients():
     assert np.isfinite(updates["kernel"]).all() and np.any(updates["kernel"])
     updates, _ = optimizer.update(jax.tree.map(jnp.zeros_like, params), optimizer.init(params), params)
     assert all(np.isfinite(u).all() for u in jax.tree.leaves(updates))
-
-
-def test_lamb_raises_without_parameters():
-    optimizer, params = lamb(0.1), {"kernel": jnp.ones(2)}
-    with pytest.raises(ValueError, match="params"):
-        optimizer.update(params, optimizer.init(params))
-    with pytest.raises(ValueError, match=r"'encoder/layerz/\.\*' matches no parameter"):
-        optimizer = lamb(0.1, stacked=["encoder/layerz/.*"])
-        optimizer.update(params, optimizer.init(params), params)
-
-
-def test_adagrad_raises_on_a_zero_accumulator():
-    with pytest.raises(ValueError, match=r"accumulator starting at 0"):
-        adagrad(0.2, initial=0.0)
 
 
 def test_elmos_recipe():

@@ -108,14 +108,8 @@ def test_two_phases_of_lamb():
 @pytest.mark.parametrize(
     "call, message",
     [
-        (lambda: linear_from_start(-1e-4, 1, 2), r"peak learning rate of -0.0001"),
-        (lambda: cosine(float("nan"), 1, 2), r"peak learning rate of nan"),
-        (lambda: inverse_square_root(1.0, -1), r"warm-up of -1 steps"),
-        (lambda: cosine(1.0, 0, 0), r"schedule of 0 steps"),
         (lambda: warmup_stable_decay(1.0, 10, 20, 11), r"a cooldown of 11 steps .* expected 1 to 10"),
         (lambda: warmup_stable_decay(1.0, 10, 20, 0), r"a cooldown of 0 steps"),
-        (lambda: phases(), r"no phase was given"),
-        (lambda: phases((constant(1.0), 0)), r"a phase of 0 steps"),
     ],
 )
 def test_invalid_schedules_raise(call, message):
@@ -162,8 +156,7 @@ def test_slanted_triangle_of_few_steps_is_finite_and_above_zero():
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [((0, 1.0), "schedule of 0 steps"), ((9, -1.0), "peak"), ((9, 1.0, 0.0), "cut=0.0"), ((9, 1.0, 1.0), "cut=1.0"),
-     ((9, 1.0, 0.1, 0.5), "ratio=0.5")],
+    [((9, 1.0, 0.0), "cut=0.0"), ((9, 1.0, 1.0), "cut=1.0")],
 )  # fmt: skip
 def test_slanted_triangle_refuses(arguments, message):
     with pytest.raises(ValueError, match=message):

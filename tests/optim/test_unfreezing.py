@@ -6,7 +6,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-import pytest
 
 from bert_elmo_jax.optim import Spans, adamw, bert_adam, constant, linear_from_start, train_during
 
@@ -67,11 +66,6 @@ def test_global_norm_excludes_frozen_parameters():
     assert updates["head"].item() == -0.5
 
 
-def test_negative_steps_raise():
-    with pytest.raises(ValueError, match=r"are \[-1\]; expected 0 or more"):
-        join_later({"head": -1}, constant(0.1), optax.sgd, clip=1.0)
-
-
 LATE = {"encoder": {"kernel": Spans(((1, 3), (5, None))), "bias": Spans(())}, "head": Spans(((0, 2),))}
 
 
@@ -109,14 +103,3 @@ def test_starts_and_spans_have_the_same_state():
     spans = jax.tree.map(lambda start: Spans(((start, None),)), STARTS)
     other = train_during(spans, constant(0.1), adamw, clip=1.0).init(PARAMS)
     assert jax.tree.structure(one) == jax.tree.structure(other) and sorted(one.groups) == ["0", "3"]
-
-
-@pytest.mark.parametrize("steps", [((0, None), (3, None)), ((4, 2),), ((0, 3), (2, None))])
-def test_spans_that_overlap_raise(steps):
-    with pytest.raises(ValueError, match="expected one after the other, and None as the last end only"):
-        Spans(steps)
-
-
-def test_nothing_to_train_raises():
-    with pytest.raises(ValueError, match="no parameter is ever trained"):
-        train_during({"head": Spans(())}, constant(0.1), optax.sgd, clip=1.0)

@@ -129,10 +129,6 @@ def test_broken_lexicons_raise(tmp_path):
 def test_invalid_arguments_raise():
     with pytest.raises(ValueError, match=r"unknown='none' is not known; expected one of unk, classes"):
         Lexicon([], "none", 3)
-    with pytest.raises(ValueError, match="the vectors have 3 numbers, expected width=4"):
-        Lexicon([], "vectors", 4, later=LATER)
-    with pytest.raises(ValueError, match="with unknown='vectors', and only then"):
-        Lexicon([], "vectors", 3)
 
 
 def test_no_words():
