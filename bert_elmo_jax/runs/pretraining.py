@@ -61,7 +61,9 @@ def pretrain(
     if jax.process_index() == 0 and program == "pretrain":  # the folder of an adaptation has its texts
         train.refuse_other_files(workdir)
     identity = {"program": program, "init": origin or init, **config.to_dict()}
-    run = Run(Path(workdir), identity, FREE, added_fields(family))
+    # Fields that the first runs of a family did not have, with the values that they meant.
+    added = {f"model.{name}": getattr(family.config, name) for name in getattr(family.config, "ADDED", ())}
+    run = Run(Path(workdir), identity, FREE, added)
     with lock_run(run):
         placement = place_run(config, parallel)
         stopped = train_run(run, placement, build_pretraining(config, run.workdir, init, placement))
@@ -133,12 +135,6 @@ def build_pretraining(config: ConfigDict, workdir: Path, init: str | None, place
         top_speed=top_speed,
         remarks=remark_warmup(config.optimizer, config.steps),
     )
-
-
-def added_fields(family: Family) -> dict[str, Any]:
-    """Return the fields of a config that the first runs of a family did not have, with the values that they meant."""
-    added = getattr(family.config, "ADDED", ())
-    return {f"model.{name}": getattr(family.config, name) for name in added}
 
 
 def load_corpora(config: ConfigDict, workdir: Path, inputs: Inputs) -> dict[str, float]:

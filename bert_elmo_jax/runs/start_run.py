@@ -18,6 +18,7 @@ import jax
 from bert_elmo_jax import train
 from bert_elmo_jax.compilation_cache import default_folder
 from bert_elmo_jax.runs.config_files import override, read_config
+from bert_elmo_jax.train.devices import describe_devices
 from bert_elmo_jax.train.run_guard import INTERRUPTED, REFUSED, STOPPED
 
 Call = Callable[..., int | None]  # of a config and a run directory, with options as keywords: pretrain, finetune
@@ -209,6 +210,4 @@ def sum_costs(run: Path, part: str = "seconds") -> float:
 def _find_device() -> str:
     """Return what this process has computed on, or "" if it has not computed: asking JAX would start a device."""
     bridge = sys.modules.get("jax._src.xla_bridge")
-    if bridge is None or not bridge._backends:
-        return ""
-    return f"{jax.device_count()} × {jax.devices()[0].device_kind}"
+    return describe_devices() if bridge is not None and bridge._backends else ""

@@ -21,13 +21,8 @@ from bert_elmo_jax.data.tasks.task import (
 from bert_elmo_jax.runs.start_run import say
 
 SCORED = ("regression", "sentences")  # kinds that are evaluated by a correlation
-OPTIONS = (
-    "context",
-    "stride",
-    "question_length",
-    "longest_answer",
-    "both_orders",
-)  # fields of tasks that a config may have
+# Fields of tasks that a config may have.
+OPTIONS = ("context", "stride", "question_length", "longest_answer", "both_orders")
 
 
 class Data(NamedTuple):

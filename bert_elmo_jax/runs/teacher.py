@@ -76,33 +76,20 @@ def start_teacher(config: ConfigDict, workdir: Path, init: str | None, tokenizer
             "--config.init_from_teacher=False"
         )
     read = read_teacher(config.teacher)
-    check_tokenizer(read, tokenizer)
-    check_recorded(workdir, read)
-    return read
-
-
-def check_tokenizer(read: Read, tokenizer: Any) -> None:
-    """Raise ValueError if the data was prepared with another tokenizer than the teacher's."""
+    source = read.teacher.source
     if read.tokenizer != tokenizer.fingerprint:
-        source = read.teacher.source
         raise ValueError(
             f"the data was not prepared with the tokenizer of config.teacher={source}, which a student shares: prepare "
             f"it again with --tokenizer={source}"
         )
-
-
-def check_recorded(workdir: Path, read: Read) -> None:
-    """Raise ValueError if the run began with another teacher."""
-    file = Path(workdir) / FILE
-    if not file.is_file():
-        return
-    recorded = read_json(file)
-    if recorded.get("fingerprint") != read.fingerprint:
+    recorded = read_json(Path(workdir) / FILE, default={})
+    if recorded and recorded.get("fingerprint") != read.fingerprint:
         raise ValueError(
             f"{workdir} began with the teacher {recorded.get('teacher')} ({recorded.get('fingerprint')}), and "
-            f"config.teacher={read.teacher.source} is another model ({read.fingerprint}): give the first one. If it "
-            "was still training then, name its checkpoint, as in runs/bert/checkpoints/2000"
+            f"config.teacher={source} is another model ({read.fingerprint}): give the first one. If it was still "
+            "training then, name its checkpoint, as in runs/bert/checkpoints/2000"
         )
+    return read
 
 
 def record_teacher(workdir: Path, read: Read, params: Any, adopted: bool) -> None:

@@ -14,6 +14,7 @@ from bert_elmo_jax.families import find_family
 from bert_elmo_jax.files import write_json
 from bert_elmo_jax.inference.load_model import load
 from bert_elmo_jax.report.page import draw_table
+from bert_elmo_jax.runs.run_report import show_figures
 from bert_elmo_jax.runs.start_run import say
 from bert_elmo_jax.text import Tokenizer, WordVocabulary
 from bert_elmo_jax.toyworld import ToyWorld, right_translations
@@ -91,7 +92,9 @@ def score_held_out(run: str | Path, config: ConfigDict, texts: Translated) -> di
 
 def describe_translations(texts: Translated, figures: Mapping[str, float]) -> tuple[str, str]:
     """Return a section of the report, title and HTML: the scores, and some of the translations."""
-    shown = ", ".join(f"{name} {value:.4g}" for name, value in figures.items())
     rows = list(zip(texts.sources, texts.translations, texts.references))[:SHOWN]
     table = draw_table(("source", "translation", "reference"), rows)
-    return "Translations of held-out texts", f"<p>{len(texts.translations):,} texts: {html.escape(shown)}.</p>{table}"
+    return (
+        "Translations of held-out texts",
+        f"<p>{len(texts.translations):,} texts: {html.escape(show_figures(figures))}.</p>{table}",
+    )

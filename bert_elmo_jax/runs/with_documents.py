@@ -30,6 +30,7 @@ from bert_elmo_jax.runs.prepared_task import Predict, PreparedTask, Put
 from bert_elmo_jax.runs.start_run import say
 from bert_elmo_jax.runs.task_data import Data, class_weights, count_steps
 from bert_elmo_jax.runs.transfer import build_transfer, hold
+from bert_elmo_jax.runs.with_head import list_presets
 from bert_elmo_jax.text import Tokenizer, WordVocabulary, load_tokenizer
 from bert_elmo_jax.text.words import split_line
 
@@ -123,12 +124,7 @@ def list_asked(config: ConfigDict, family: Family, factor: float | None = None) 
 
 def find_preset(name: str) -> tuple[Family, Any]:
     """Return the family and the configuration of a preset, or of a model whose sizes are taken."""
-    families = [family for family in all_families() if family.inputs.documents is not None]
-    presets: dict[str, Any] = {}
-    for family in families:
-        for preset, sizes in family.presets.items():
-            presets.setdefault(preset, (family, sizes))
-            presets[f"{family.name}-{preset}"] = family, sizes
+    presets = list_presets(documents=True)
     if name in presets:
         family, sizes = presets[name]
         return family, family.config(vocab_size=family.inputs.vocab_size, **sizes)

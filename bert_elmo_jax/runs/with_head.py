@@ -79,15 +79,17 @@ def start_head(config: ConfigDict, init: str | None, tokenizer: str | None) -> S
     return Start(family, dataclasses.replace(adopt_config(model, requested), **vocabulary_fields), pieces, None)
 
 
-def list_presets() -> dict[str, tuple[Family, Mapping[str, Any]]]:
-    """Return the sizes of all families whose encoder reads pieces, by `FAMILY-NAME`, and by `NAME` for the first.
+def list_presets(documents: bool = False) -> dict[str, tuple[Family, Mapping[str, Any]]]:
+    """Return the sizes of all families that take heads, or that read `documents`.
+
+    They are called `FAMILY-NAME`, and for the first family `NAME`, too.
 
     >>> list_presets()["base"][0].name, list_presets()["distilbert-base"][0].name
     ('bert', 'distilbert')
     """
     presets: dict[str, tuple[Family, Mapping[str, Any]]] = {}
     for family in all_families():
-        if family.inputs.takes_heads:
+        if family.inputs.documents is not None if documents else family.inputs.takes_heads:
             for name, sizes in family.presets.items():
                 presets.setdefault(name, (family, sizes))
                 presets[f"{family.name}-{name}"] = family, sizes

@@ -112,9 +112,6 @@ def check_points(sweep: Sweep, folders: Folders) -> None:
 
 
 def _check_pretraining(config: ConfigDict) -> None:
-    if config.steps < 1 or config.checkpoint_every < 1 or config.keep < 1:
-        values = f"steps={config.steps}, checkpoint_every={config.checkpoint_every}, keep={config.keep}"
-        raise ValueError(f"{values}: expected 1 or more")
     train.check_average(config.get("average"), config.keep)
     family, objective = build_objective(config, None)
     if config.data != "toyworld":

@@ -60,8 +60,7 @@ def write_average(
     ([2, 3], [2.5])
     """
     meet("last checkpoint")  # which one process marks as complete
-    folder, steps = _folder(run), saved_steps(run)[-count:]
-    record = _read_record(run)
+    (folder, record), steps = _folder(run), saved_steps(run)[-count:]
     if record.get("steps") == steps and not damage(folder):
         return record
     _, params = average_params(run, count)
@@ -82,7 +81,7 @@ def write_average(
 
 def load_average(run: str | Path) -> tuple[list[int], Params] | None:
     """Return the steps and the parameters of the mean; None without one, or if there is a newer checkpoint."""
-    folder, record, saved = _folder(run), _read_record(run), saved_steps(run)
+    (folder, record), saved = _folder(run), saved_steps(run)
     if not (folder / FILES).is_file() or not saved or record.get("steps", [])[-1:] != saved[-1:]:
         return None
     if wrong := damage(folder):
@@ -92,9 +91,7 @@ def load_average(run: str | Path) -> tuple[list[int], Params] | None:
     return record["steps"], read_tree(folder / "params")
 
 
-def _folder(run: str | Path) -> Path:
-    return Path(run).absolute() / "checkpoints" / "average"
-
-
-def _read_record(run: str | Path) -> dict[str, Any]:
-    return read_json(_folder(run) / "facts.json", default={})
+def _folder(run: str | Path) -> tuple[Path, dict[str, Any]]:
+    """Return the folder of the mean, and its facts."""
+    folder = Path(run).absolute() / "checkpoints" / "average"
+    return folder, read_json(folder / "facts.json", default={})

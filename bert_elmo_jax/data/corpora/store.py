@@ -25,7 +25,7 @@ FORMAT = 1
 PARTS = ("train", "heldout")
 KEYS = {"options", "sources", "tokenizer", "counts", "skipped", "files", "shards"}
 FILES = ("tokens.npy", "sentences.npy", "documents.npy")
-HEADER = 128  # bytes of a `.npy` file with an array of any length; the format requires a multiple of 64
+HEADER = 128  # bytes that numpy's header takes for an array of any length
 
 
 class DamagedStore(ValueError):
@@ -244,10 +244,10 @@ class NpyAppender:
 
     def close(self) -> None:
         """Write the header and flush everything to disk."""
-        header = f"{{'descr': '{self.dtype.str}', 'fortran_order': False, 'shape': ({self.length},), }}"
+        header = {"descr": self.dtype.str, "fortran_order": False, "shape": (self.length,)}
         self._file.seek(0)
-        self._file.write(b"\x93NUMPY\x01\x00" + (HEADER - 10).to_bytes(2, "little"))
-        self._file.write(header.ljust(HEADER - 11).encode("latin1") + b"\n")
+        np.lib.format.write_array_header_1_0(self._file, header)
+        assert self._file.tell() == HEADER
         self._file.flush()
         os.fsync(self._file.fileno())
         self._file.close()

@@ -74,17 +74,12 @@ def each_text(
     `layout` is "text" (one text per line), "conll" (words in columns) or "auto" (by the file's ending). `column` is the
     column of the words, by default the first, or the second in CoNLL-U.
     """
-    if not is_columns(path, layout):
+    if layout != "conll" and not (layout == "auto" and str(path).lower().endswith(CONLL)):
         if column is not None:
             raise ValueError(f"column={column} does not apply to {path}, which is read as one text per line: omit it")
         return each_line(path, encoding, skip_blank=skip_blank)
     numbered = str(path).lower().endswith(".conllu")
     return each_sentence(path, int(numbered) if column is None else column, encoding, numbered=numbered)
-
-
-def is_columns(path: str | Path, layout: str = "auto") -> bool:
-    """Return True if `each_text` reads a file as words in columns."""
-    return layout == "conll" or (layout == "auto" and str(path).lower().endswith(CONLL))
 
 
 def find_file(path: str | Path) -> str:

@@ -48,13 +48,8 @@ def _zstd_blocks(path: str) -> Iterator[bytes]:
         raise EOFError("the last frame is incomplete")
 
 
-def _nul(error: UnicodeError) -> tuple[str, int]:
-    """Replace invalid characters by NUL, which the reader of the line reports or counts."""
-    assert isinstance(error, UnicodeDecodeError | UnicodeEncodeError)
-    return "\0", error.end
-
-
-codecs.register_error("nul", _nul)
+# Invalid characters become NUL, which the reader of the line reports or counts.
+codecs.register_error("nul", lambda error: ("\0", error.end))  # type: ignore[attr-defined]
 
 
 def unpack(path: str, target: Path, tally: Tally) -> None:

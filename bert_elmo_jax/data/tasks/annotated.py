@@ -1,9 +1,10 @@
 """Annotated texts for analysis: treebanks in CoNLL-U, and SemCor's words with their WordNet senses."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 
 from bert_elmo_jax.data.tasks.files import BadRow, check_characters, read_lines
@@ -38,21 +39,27 @@ class ParsedSentence:
 
 def read_treebank(path: str | Path, encoding: str = "utf-8") -> list[ParsedSentence]:
     """Read the sentences of a CoNLL-U file; ranges (3-4) and empty words (3.1) are skipped."""
-    sentences: list[ParsedSentence] = []
-    rows: list[tuple[int, list[str]]] = []
-    for number, line in enumerate([*read_lines(path, encoding), ""], start=1):
-        if not line.strip():
-            if rows:
-                sentences.append(_sentence(rows, str(path)))
-            rows = []
-        elif cells := conllu_cells(line, len(rows) + 1, str(path), number):
-            if not cells[1].strip():
-                raise BadRow(path, number, "no word in the second column", "add the word, or remove the line")
-            check_characters(cells[1], path, number)
-            rows.append((number, cells))
+    sentences = []
+    for block in _blocks(path, encoding):
+        rows: list[tuple[int, list[str]]] = []
+        for number, line in block:
+            if cells := conllu_cells(line, len(rows) + 1, str(path), number):
+                if not cells[1].strip():
+                    raise BadRow(path, number, "no word in the second column", "add the word, or remove the line")
+                check_characters(cells[1], path, number)
+                rows.append((number, cells))
+        if rows:
+            sentences.append(_sentence(rows, str(path)))
     if not sentences:
         raise BadRow(path, 1, "only comments, expected words", "check that the file is complete")
     return sentences
+
+
+def _blocks(path: str | Path, encoding: str) -> Iterator[list[tuple[int, str]]]:
+    """Yield the numbered lines of each sentence: blank lines separate them."""
+    for blank, lines in groupby(enumerate(read_lines(path, encoding), start=1), lambda line: not line[1].strip()):
+        if not blank:
+            yield list(lines)
 
 
 def _sentence(rows: Sequence[tuple[int, list[str]]], path: str) -> ParsedSentence:
@@ -139,19 +146,15 @@ def read_semcor(path: str | Path, encoding: str = "utf-8") -> list[SenseSentence
     `_` means no value, a blank line ends a sentence, `# newdoc id = …` begins a document. Underscores separate the
     words of an expression. Names (with a class, such as `person`) get no sense: SemCor only gives the one of the class.
     """
-    lines = read_lines(path, encoding)
     sentences: list[SenseSentence] = []
-    rows: list[tuple[int, list[str]]] = []
     document, width = "", 0
-    for number, line in enumerate([*lines, ""], start=1):
-        if not line.strip():
-            if rows:
-                sentences.append(_sense_sentence(rows, document, str(path)))
-            rows = []
-        elif line.startswith("#") and "\t" not in line:
-            if match := _DOCUMENT.fullmatch(line.strip()):
-                document = match[1]
-        else:
+    for block in _blocks(path, encoding):
+        rows: list[tuple[int, list[str]]] = []
+        for number, line in block:
+            if line.startswith("#") and "\t" not in line:
+                if match := _DOCUMENT.fullmatch(line.strip()):
+                    document = match[1]
+                continue
             cells = line.split("\t")
             width = width or len(cells)
             if len(cells) != width or width < len(_COLUMNS):
@@ -160,6 +163,8 @@ def read_semcor(path: str | Path, encoding: str = "utf-8") -> list[SenseSentence
                 raise BadRow(path, number, problem, "correct the line, or give a file in the columns of SemCor")
             check_characters(line, path, number)
             rows.append((number, cells))
+        if rows:
+            sentences.append(_sense_sentence(rows, document, str(path)))
     if not any(sentence.senses for sentence in sentences):
         raise BadRow(path, 1, "no word with a sense", "check that the file is complete, and in the columns of SemCor")
     return sentences

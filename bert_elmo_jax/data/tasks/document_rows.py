@@ -8,9 +8,7 @@ from jaxtyping import Int32
 
 from bert_elmo_jax.data.tasks.examples import TextExample
 from bert_elmo_jax.data.tasks.labels import label_ids
-from bert_elmo_jax.data.tasks.word_rows import word_width
-
-Batch = dict[str, np.ndarray]
+from bert_elmo_jax.data.tasks.word_rows import Batch, label_arrays, word_width
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,8 +68,4 @@ def collate_documents(rows: Sequence[DocumentRow], height: int, part: int, *, ta
     for n, row in enumerate(rows):
         words[n, : row.width], lengths[n] = row.ids, row.width
     batch: Batch = {"words": words.reshape(height, parts, width), "lengths": lengths}
-    if targets:
-        batch["labels"], batch["weights"] = np.zeros(height, np.int32), np.zeros(height, np.float32)
-        batch["labels"][: len(rows)] = [row.label for row in rows]
-        batch["weights"][: len(rows)] = 1.0
-    return batch
+    return batch | (label_arrays(rows, height) if targets else {})

@@ -18,13 +18,8 @@ from bert_elmo_jax.did_you_mean import did_you_mean
 Kind = Literal["classification", "regression", "tags", "choice", "questions", "sentences"]
 Example = TextExample | TaggedSentence | ChoiceExample | Question | SentenceExample
 
-OWN_FILES = (
-    "classification",
-    "regression",
-    "entities",
-    "tags",
-    "sentences",
-)  # for users' own files, with columns given by name
+# For users' own files, with columns given by name.
+OWN_FILES = ("classification", "regression", "entities", "tags", "sentences")
 QUESTIONS = ("squad", "korquad", "qamr")
 TASKS = (*OWN_FILES, *LAYOUTS, *TAG_LAYOUTS, "swag", *QUESTIONS)
 

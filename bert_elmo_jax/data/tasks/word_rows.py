@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Int32
@@ -167,8 +168,12 @@ def collate_texts(
     batch = collate_words([text for row in rows for text in row.texts], many * height, lexicon, layers, tags=False)
     if many > 1:
         batch = {name: array.reshape(height, many, *array.shape[1:]) for name, array in batch.items()}
-    if targets:
-        batch["labels"], batch["weights"] = np.zeros(height, np.int32), np.zeros(height, np.float32)
-        batch["labels"][: len(rows)] = [row.label for row in rows]
-        batch["weights"][: len(rows)] = 1.0
-    return batch
+    return batch | (label_arrays(rows, height) if targets else {})
+
+
+def label_arrays(rows: Sequence[Any], height: int) -> Batch:
+    """Return the labels of rows and their weights, 0 for the rows that fill a batch."""
+    labels, weights = np.zeros(height, np.int32), np.zeros(height, np.float32)
+    labels[: len(rows)] = [row.label for row in rows]
+    weights[: len(rows)] = 1.0
+    return {"labels": labels, "weights": weights}
