@@ -64,7 +64,12 @@ def check_options(encoder: Any, decoder: Decoder, settings: Mapping[str, Any]) -
     vocab_size = count_pieces(encoder, decoder)
     max_new = check_whole("max_new", settings["max_new"], 1)
     min_new = check_whole("min_new", settings["min_new"], 0, max_new, "at most max_new")
-    beams = _check_beams(settings["beams"], vocab_size - len(set(decoder.forbidden)))
+    beams, pieces = check_whole("beams", settings["beams"], 1), vocab_size - len(set(decoder.forbidden))
+    if beams > pieces:
+        raise ValueError(
+            f"beams={beams} is larger than the vocabulary: the model writes {pieces} pieces, and each beam begins with "
+            f"another one, so use {pieces} or fewer"
+        )
     draws = any(settings[name] is not None for name in ("temperature", "top_k", "top_p"))
     if draws and beams > 1:
         raise ValueError(
@@ -109,16 +114,6 @@ def check_options(encoder: Any, decoder: Decoder, settings: Mapping[str, Any]) -
         stop=stop,
         seed=check_whole("seed", settings["seed"], 0, 2**63 - 1),
     )
-
-
-def _check_beams(beams: Any, pieces: int) -> int:
-    beams = check_whole("beams", beams, 1)
-    if beams > pieces:
-        raise ValueError(
-            f"beams={beams} is larger than the vocabulary: the model writes {pieces} pieces, and each beam begins with "
-            f"another one, so use {pieces} or fewer"
-        )
-    return beams
 
 
 def _check_ends(encoder: Any, decoder: Decoder, ends: Any) -> tuple[int, ...]:

@@ -2,7 +2,6 @@
 
 import contextlib
 import html
-import json
 import os
 import statistics
 from collections.abc import Callable, Mapping, Sequence
@@ -34,6 +33,7 @@ from bert_elmo_jax.sweeps.points import File, Point
 from bert_elmo_jax.sweeps.runners import Processes
 from bert_elmo_jax.sweeps.schedule import Progress
 from bert_elmo_jax.toyworld import ToyWorld, question_examples, sense_examples, topic_examples
+from bert_elmo_jax.toyworld.tasks import write_examples
 from bert_elmo_jax.train.metrics import read_metrics
 
 COLUMNS = ("BERT from scratch", "BERT", "network without ELMo", "network with ELMo")
@@ -128,17 +128,15 @@ def write_tasks(folder: Path, worlds: Sequence[ToyWorld], examples: int) -> None
     for part, count in (("train", examples), ("dev", max(2, examples // 2))):
         sentences = [s for world in worlds for s in islice(sense_examples(world, part), count)]
         tags |= {tag for s in sentences for tag in s.tags} if part == "train" else set()
-        # A sense that does not occur in so few training sentences cannot be learned.
-        lines = ("".join(f"{w}\t{t}\n" for w, t in zip(s.words, s.tags)) for s in sentences if tags.issuperset(s.tags))
-        write_text(folder / "senses" / f"{part}.conll", "\n".join(lines) + "\n")
-        topics = ("\t".join(row) for world in worlds for row in islice(topic_examples(world, part), count))
-        write_text(folder / "topics" / f"{part}.tsv", "\n".join(["text\tlabel", *topics]) + "\n")
-        data = []
+        topics = [row for world in worlds for row in islice(topic_examples(world, part), count)]
+        questions: list[dict] = []
         for world in worlds:
             short = (one for one in question_examples(world, part) if len(one["context"].split()) <= SHORT)
-            data.append({"title": world.language, "paragraphs": list(islice(short, count // 2))})
-        text = json.dumps({"version": "1.1", "data": data}, ensure_ascii=False)
-        write_text(folder / "questions" / f"{part}.json", f"{text}\n")
+            questions += islice(short, count // 2)
+        # A sense that does not occur in so few training sentences cannot be learned.
+        learnable = [s for s in sentences if tags.issuperset(s.tags)]
+        for task, rows in (("senses", learnable), ("topics", topics), ("questions", questions)):
+            write_examples(folder / task / f"{part}.{TASKS[task][1]}", task, rows)
 
 
 class Ceilings(NamedTuple):

@@ -1,19 +1,19 @@
 """Data of the toy scale: files of the toy world that a sweep makes before it begins; a name tells the whole content."""
 
-import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bert_elmo_jax.data.corpora.prepare import Request, prepare
 from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus
 from bert_elmo_jax.files import lock, write_text
 from bert_elmo_jax.sweeps.points import File
-from bert_elmo_jax.toyworld import ToyWorld, next_examples, question_examples, sense_examples, topic_examples
+from bert_elmo_jax.toyworld import ToyWorld, sense_examples, topic_examples
+from bert_elmo_jax.toyworld.tasks import ENDINGS, EXAMPLES, write_examples
 
-ENDINGS = {"senses": "conll", "next": "tsv", "topics": "tsv", "questions": "json"}
 TASK = r"toy-(\w+)-topics(\d+)-words(\d+)-train(\d+)-dev(\d+)/(\w+)/(train|dev)\.\w+"
 TEXTS = r"(toy-(\w+)-topics(\d+)-words(\d+)-train(\d+)-dev\d+)/(\w+)/train-texts-(wordpiece\S+)"
 CORPUS = r"toy-(\w+)-topics(\d+)-words(\d+)/(wordpiece|sentencepiece|words)-vocabulary(\d+)-documents(\d+)"
@@ -79,22 +79,10 @@ def _make_file(target: Path, name: str) -> None:
             raise ValueError(f"{name} is not a name of toy data, such as {example}")
         language, topics, words, train, dev, task, part = match.groups()
         world = ToyWorld(language, topics=int(topics), words=int(words))
-        lines = _write_examples(world, task, part, int(train if part == "train" else dev))
-        write_text(target, "\n".join(lines) + "\n")
-
-
-def _write_examples(world: ToyWorld, task: str, part: str, count: int) -> Iterator[str]:
-    if task == "senses":  # an entity is a word of several senses, its type the sense
-        for sentence in islice(sense_examples(world, part), count):
-            yield "".join(f"{w}\t{t if t == 'O' else f'B-{t}'}\n" for w, t in zip(sentence.words, sentence.tags))
-    elif task == "topics":
-        yield from ("\t".join(row) for row in (("text", "label"), *islice(topic_examples(world, part), count)))
-    elif task == "next":
-        yield "a\tb\tlabel"
-        yield from (f"{a}\t{b}\t{label}" for a, b, label in islice(next_examples(world, part), count))
-    else:
-        data = [{"title": "toy world", "paragraphs": list(islice(question_examples(world, part), count))}]
-        yield json.dumps({"version": "1.1", "data": data}, ensure_ascii=False)
+        examples: Iterable[Any] = islice(EXAMPLES[task](world, part), int(train if part == "train" else dev))
+        if task == "senses":  # an entity is a word of several senses, its type the sense
+            examples = (replace(s, tags=tuple(t if t == "O" else f"B-{t}" for t in s.tags)) for s in examples)
+        write_examples(target, task, examples)
 
 
 def _prepare_texts(

@@ -5,10 +5,11 @@ and where) ask for facts that a document tells exactly once.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import count, islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -94,6 +95,12 @@ def question_examples(world: ToyWorld, split: str) -> Iterator[dict]:
             yield {"context": context.text.replace("\n", " "), "qas": qas}
 
 
+EXAMPLES: Mapping[str, Callable[[ToyWorld, str], Iterator[Any]]] = {
+    "senses": sense_examples, "topics": topic_examples, "next": next_examples, "questions": question_examples,
+}  # fmt: skip
+ENDINGS = {"senses": "conll", "topics": "tsv", "next": "tsv", "questions": "json"}
+
+
 def sentence_pairs(world: ToyWorld, split: str) -> Iterator[tuple[str, str]]:
     """Yield (English, Korean) sentences with the same meaning, endlessly.
 
@@ -145,27 +152,27 @@ def write_tasks(folder: str | Path, world: ToyWorld, train: int = 1000, dev: int
     >>> len(write_tasks(tempfile.mkdtemp(), ToyWorld("ko"), train=2, dev=1, test=1))
     12
     """
-    tasks: dict[str, tuple[Callable[[ToyWorld, str], Iterator], Callable[[Iterator], Iterable[str]]]] = {
-        "senses/{}.conll": (sense_examples, _conll),
-        "topics/{}.tsv": (topic_examples, lambda rows: _tsv(("text", "label"), rows)),
-        "next/{}.tsv": (next_examples, lambda rows: _tsv(("a", "b", "label"), rows)),
-        "questions/{}.json": (question_examples, lambda rows: _squad(f"toy world, {world.language}", rows)),
-    }
     return [
-        _write(Path(folder) / name.format(split), lines(islice(examples(world, split), size)))
-        for name, (examples, lines) in tasks.items()
+        write_examples(
+            Path(folder) / task / f"{split}.{ENDINGS[task]}", task, islice(examples(world, split), size),
+            f"toy world, {world.language}",
+        )
+        for task, examples in EXAMPLES.items()
         for split, size in (("train", train), ("dev", dev), ("test", test))
-    ]
+    ]  # fmt: skip
 
 
-def _conll(sentences: Iterable[Sentence]) -> Iterator[str]:
-    for sentence in sentences:
-        yield "".join(f"{word}\t{tag}\n" for word, tag in zip(sentence.words, sentence.tags)) + "\n"
-
-
-def _squad(title: str, paragraphs: Iterable[dict]) -> Iterator[str]:
-    data = {"version": "1.1", "data": [{"title": title, "paragraphs": list(paragraphs)}]}
-    yield json.dumps(data, ensure_ascii=False, indent=1) + "\n"
+def write_examples(path: Path, task: str, examples: Iterable[Any], title: str = "toy world") -> Path:
+    """Write examples of a task, in the layout of `write_tasks`; the title is for questions."""
+    lines: Iterable[str]
+    if task == "senses":
+        lines = ("".join(f"{word}\t{tag}\n" for word, tag in zip(s.words, s.tags)) + "\n" for s in examples)
+    elif task == "questions":
+        data = {"version": "1.1", "data": [{"title": title, "paragraphs": list(examples)}]}
+        lines = [json.dumps(data, ensure_ascii=False, indent=1) + "\n"]
+    else:
+        lines = _tsv(("text", "label") if task == "topics" else ("a", "b", "label"), examples)
+    return _write(path, lines)
 
 
 def _tsv(header: tuple[str, ...], rows: Iterable[tuple]) -> Iterator[str]:
