@@ -33,7 +33,7 @@ def define() -> None:
     """Define the flags."""
     flags.DEFINE_enum("program", "finetune", list(PROGRAMS), "The program of the trials.")
     flags.DEFINE_string("over", "", "Fields and their values: 'epochs=2..4;optimizer.learning_rate=1e-5..1e-3,log'.")
-    flags.DEFINE_integer("trials", 20, "How many runs; a larger number later adds to them.")
+    flags.DEFINE_integer("trials", 20, "How many runs; a larger number later adds to them.", lower_bound=1)
     flags.DEFINE_string("workdir", None, "The folder of the trials and the results.", required=True)
     flags.DEFINE_enum("sampler", "bayesian", SAMPLERS, "How values are drawn: guided by earlier trials, or at random.")
     flags.DEFINE_string("score", None, "The figure to raise; by default the one that selects the program's best model.")

@@ -36,9 +36,9 @@ def define() -> None:
     flags.DEFINE_string("workdir", None, "The folder of all runs; sweeps in it share their common runs.")
     flags.DEFINE_string("data", None, "The folder of real data; a sweep without it names its files.")
     flags.DEFINE_enum("runner", "local", ["local", "ray", "print"], "This machine, a Ray cluster, or printed commands.")
-    flags.DEFINE_integer("jobs", None, "Points at a time: by default one per device, on Ray as many as fit.")
+    flags.DEFINE_integer("jobs", None, "Points at a time: by default one per device, on Ray as many as fit.", 1)
     flags.DEFINE_list("devices", [], "Numbers of GPUs or TPU chips, one for each job; none for a CPU.")
-    flags.DEFINE_integer("retries", 1, "How often a failed point is tried again.")
+    flags.DEFINE_integer("retries", 1, "How often a failed point is tried again.", lower_bound=0)
     flags.DEFINE_string("address", None, "Of a Ray cluster; auto: this machine's. By default a new one starts here.")
     flags.DEFINE_list("resources", [], "What Ray reserves for each point: GPU=1, or any resource of the cluster.")
 

@@ -218,9 +218,6 @@ def run_sweep(
 
     The arguments are the flags of the program `sweep`; `command` is what the report shows as the sweep's command.
     """
-    for name, number, least in (("jobs", jobs, 1), ("retries", retries, 0)):
-        if number is not None and number < least:
-            raise ValueError(f"--{name}={number}: expected {least} or more")
     check_places(runner, jobs, devices, address, read_resources(resources))
     sweep = read_sweep(file, scale)
     folders = Folders(Path(workdir).expanduser().absolute(), Path(data).expanduser().absolute() if data else None)

@@ -21,8 +21,6 @@ TABLE8 = "experiments/sweeps/bert_table8.py"
 
 
 REFUSED = [
-    ({"jobs": 0}, "--jobs=0: expected 1 or more"),
-    ({"retries": -1}, "--retries=-1: expected 0 or more"),
     ({"scale": "paper"}, "needs --data=FOLDER with these files"),
     ({"scale": "laptop", "data": "."}, "lacks"),
     ({"file": "bert_tabl8"}, "did you mean bert_table8?"),

@@ -55,8 +55,6 @@ def run_search(
 
     The other arguments are the flags of the program `search`; the report shows `command`.
     """
-    if trials < 1:
-        raise ValueError(f"--trials={trials}: expected 1 or more")
     check_devices([device] if device else [], "--device")
     base = read_command(program, words)
     space, score = read_space(over, base.config), score or name_score(program, base.config)

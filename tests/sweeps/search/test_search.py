@@ -81,7 +81,6 @@ def search(program, tmp_path, monkeypatch):
 
 TASK = ["--task=sst2", "--train=t.tsv", "--dev=d.tsv"]
 REFUSED = [
-    (TASK, {"trials": 0}, "--trials=0: expected 1 or more"),
     (["--workdir=x"], {}, "each trial has its own: give the search's before --"),
     (["--workdir", "x"], {}, "each trial has its own: give the search's before --"),
     ([], {"program": "pretrain"}, "behind -- there is no --config=…, which pretrain needs"),
