@@ -198,8 +198,8 @@ def tag_places(
 
 def _pieces(sentence: TaggedSentence, tokenizer: Tokenizer, characters: bool) -> tuple[Ids, Int32[np.ndarray, "W"]]:
     """Return the pieces of a sentence, and the first piece of each word (-1 for a character inside a piece)."""
-    places = np.full(len(sentence.words), -1, np.int32)
     if characters:
+        places = np.full(len(sentence.words), -1, np.int32)
         encoding = tokenizer.encode("".join(sentence.words), specials=False)
         starts = encoding.offsets[:, 0]
         # If several pieces begin in one character, such as the marks of a letter, the first one counts.
@@ -207,16 +207,8 @@ def _pieces(sentence: TaggedSentence, tokenizer: Tokenizer, characters: bool) ->
         places[starts[first]] = first
         return encoding.ids, places
     encoding = tokenizer.encode_words(sentence.words, specials=False)
-    with_pieces, first = np.unique(encoding.word_ids, return_index=True)
-    if len(with_pieces) == len(places) and not (with_pieces < 0).any():
-        places[:] = first
-        return encoding.ids, places
-    # A word without pieces, such as a control character, becomes [UNK] so that it can be tagged.
-    ids: list[int] = []
-    for word in range(len(places)):
-        places[word] = len(ids)
-        ids += encoding.ids[encoding.word_ids == word].tolist() or [tokenizer.unk_id]
-    return np.array(ids, np.int32), places
+    # No word is empty, so each has a piece.
+    return encoding.ids, np.unique(encoding.word_ids, return_index=True)[1].astype(np.int32)
 
 
 def _parts(begin: int, end: int, total: int, capacity: int) -> Iterator[tuple[int, int]]:
