@@ -132,12 +132,12 @@ def test_noam_is_the_formula_of_the_paper(n):
     assert float(noam(256, 4000, factor=3.0)(n - 1)) == pytest.approx(expected, rel=1e-6)
 
 
-@pytest.mark.parametrize(("steps", "cut", "ratio"), [(100, 0.1, 32), (1_000, 0.1, 32), (105, 0.1, 32), (64, 0.25, 8)])
-def test_slanted_triangle_is_the_formula_of_the_paper(steps, cut, ratio):
-    schedule, up = slanted_triangular(steps, 0.01, cut, ratio), math.floor(steps * cut)
+@pytest.mark.parametrize(("steps", "cut"), [(100, 0.1), (1_000, 0.1), (105, 0.1), (64, 0.25)])
+def test_slanted_triangle_is_the_formula_of_the_paper(steps, cut):
+    schedule, up = slanted_triangular(steps, 0.01, cut), math.floor(steps * cut)
     for step in range(steps):
         share = step / up if step < up else 1 - (step - up) / (up * (1 / cut - 1))
-        expected = 0.01 * (1 + max(0, share) * (ratio - 1)) / ratio
+        expected = 0.01 * (1 + max(0, share) * 31) / 32
         assert float(schedule(step)) == pytest.approx(expected, rel=1e-5)
 
 
@@ -163,7 +163,6 @@ def test_slanted_triangle_refuses(arguments, message):
         slanted_triangular(*arguments)
 
 
-@pytest.mark.parametrize(("arguments", "message"), [((0, 10), "model width of 0"), ((8, 0), "needs at least 1")])
-def test_noam_refuses(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        noam(*arguments)
+def test_noam_refuses_to_go_without_a_warmup():
+    with pytest.raises(ValueError, match="needs at least 1"):
+        noam(8, 0)

@@ -34,8 +34,6 @@ def test_characters_of_all_words_beside_any_way(tmp_path):
             lexicon.save(tmp_path / way)
             again = Lexicon.load(tmp_path / way)
             assert (again.characters, again.fingerprint) == (lexicon.characters, lexicon.fingerprint)
-    with pytest.raises(ValueError, match="unknown='characters' reads the characters of words"):
-        build("characters", characters=False)
 
 
 def test_words_with_a_pretrained_vector_have_a_row():
