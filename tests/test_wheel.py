@@ -28,6 +28,7 @@ TINY = ["steps=2", "eval_every=2", "checkpoint_every=2", "eval_batches=1", "toyw
 SIZES = {
     "bert:toy": ["model.hidden_size=8", "model.num_heads=2", "model.feed_forward_size=8", "model.num_layers=1"],
     "elmo:toy": ["model.cell_size=8", "model.projection_size=4", "model.filters=((1,4),(2,4))", "negatives=8"],
+    "gpt:toy": ["model.hidden_size=8", "model.num_heads=2", "model.feed_forward_size=8", "model.num_layers=1"],
     "awd_lstm:toy": ["model.embedding_size=8", "model.cell_size=8", "model.num_layers=2"],
 }
 
@@ -129,11 +130,16 @@ def test_names_that_almost_exist(run):
         assert message in error and error.count("\n") == 1
 
 
-def test_recipes_by_name(run):
+@pytest.fixture(scope="module")
+def trained(run):
+    """Pretrain models by the names of recipes."""
     for recipe, sizes in SIZES.items():
-        name = recipe.partition(":")[0]
         fields = [f"--config.{field}" for field in (*TINY, *sizes)]
-        run("bert-elmo-jax", "pretrain", f"--config={recipe}", f"--workdir=runs/{name}", *fields)
+        run("bert-elmo-jax", "pretrain", f"--config={recipe}", f"--workdir=runs/{recipe.partition(':')[0]}", *fields)
+
+
+@pytest.mark.usefixtures("trained")
+def test_recipes_by_name(run):
     report = (run.folder / "runs" / "bert" / "report.html").read_text(encoding="utf-8")
     assert "bert-elmo-jax finetune" in report and "python -m experiments" not in report
     rows = "text\tlabel\n" + "the ship is at sea\t0\nthe bank has money\t1\n" * 8
@@ -149,6 +155,26 @@ def test_recipes_by_name(run):
     assert len(out.splitlines()) == 16
 
 
+@pytest.mark.usefixtures("trained")
+def test_the_other_programs(run):
+    (run.folder / "texts.txt").write_text("The ship is at sea .\n\nThe bank has money .\n" * 20, encoding="utf-8")
+    (run.folder / "words.tsv").write_text("text\tlabel\n" + "sea\t0\nmoney\t1\n" * 8, encoding="utf-8")
+    task = "--task=classification --train=words.tsv --dev=words.tsv --text=text --label=label --init=runs/bert"
+    for words in (
+        "doctor",
+        "prepare_data --input=texts.txt --vocab_size=64 --output=corpus --workers=1",
+        "extract --model=runs/elmo --input=texts.txt --output=vectors.npz",
+        "convert --from=runs/bert --to=bert-for-transformers",
+        "generate --model=runs/gpt --prompt=the --max_new=3",
+        "plan --config=bert:tiny --topology=cpu:1 --tries=0 --config.batch_size=2 --vocab_size=64",
+        "probe --what=toyworld --model=runs/bert --words=bank --limit=4 --output=analysis",
+        f"search --over=epochs=1,2 --trials=1 --workdir=runs/search -- {task} --config.batch_size=8",
+    ):
+        shown = run("bert-elmo-jax", *words.split())
+        assert "python -m experiments" not in shown, words
+
+
+@pytest.mark.usefixtures("trained")
 def test_a_sweep_by_name_and_the_example_of_a_new_one(run):
     shown = run("bert-elmo-jax", "sweep", "--sweep=own_sop", "--workdir=sweeps", "--runner=print")
     assert "bert-elmo-jax pretrain --config=bert:toy" in shown and "python -m experiments" not in shown
