@@ -52,6 +52,10 @@ def wheel(tmp_path_factory):
     return file
 
 
+def without_checkout():
+    return {name: value for name, value in program_environment().items() if name != "PYTHONPATH"}
+
+
 @pytest.fixture(scope="module")
 def installed(wheel, tmp_path_factory):
     """Return the folder of commands of an environment with the wheel."""
@@ -59,8 +63,9 @@ def installed(wheel, tmp_path_factory):
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(environment)], check=True)
     python = environment / "bin" / "python"
     install = ["install", "--quiet", "--no-deps", "--no-index", str(wheel)]
-    subprocess.run([sys.executable, "-m", "pip", "--python", str(python), *install], check=True)
-    # Only now, or pip would find the editable installation.
+    command = [sys.executable, "-m", "pip", "--python", str(python), *install]
+    # pip installs nothing if it finds the checkout: by PYTHONPATH, in this folder, or among the borrowed packages.
+    subprocess.run(command, check=True, cwd=environment, env=without_checkout())
     names = {"base": str(environment), "platbase": str(environment)}
     packages = Path(sysconfig.get_path("purelib", scheme="venv", vars=names))
     borrowed = [path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
@@ -74,7 +79,7 @@ def run(installed, tmp_path_factory):
     folder = tmp_path_factory.mktemp("elsewhere")
     (folder / "experiments").mkdir()
     (folder / "experiments" / "__init__.py").write_text("raise RuntimeError('this is another package')\n")
-    environment = {name: value for name, value in program_environment().items() if name != "PYTHONPATH"}
+    environment = without_checkout()
 
     def start(command, *words, status=0, **more):
         done = subprocess.run(

@@ -5,7 +5,7 @@ import pytest
 
 from bert_elmo_jax.plan.plan import build_objective
 from bert_elmo_jax.runs.config_files import read_config, set_field, show_value
-from bert_elmo_jax.sweeps.points import File, find_config
+from bert_elmo_jax.sweeps.points import File
 from experiments.sweeps._three_encoders import BUDGETS, SCALES
 
 # Words of ELMo, pieces of GPT and BERT: in the toy world, in the novels' corpora, and as the file says.
@@ -14,7 +14,7 @@ VOCABULARIES = {"toy": (355, 770), "laptop": (30_000, 8_192), "one_gpu": (793_47
 
 def count(config, settings, vocabulary):
     """Return the operations of a pretraining, and its positions."""
-    c, _ = read_config(find_config(config))
+    c, _ = read_config(config)
     for name, value in settings.items():
         if not isinstance(value, File):
             set_field(c, name, show_value(value))
