@@ -28,12 +28,13 @@ if TYPE_CHECKING:
         weights,
     )
     from bert_elmo_jax.inference.load_model import load
+    from bert_elmo_jax.inference.save_model import save
 
     __version__: str
 
 __all__ = [
     "__version__", "analysis", "data", "evals", "families", "generation", "heads", "inference", "load", "losses",
-    "networks", "nn", "optim", "runs", "sweeps", "text", "toyworld", "train", "weights",
+    "networks", "nn", "optim", "runs", "save", "sweeps", "text", "toyworld", "train", "weights",
 ]  # fmt: skip
 
 
@@ -47,12 +48,12 @@ if not TYPE_CHECKING:  # or every name would exist for a type checker
         # Preparing data needs no JAX, and its workers start in a tenth of the time without it.
         import importlib
 
-        if name == "load":
+        if name in ("load", "save"):
             # JAX first: it reads the descriptions of all installed packages, which Python 3.11 does at a sixth of the
             # speed deep inside other imports.
             import jax  # noqa: F401
 
-            return importlib.import_module("bert_elmo_jax.inference.load_model").load
+            return getattr(importlib.import_module(f"bert_elmo_jax.inference.{name}_model"), name)
         if name == "__version__":
             import importlib.metadata
 

@@ -12,6 +12,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float32, PRNGKeyArray
 
+from bert_elmo_jax.nn.checked_module import bind_parts
 from bert_elmo_jax.weights.parameter_tree import flatten
 
 READ_AHEAD = 4  # batches of sentences that are sorted together
@@ -93,6 +94,29 @@ class Encoder(Loaded):
         self.config, self.source, self._reads = config, source, reads
         self._params, self._process = jax.device_put(dict(params)), os.getpid()
         self.work = Work()  # since this encoder was made; ELMo's is not counted
+
+    @property
+    def module(self) -> Any:
+        """The Linen module with this configuration; `module.apply(variables, …)` returns its output.
+
+        It takes parameters with the same parts as this encoder's, a pooler or none, and names any other part.
+
+        >>> from bert_elmo_jax import load
+        >>> encoder = load("tests/goldens/bert_tiny")
+        >>> inputs = encoder.tokenizer.batch(["[MASK] [MASK]"], length=8)
+        >>> encoder.module.apply(encoder.variables, **inputs).last.shape
+        (1, 8, 64)
+        """
+        return bind_parts(self._build_module(), tuple(self._params["encoder"]))
+
+    @property
+    def variables(self) -> dict[str, Any]:
+        """The parameters of `module`, as it takes them: `{"params": params["encoder"]}`."""
+        return {"params": self.params["encoder"]}
+
+    def _build_module(self) -> Any:
+        """Return the Linen module of the configuration."""
+        raise NotImplementedError
 
     @property
     def num_layers(self) -> int:

@@ -74,6 +74,11 @@ class PieceEncoder(Encoder):
         heads = f", heads {', '.join(self.heads)}" if self.heads else ""
         return f"{type(self).__name__}({self.source}: {self.family.name}, {self.num_layers} × {self.width}{heads})"
 
+    def _build_module(self) -> Any:
+        # The pooler of a causal model has no parameters.
+        pooler = "pooler" in self._params["encoder"] or self.family.causal(self.config)
+        return self.family.build(self.config, pooler=pooler)
+
     @property
     def has_maps(self) -> bool:
         """True if `forward` returns attention maps, which fused attention and models without attention do not have."""

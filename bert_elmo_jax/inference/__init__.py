@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from bert_elmo_jax.families.piece_encoder import PieceEncoder
     from bert_elmo_jax.inference.load_model import load
     from bert_elmo_jax.inference.run_directory import write_run_directory
+    from bert_elmo_jax.inference.save_model import save
     from bert_elmo_jax.inference.task_model import TaskModel
 
 __all__, __getattr__ = lazy_names(__name__, __file__)

@@ -12,6 +12,7 @@ from jaxtyping import Bool, Int32, Int64, Integer
 
 from bert_elmo_jax.files import write_bytes
 from bert_elmo_jax.text.encoding import Encoding, Frame, build_encoding, join_texts
+from bert_elmo_jax.text.piece_batch import Text, batch_texts
 
 PAD, UNK, CLS, SEP, MASK = SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 PROJECT_KEY = "bert_elmo_jax"  # of this project's entries in `tokenizer_config.json`
@@ -75,6 +76,23 @@ class Tokenizer(ABC):
     def encode_target(self, text: str, *, specials: bool = True) -> Encoding:
         """Encode a text as a translation, which some tokenizers read with other rules than the text to translate."""
         return self.encode(text, specials=specials)
+
+    def batch(
+        self, texts: Sequence[Text], *, length: int | None = None, packed: bool = False, rows: int | None = None
+    ) -> dict[str, np.ndarray]:
+        """Return the arrays `tokens, types, positions, segments` [B, T] of texts, for `encoder.module.apply`.
+
+        A text is a string, a list of words, or a pair (tuple) of these. A text with more than `length` pieces is cut
+        at its end, of a pair the longer text. Rows have exactly `length` positions, by default those of the longest
+        text. If `packed`, a row holds as many texts as fit, in order, and `nsp_positions` [B, S] are the first places
+        of its texts; segments 1 to S are the texts, and 0 is padding. `rows` then fixes their number.
+
+        >>> from bert_elmo_jax.text import train_wordpiece
+        >>> tokenizer = train_wordpiece(["the river bank"] * 9, vocab_size=40)
+        >>> tokenizer.batch(["the bank", "the river", "bank"], length=9, packed=True)["segments"].tolist()
+        [[1, 1, 1, 1, 2, 2, 2, 2, 0], [1, 1, 1, 0, 0, 0, 0, 0, 0]]
+        """
+        return batch_texts(self, texts, length=length, packed=packed, rows=rows)
 
     @abstractmethod
     def encode_lines(self, lines: Sequence[str]) -> tuple[Int32[np.ndarray, "N"], Int64[np.ndarray, "L"]]:

@@ -3,6 +3,7 @@
 from bert_elmo_jax.data.tasks.answers import AnswerPrediction, Candidate, find_answers
 from bert_elmo_jax.data.tasks.examples import Answer, ChoiceExample, Question, TaggedSentence, TextExample
 from bert_elmo_jax.data.tasks.files import BadRow
+from bert_elmo_jax.data.tasks.labelled_batches import labelled_batches
 from bert_elmo_jax.data.tasks.labels import find_labels, find_scheme, find_tags, label_ids, tag_ids
 from bert_elmo_jax.data.tasks.layouts import LAYOUTS, Layout, read_swag, read_texts
 from bert_elmo_jax.data.tasks.question_files import read_qamr, read_squad

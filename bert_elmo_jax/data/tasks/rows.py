@@ -12,6 +12,7 @@ from bert_elmo_jax.data.tasks.examples import Answer, Question, SentenceExample,
 from bert_elmo_jax.data.tasks.labels import label_ids
 from bert_elmo_jax.data.tasks.task import Task
 from bert_elmo_jax.text import Tokenizer
+from bert_elmo_jax.text.piece_batch import frame_ids
 
 Ids = Int32[np.ndarray, "_"]
 
@@ -100,20 +101,9 @@ def make_rows(task: Task, examples: Sequence[Any], tokenizer: Tokenizer, *, labe
 
 def pair_ids(first: str, second: str | None, tokenizer: Tokenizer, length: int) -> tuple[Ids, Ids]:
     """Return ids and types of `[CLS] first [SEP] (second [SEP])`; the longer text loses pieces until both fit."""
-    frame = tokenizer.frame
-    capacity = length - frame.count(second is not None)
     a = tokenizer.encode(first, specials=False).ids
-    if second is None:
-        return frame.join(a[:capacity])
-    b = tokenizer.encode(second, specials=False).ids
-    keep_a, keep_b = keep_of_pair(len(a), len(b), capacity)
-    return frame.join(a[:keep_a], b[:keep_b])
-
-
-def keep_of_pair(first: int, second: int, capacity: int) -> tuple[int, int]:
-    """Return how many pieces of each text remain if the longer one (or else the second) loses pieces until both fit."""
-    second_left = min(second, max(capacity // 2, capacity - first))
-    return min(first, capacity - second_left), second_left
+    b = None if second is None else tokenizer.encode(second, specials=False).ids
+    return frame_ids(tokenizer, a, b, length)
 
 
 def check_length(task: Task, positions: int) -> None:

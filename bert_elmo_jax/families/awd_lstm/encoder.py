@@ -39,6 +39,9 @@ class AwdLstmEncoder(WordEncoder):
 
     RESULT: ClassVar[type[AwdLstmEncoded]] = AwdLstmEncoded
 
+    def _build_module(self) -> Any:
+        return AwdLstm(self.config)
+
     def __repr__(self) -> str:
         return (
             f"AwdLstmEncoder({self.source}: {' × '.join(map(str, self.config.layer_sizes))}, {self.config.direction})"

@@ -38,6 +38,9 @@ class CoveEncoder(WordEncoder):
     find_decoder = find_decoder
     stream = stream_text  # parts of a translation
 
+    def _build_module(self) -> Any:
+        return Cove(self.config)
+
     def __repr__(self) -> str:
         return f"CoveEncoder({self.source}: {self.num_layers} × {self.config.layer_size})"
 

@@ -53,6 +53,9 @@ class ElmoEncoder(WordEncoder):
         super().__init__(config, params, vocabulary, source)
         self._tokens = TokenTable(config, self.params)
 
+    def _build_module(self) -> Any:
+        return Elmo(self.config)
+
     def __repr__(self) -> str:
         return f"ElmoEncoder({self.source}: {self.num_layers} × {self.width}, reads {self.config.input})"
 
@@ -77,6 +80,11 @@ class ElmoEncoder(WordEncoder):
                 else f"{self.source} has no word vocabulary, and needs none: it reads the characters of any word"
             )
         return self._reads
+
+    @property
+    def tokenizer(self) -> "SentenceBatches":
+        """What makes the arrays of sentences for `module`."""
+        return SentenceBatches(self)
 
     def zero_state(self, batch_size: int) -> State:
         """Return the state before the first sentence."""
@@ -278,3 +286,36 @@ class ElmoEncoder(WordEncoder):
         if self.config.input == "characters":
             return batching.BEGIN, batching.END
         return None if self._reads is None else (self._reads.bos_id, self._reads.eos_id)
+
+
+class SentenceBatches:
+    """The part of an `ElmoEncoder` that turns sentences into arrays."""
+
+    def __init__(self, encoder: ElmoEncoder):
+        self._encoder = encoder
+
+    def batch(
+        self, texts: Sequence[Sentence], *, length: int | None = None, packed: bool = False
+    ) -> dict[str, np.ndarray]:
+        """Return the arrays `words` [B, T], `lengths` [B] and, if the model reads characters, `characters` [B, T, C].
+
+        Each sentence is between the marks of its begin and end, and has a row of its own. Words behind `length`, which
+        counts both marks, are cut; by default a row is as long as the longest sentence.
+
+        >>> from bert_elmo_jax import load
+        >>> elmo = load("tests/goldens/elmo_tiny")
+        >>> inputs = elmo.tokenizer.batch(["강가의 은행", "the river bank"], length=8)
+        >>> inputs["lengths"].tolist(), elmo.module.apply(elmo.variables, **inputs).last.shape
+        ([4, 5], (2, 8, 24))
+        """
+        if packed:
+            raise ValueError("packed=True is for pieces: an LSTM would read on from one sentence to the next")
+        if length is not None and length < 3:
+            raise ValueError(f"length={length}: use 3 or more, both marks included")
+        check_list(texts)
+        self._encoder.check_words()
+        sentences = [to_words(text, number)[: None if length is None else length - 2]
+                     for number, text in enumerate(texts)]  # fmt: skip
+        width = max(map(len, sentences)) if length is None else length - 2
+        arrays = self._encoder.word_batch(sentences, len(sentences), width)
+        return {name.removeprefix("elmo_"): array for name, array in arrays.items()}

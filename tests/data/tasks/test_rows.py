@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_elmo_jax.data.tasks import Answer, ChoiceExample, Question, TaggedSentence, TextExample
-from bert_elmo_jax.data.tasks.rows import check_length, keep_of_pair, make_rows, pair_ids, tag_places
+from bert_elmo_jax.data.tasks.rows import check_length, make_rows, pair_ids, tag_places
 from bert_elmo_jax.data.tasks.task import TASKS, Task, task_from_json, task_named, task_to_json, with_labels
 from bert_elmo_jax.text import WordPiece, train_wordpiece
+from bert_elmo_jax.text.piece_batch import keep_of_pair
 
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefgh", "##x", "##y", "서울", "##역", "배"]
 TOKENIZER = WordPiece(PIECES)

@@ -1,0 +1,302 @@
+"""A training loop of one's own, as on the page: its losses are those of `experiments.finetune`, its result predicts."""
+
+import dataclasses
+import functools
+import json
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from bert_elmo_jax import load, optim, save
+from bert_elmo_jax.data.tasks import labelled_batches, read_examples, task_named
+from bert_elmo_jax.data.tasks.batches import TaskBatches
+from bert_elmo_jax.data.tasks.task import with_labels
+from bert_elmo_jax.families import get_family
+from bert_elmo_jax.families.init_params import PARTS, init_params
+from bert_elmo_jax.heads import Classify, Tag
+from bert_elmo_jax.inference import write_run_directory
+from bert_elmo_jax.inference.read_model import read_model
+from bert_elmo_jax.inference.task_networks import NETWORKS
+from bert_elmo_jax.inference.word_encoder import layer_shape, trained_layers, word_encoder
+from bert_elmo_jax.networks import TaggerConfig
+from bert_elmo_jax.runs.config_files import read_config
+from bert_elmo_jax.runs.finetuning import finetune
+from bert_elmo_jax.runs.framed import frame_texts
+from bert_elmo_jax.runs.with_head import Start
+from bert_elmo_jax.runs.with_network import build_lexicon
+from bert_elmo_jax.text import train_wordpiece
+from bert_elmo_jax.train.metrics import read_metrics
+
+from ..conftest import GOLDENS
+from ..experiments.task_files import write_task
+
+STEPS, BATCH, RATE = 6, 8, 1e-3
+INPUTS = ("tokens", "types", "positions", "segments", "nsp_positions")
+MODELS = ("bert", "modernbert", "gpt")
+
+
+def write_start(name: str, folder: Path) -> str:
+    """Return the path of a tiny model with a tokenizer; a GPT has pieces around its texts, as fine-tuning adds them."""
+    if name == "bert":
+        return str(GOLDENS / "bert_tiny")
+    if name == "modernbert":
+        family, tokenizer = get_family("modernbert"), train_wordpiece(["the a film movie was good bad"] * 9, 60)
+        sizes = {"hidden_size": 16, "num_layers": 2, "num_heads": 2, "feed_forward_size": 24, "max_positions": 64}
+        config = family.config_for(tokenizer, **sizes)
+        params = jax.tree.map(np.asarray, init_params(family, config, jax.random.key(1), ("mlm",)))
+        write_run_directory(folder, config, params, tokenizer, run={})
+        return str(folder)
+    stored = read_model(GOLDENS / "gpt2_tiny")
+    start = Start(get_family("gpt"), stored.config, stored.tokenizer, stored)
+    framed = frame_texts(start, "classification", seed=0, report=False)
+    write_run_directory(folder, framed.model, framed.stored.params, framed.tokenizer, run={})
+    return str(folder)
+
+
+def run_finetune(recipe: str, files: dict, workdir: Path, init: str | None, **fields) -> list[float]:
+    """Return the losses of all steps of a fine-tuning."""
+    config, _ = read_config(f"experiments/configs/{recipe}.py")
+    config.update({**files, "batch_size": BATCH, "epochs": STEPS * BATCH / 24, "log_every": 1})
+    config.update_from_flattened_dict(fields)
+    config.optimizer.learning_rate = RATE
+    assert finetune(config, workdir, init=init) == 0
+    return [line["loss"] for line in read_metrics(workdir) if "loss" in line]
+
+
+def key_of(step: int) -> jax.Array:
+    """Return the key of a step of fine-tuning with the seed 0."""
+    return jax.random.split(jax.random.fold_in(jax.random.key(0), step))[0]
+
+
+def own_loop(loss, params, batches, put=jnp.asarray) -> tuple[dict, list[float]]:
+    """Train as on the page, with the optimiser of the recipe; return the parameters and the losses."""
+    rate = optim.linear_from_start(RATE, round(0.1 * STEPS), STEPS)
+    optimizer = optim.bert_adam(rate, decay=0.01, clip=1.0)
+
+    @jax.jit
+    def step(params, state, batch, key):
+        value, gradients = jax.value_and_grad(loss)(params, batch, key)
+        updates, state = optimizer.update(gradients, state, params)
+        return optax.apply_updates(params, updates), state, value
+
+    state, losses = optimizer.init(params), []
+    for number in range(STEPS):
+        batch = {name: put(array) for name, array in next(batches).items()}
+        params, state, value = step(params, state, batch, key_of(number))
+        losses.append(float(value))
+    return params, losses
+
+
+def classify_loss(encoder, head):
+    """Return the loss of the page."""
+
+    def loss(params, batch, key):
+        encoder_key, _, head_key = jax.random.split(key, 3)
+        inputs = {name: batch[name] for name in INPUTS if name in batch}
+        output = encoder.module.apply(
+            {"params": params["encoder"]}, **inputs, deterministic=False, rngs={"dropout": encoder_key}
+        )
+        logits = head.apply(
+            {"params": params["classify"]}, output.pooled, deterministic=False, rngs={"dropout": head_key}
+        )
+        losses = optax.softmax_cross_entropy_with_integer_labels(logits, batch["labels"])
+        return (losses * batch["weights"]).sum() / batch["weights"].sum()
+
+    return loss
+
+
+def at_ends(batches):
+    """Yield batches whose pooled places are the last pieces of packed texts, which a causal model pools."""
+    for batch in batches:
+        if "nsp_positions" in batch:
+            slots = np.arange(1, batch["nsp_positions"].shape[1] + 1)
+            lengths = (batch["segments"][:, None, :] == slots[None, :, None]).sum(axis=2)
+            batch = {**batch, "nsp_positions": np.maximum(batch["nsp_positions"] + lengths - 1, 0)}
+        yield batch
+
+
+def train_classifier(name, folder, put=jnp.asarray):
+    """Return the losses of a fine-tuning and of the own loop, and the folder with the result of the latter."""
+    path = write_start(name, folder / "start")
+    files = write_task(folder / "files", "sst2", count=24)
+    expected = run_finetune("finetune", files, folder / "finetune", path, max_length=32)
+    encoder, examples = load(path), read_examples(files["train"], task_named("sst2"))
+    task = dataclasses.replace(with_labels(task_named("sst2"), examples), max_length=32)
+    batches = labelled_batches(
+        task, examples, encoder.tokenizer, BATCH, packed=True, positions=encoder.config.max_positions,
+        parts=len(jax.devices()),
+    )  # fmt: skip
+    batches = at_ends(batches) if name == "gpt" else batches
+    head = Classify(len(task.labels), encoder.config.head_dropout, encoder.config.initializer_range,
+                    get_family(name).task_head("classify").bias)  # fmt: skip
+    key = jax.random.split(jax.random.key(0), len(PARTS))[PARTS.index("classify")]
+    params = {"encoder": encoder.params["encoder"], "classify": head.init(key, jnp.zeros((1, encoder.width)))["params"]}
+    params, losses = own_loop(classify_loss(encoder, head), jax.tree.map(put, params), batches, put)
+    return expected, losses, save(folder / "mine", encoder, params, labels=task.labels, task="sst2", length=32)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_own_loop_has_the_losses_of_finetune(name, tmp_path):
+    expected, losses, folder = train_classifier(name, tmp_path)
+    assert len(expected) == STEPS
+    np.testing.assert_allclose(losses, expected, rtol=1e-5)
+    assert losses[-1] != losses[0]
+    predictions = load(folder).predict(["the film was good", "a bad movie"])
+    assert {prediction.label for prediction in predictions} <= {"0", "1"}
+
+
+@pytest.mark.devices
+@pytest.mark.parametrize("name", MODELS)
+def test_own_loop_on_two_devices_has_the_losses_of_finetune(name, tmp_path):
+    mesh = jax.make_mesh((2,), ("data",), devices=jax.devices()[:2])
+    rows, same = (jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(*axes)) for axes in (("data",), ()))
+
+    def put(array):
+        return jax.device_put(array, rows if isinstance(array, np.ndarray) else same)
+
+    expected, losses, folder = train_classifier(name, tmp_path, put)
+    np.testing.assert_allclose(losses, expected, rtol=1e-4)
+    assert load(folder).predict(["the film was good"])
+
+
+def train_tagger(folder, put=jnp.asarray):
+    """Return the losses of a fine-tuning and of the own loop for a tagger on an ELMo, and the folder of the latter."""
+    path = str(GOLDENS / "elmo_tiny")
+    files = write_task(folder / "files", "entities", count=24)
+    sizes = {"unknown": "unk", "word_size": 6, "lstm_size": 4, "lstm_layers": 1}
+    fields = {**sizes, "encoder": path, "tune_encoder": True, "optimizer.name": "bert_adam", "optimizer.decay": 0.01,
+              "optimizer.schedule": "linear_from_start", "optimizer.warmup": 0.1, "optimizer.clip": 1.0}  # fmt: skip
+    expected = run_finetune("tagger", files, folder / "finetune", None, **fields)
+    config, _ = read_config("experiments/configs/tagger.py")
+    config.update(sizes)
+    encoder, functions = word_encoder(path), NETWORKS["tagger"]
+    examples = read_examples(files["train"], task_named("entities", file=files["train"]))
+    task = with_labels(task_named("entities", file=files["train"]), examples)
+    lexicon, _ = build_lexicon(config, functions.words(task, examples))
+    stored = json.loads((folder / "finetune" / "model.json").read_text(encoding="utf-8"))["config"]
+    names = {field.name for field in dataclasses.fields(TaggerConfig)}
+    network = TaggerConfig(
+        **{name: tuple(v) if isinstance(v, list) else v for name, v in stored.items() if name in names}
+    )
+    assert (network.encoder_layers, network.encoder_width) == layer_shape(encoder)
+    params = functions.init(network, jax.random.key(0), *lexicon.table(None))
+    params["encoder"] = encoder.params["encoder"]
+    rows, _ = functions.training_rows(task, examples, lexicon)
+    make = functools.partial(functions.collate, lexicon=lexicon, layers=trained_layers(encoder))
+    network_loss, coefficients = functions.loss(network, encoder.word_function()), functions.coefficients(network)
+
+    def loss(params, batch, key):
+        terms, _, _ = network_loss(params, batch, key, None)
+        return sum(coefficients[name] * total / weight for name, (total, weight) in terms.items())
+
+    params, losses = own_loop(loss, jax.tree.map(put, params), TaskBatches(rows, BATCH, 0, make), put)
+    saved = save(folder / "mine", encoder, params, task=task, network=network, lexicon=lexicon)
+    return expected, losses, saved
+
+
+def test_own_loop_with_an_elmo_has_the_losses_of_finetune(tmp_path):
+    expected, losses, folder = train_tagger(tmp_path)
+    assert len(expected) == STEPS
+    np.testing.assert_allclose(losses, expected, rtol=1e-5)
+    assert load(folder).predict(["the boat 서울 역"])[0].tags
+
+
+@pytest.mark.devices
+def test_own_loop_with_an_elmo_on_two_devices(tmp_path):
+    mesh = jax.make_mesh((2,), ("data",), devices=jax.devices()[:2])
+    rows, same = (jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(*axes)) for axes in (("data",), ()))
+    expected, losses, _ = train_tagger(
+        tmp_path, lambda array: jax.device_put(array, rows if isinstance(array, np.ndarray) else same)
+    )
+    np.testing.assert_allclose(losses, expected, rtol=1e-4)
+
+
+def bert_params(**parts):
+    encoder = load(GOLDENS / "bert_tiny")
+    return encoder, {"encoder": encoder.params["encoder"], **parts}
+
+
+def test_tags_and_spans_are_saved_too(tmp_path):
+    encoder, _ = bert_params()
+    tag = Tag(3).init(jax.random.key(0), jnp.zeros((1, 1, encoder.width)))["params"]
+    _, params = bert_params(tag=tag)
+    save(tmp_path / "tags", encoder, params, labels=["A", "B", "O"])
+    assert len(load(tmp_path / "tags").predict(["a b"])[0].tags) == 2
+    _, params = bert_params(span={"kernel": np.zeros((64, 2), np.float32), "bias": np.zeros(2, np.float32)})
+    save(tmp_path / "answers", encoder, params, length=48)
+    assert load(tmp_path / "answers").predict([("a b", "c d")])
+    save(tmp_path / "encoder", encoder)
+    assert load(tmp_path / "encoder").heads == encoder.heads
+
+
+def two_layers():
+    _, params = bert_params(classify=HEAD)
+    return {**params, "encoder": {k: v for k, v in params["encoder"].items() if k != "layer_2"}}
+
+
+HEAD = {"kernel": np.zeros((64, 2), np.float32), "bias": np.zeros(2, np.float32)}
+REFUSED = {
+    "no encoder": (lambda: {"classify": HEAD}, {}, "params has the parts classify; expected {"),
+    "another model": (two_layers, {}, "is not of this model, .*layer_2/.* is missing"),
+    "too many labels": (None, {"labels": ["a", "b", "c"]}, r"3 labels were given \(a, b, c\), .* has 2 outputs"),
+    "no labels": (None, {}, "needs labels="),
+    "a label twice": (None, {"labels": ["a", "a"]}, "expected a list of different strings"),
+    "another task": (None, {"task": "tags", "labels": ["a", "b"]}, r"needs a head params\['tag'\]"),
+    "too long": (None, {"labels": ["a", "b"], "length": 4000}, "use 8 to 48"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_does_not_fit_is_refused_in_one_line(case, tmp_path):
+    make, options, message = REFUSED[case]
+    encoder, params = bert_params(classify=HEAD)
+    with pytest.raises(ValueError, match=message) as error:
+        save(tmp_path / "mine", encoder, make() if make else params, **options)
+    assert "\n" not in str(error.value)
+    assert not (tmp_path / "mine").exists()
+
+
+@pytest.mark.usefixtures("as_users_run")
+def test_module_names_parameters_of_another_model():
+    encoder, params = bert_params()
+    inputs = encoder.tokenizer.batch(["a b"], length=8)
+    for variables, message in (
+        ({"params": params}, "whole model"),
+        ({"params": {**params["encoder"], "adapter": {}}}, "have the part adapter, for which this Bert has no place"),
+        ({"params": two_layers()["encoder"]}, "lack layer_2, which this Bert has"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            encoder.module.apply(variables, **inputs)
+
+
+def test_packed_texts_have_the_vectors_of_single_ones():
+    encoder, _ = bert_params()
+    texts = ["a b", ("c", "d e f"), ["a", "b", "c"], "d"]
+    single = encoder.module.apply(encoder.variables, **encoder.tokenizer.batch(texts))
+    packed_inputs = encoder.tokenizer.batch(texts, length=12, packed=True, rows=4)
+    packed = encoder.module.apply(encoder.variables, **packed_inputs)
+    slots = np.arange(packed.pooled.shape[1]) < packed_inputs["segments"].max(axis=1, keepdims=True)
+    np.testing.assert_allclose(packed.pooled[slots], single.pooled, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("texts", "options", "message"),
+    [
+        ("a b", {}, "expected a list of texts"),
+        ([], {}, "at least one"),
+        (["a", ""], {}, "text 1 is empty"),
+        (["a"], {"packed": True}, "needs length"),
+        (["a"], {"rows": 2}, "is for packed=True"),
+        (["a"], {"length": 3}, "use 5 or more"),
+        (["a b c d"] * 9, {"length": 8, "packed": True, "rows": 2}, "and rows=2: give fewer texts"),
+    ],
+)
+@pytest.mark.usefixtures("as_users_run")
+def test_batches_of_wrong_texts_are_refused(texts, options, message):
+    encoder, _ = bert_params()
+    with pytest.raises(ValueError, match=message):
+        encoder.tokenizer.batch(texts, **options)
