@@ -24,51 +24,42 @@ def write(folder, **files):
 
 def join(folder, aligned=(), tables=(), columns=(), **reading):
     into = folder / "pairs.txt"
-    skipped = join_pairs(into, Reading(**reading), aligned, tables, columns)
+    skipped = join_pairs(into, Reading(**reading), [tuple(files) for files in aligned], tables, columns)
     return [tuple(pair.split("\n")) for pair in into.read_text("utf-8").removesuffix("\n\n").split("\n\n")], skipped
 
 
 def test_lines_of_two_files_are_pairs(tmp_path):
-    source, target = write(tmp_path, en="a pear\r\n the sea \n", ko="\ufeff배\n바다")
-    assert join(tmp_path, [(source, target)]) == (
+    both = write(tmp_path, en="a pear\r\n the sea \n", ko="\ufeff배\n바다")
+    assert join(tmp_path, [both]) == (
         [("a pear", "배"), ("the sea", "바다")],
         {"a Windows line end (CR LF)": 1, "a byte-order mark": 1},
     )
-
-
-def test_encodings_and_compressed_files(tmp_path):
-    packed = gzip.compress("배\n바다\n".encode("cp949"))
-    source, target = write(tmp_path, en="pear\nsea\n", **{"ko.gz": packed})
-    assert join(tmp_path, [(source, target)], encoding="cp949")[0] == [("pear", "배"), ("sea", "바다")]
+    both = write(tmp_path, en="pear\nsea\n", **{"ko.gz": gzip.compress("배\n바다\n".encode("cp949"))})
+    assert join(tmp_path, [both], encoding="cp949")[0] == [("pear", "배"), ("sea", "바다")]
     both = write(tmp_path, a="pear\nsea\n".encode("utf-16"), b="배\n바다\n".encode("utf-16"))
-    assert join(tmp_path, [tuple(both)], encoding="utf-16")[0] == [("pear", "배"), ("sea", "바다")]
+    assert join(tmp_path, [both], encoding="utf-16")[0] == [("pear", "배"), ("sea", "바다")]
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "counts"), [("a\nb\nc\n", "가\n나\n", "3 lines, but .* has 2"), ("a\n", "가\n\n나\n", "1 .* 3")]
-)
-def test_files_of_unequal_length(tmp_path, first, second, counts):
-    source, target = write(tmp_path, en=first, ko=second)
-    for on_bad in ("error", "skip"):  # it is unknown which lines belong together
-        with pytest.raises(BadInput, match=rf"/en: {counts}; line n of one file must be the translation of line n"):
-            join(tmp_path, [(source, target)], on_bad=on_bad)
+def test_files_of_unequal_length(tmp_path):
+    for first, second, counts in [("a\nb\nc\n", "가\n나\n", "3 lines, but .* has 2"), ("a\n", "가\n\n나\n", "1 .* 3")]:
+        both = write(tmp_path, en=first, ko=second)
+        for on_bad in ("error", "skip"):  # it is unknown which lines belong together
+            with pytest.raises(BadInput, match=rf"/en: {counts}; line n of one file must be the translation of line n"):
+                join(tmp_path, [both], on_bad=on_bad)
 
 
-def test_an_empty_side(tmp_path):
-    source, target = write(tmp_path, en="a\nb\n\nc\n", ko="가\n \n\n다\n")
+def test_an_empty_side_and_a_bad_line_leave_out_a_pair(tmp_path):
+    both = write(tmp_path, en="a\nb\n\nc\n", ko="가\n \n\n다\n")
     with pytest.raises(BadInput, match=r"/ko, line 2: the target is empty; translate it, or remove the line on both"):
-        join(tmp_path, [(source, target)])
-    assert join(tmp_path, [(source, target)], on_bad="skip") == (
+        join(tmp_path, [both])
+    assert join(tmp_path, [both], on_bad="skip") == (
         [("a", "가"), ("c", "다")],
         {"the target is empty": 1, "a line that is empty on both sides": 1},
     )
-
-
-def test_a_bad_line_takes_its_pair_along(tmp_path):
-    source, target = write(tmp_path, en="a\nb\n", ko="가\n".encode() + b"\xff\n")
+    both = write(tmp_path, en="a\nb\n", ko="가\n".encode() + b"\xff\n")
     with pytest.raises(BadInput, match=r"/ko, line 2: invalid UTF-8"):
-        join(tmp_path, [(source, target)])
-    assert join(tmp_path, [(source, target)], on_bad="skip")[0] == [("a", "가")]
+        join(tmp_path, [both])
+    assert join(tmp_path, [both], on_bad="skip")[0] == [("a", "가")]
 
 
 def test_tables(tmp_path):

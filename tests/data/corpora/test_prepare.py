@@ -4,13 +4,14 @@ import hashlib
 import json
 import re
 import shutil
+import unicodedata
 
 import numpy as np
 import pytest
 
+from bert_elmo_jax.data.corpora import shards
 from bert_elmo_jax.data.corpora.prepare import OtherPlan, Request, prepare, refuse_idle_options
 from bert_elmo_jax.data.corpora.reading import BadInput, Reading
-from bert_elmo_jax.data.corpora.shards import is_heldout
 from bert_elmo_jax.data.corpora.store import DamagedStore, open_store, verify
 from bert_elmo_jax.text import load_tokenizer
 from bert_elmo_jax.text.words import split_words
@@ -40,14 +41,14 @@ def as_text(store, decode):
 def test_shards_decode_to_the_normalised_text(pieces, documents):
     tokenizer = load_tokenizer(pieces / "tokenizer")
     stores = [open_store(pieces, part, fingerprint=tokenizer.fingerprint) for part in ("train", "heldout")]
-    found = [d for store in stores for d in as_text(store, tokenizer.decode)]
+    decoded = [as_text(store, tokenizer.decode) for store in stores]
     assert len(stores[0]) > 10 * len(stores[1]) / 2 > 0
-    assert sorted(found) == sorted([[tokenizer.normalize(s) for s in d] for d in documents])
-    order = {json.dumps(d): n for n, d in enumerate([tokenizer.normalize(s) for s in d] for d in documents)}
-    for store in stores:  # the order of the input is kept
-        places = [order[json.dumps(d)] for d in as_text(store, tokenizer.decode)]
-        assert places == sorted(places)
-    for store in stores:
+    expected = [[tokenizer.normalize(s) for s in d] for d in documents]
+    assert sorted(decoded[0] + decoded[1]) == sorted(expected)
+    order = {json.dumps(d): n for n, d in enumerate(expected)}
+    for store, texts in zip(stores, decoded):
+        places = [order[json.dumps(d)] for d in texts]
+        assert places == sorted(places)  # the order of the input is kept
         assert store.counts["documents"] == len(store)
         assert store.counts["sentences"] == sum(len(d) for d in store)
         assert store.counts["tokens"] == sum(len(s) for d in store for s in d)
@@ -72,46 +73,41 @@ def test_words_keep_every_surface_form(words, documents):
 
 def test_given_word_vocabulary_is_kept(tmp_path, words, corpus):
     again = prepare(ask(corpus, tmp_path / "again", words / "tokenizer", shards=2, heldout=0.1), inline, no_bar)
-    assert (
-        again["tokenizer"]["fingerprint"]
-        == json.loads((words / "manifest.json").read_text())["tokenizer"]["fingerprint"]
-    )
+    manifest = json.loads((words / "manifest.json").read_text())
+    assert again["tokenizer"]["fingerprint"] == manifest["tokenizer"]["fingerprint"]
     assert list(open_store(tmp_path / "again").forms)[:30] == list(open_store(words).forms)[:30]
 
 
-def test_decomposed_korean_words_are_composed(tmp_path):
-    import unicodedata
-
+def test_decomposed_korean_and_literal_marks_in_a_text(tmp_path):
+    """Words are composed; a word that looks like a mark is outside the vocabulary."""
     (tmp_path / "a.txt").write_text(unicodedata.normalize("NFD", "강가의 은행 은행"), encoding="utf-8")
     prepare(ask(tmp_path, tmp_path / "out", "words", heldout=0.0, vocab_size=5), inline, no_bar)
     assert list(open_store(tmp_path / "out").forms) == ["<S>", "</S>", "<UNK>", "은행", "강가의"]
-
-
-def test_literal_marks_in_a_text_are_words_outside_the_vocabulary(tmp_path):
     (tmp_path / "a.txt").write_text("<UNK> <S> </S> x x\n")
-    request = ask(tmp_path, tmp_path / "out", "words", heldout=0.0, vocab_size=4, word_rule="whitespace")
+    request = ask(tmp_path, tmp_path / "marks", "words", heldout=0.0, vocab_size=4, word_rule="whitespace")
     prepare(request, inline, no_bar)
-    store = open_store(tmp_path / "out")
+    store = open_store(tmp_path / "marks")
     assert [store.forms[i] for i in store[0][0]] == ["<UNK>", "<S>", "</S>", "x", "x"]
-    assert (store[0][0][:3] >= 4).all()
-    assert store[0][0][3] == 3
+    assert (store[0][0][:3] >= 4).all() and store[0][0][3] == 3
 
 
-@pytest.mark.parametrize("kind", ["pieces", "words"])
-def test_output_does_not_depend_on_the_order_of_jobs(tmp_path, corpus, tokenizer_folder, pieces, words, kind):
-    request = {
-        "pieces": ask(corpus, tmp_path / "b", tokenizer_folder, shards=5, heldout=0.1),
-        "words": ask(corpus, tmp_path / "b", "words", shards=5, heldout=0.1, vocab_size=30),
-    }[kind]
-    prepare(request, backwards, no_bar)
-    assert tree(tmp_path / "b") == tree({"pieces": pieces, "words": words}[kind])
+@pytest.fixture(params=["pieces", "words"])
+def prepared(request, corpus, tokenizer_folder, pieces, words):
+    """Return a prepared store, and a function that asks for the same one in another folder."""
+    tokenizer, options = (tokenizer_folder, {}) if request.param == "pieces" else ("words", {"vocab_size": 30})
+    store = {"pieces": pieces, "words": words}[request.param]
+    return store, lambda folder: ask(corpus, folder, tokenizer, shards=5, heldout=0.1, **options)
 
 
-@pytest.mark.parametrize("kind", ["pieces", "words"])
+def test_output_does_not_depend_on_the_order_of_jobs(tmp_path, prepared):
+    store, again = prepared
+    prepare(again(tmp_path / "b"), backwards, no_bar)
+    assert tree(tmp_path / "b") == tree(store)
+
+
 @pytest.mark.parametrize("survive", range(0, 13, 2))
-def test_resuming_after_any_job_gives_the_same_bytes(tmp_path, corpus, tokenizer_folder, pieces, words, kind, survive):
-    tokenizer, more = (tokenizer_folder, {}) if kind == "pieces" else ("words", {"vocab_size": 30})
-    request = ask(corpus, tmp_path / "b", tokenizer, shards=5, heldout=0.1, **more)
+def test_resuming_after_any_job_gives_the_same_bytes(tmp_path, prepared, survive):
+    store, again = prepared
     left = survive
 
     def mortal(function, jobs, report):
@@ -123,14 +119,14 @@ def test_resuming_after_any_job_gives_the_same_bytes(tmp_path, corpus, tokenizer
             function(job, report)
 
     try:
-        prepare(request, mortal, no_bar)
+        prepare(again(tmp_path / "b"), mortal, no_bar)
     except KeyboardInterrupt:
         with pytest.raises(DamagedStore, match="is not finished; run the command"):
             open_store(tmp_path / "b")
     for name in ("plan", "manifest"):  # files of a killed run
         (tmp_path / "b" / f"{name}.json.123.partial").write_text("{")
-    prepare(request, inline, no_bar)
-    assert tree(tmp_path / "b") == tree({"pieces": pieces, "words": words}[kind])
+    prepare(again(tmp_path / "b"), inline, no_bar)
+    assert tree(tmp_path / "b") == tree(store)
 
 
 def test_split_into_parts_does_not_depend_on_the_number_of_shards(tmp_path, corpus, tokenizer_folder, pieces):
@@ -152,15 +148,16 @@ def test_other_options_for_the_same_folder_raise(tmp_path, corpus, tokenizer_fol
     shutil.copytree(pieces, tmp_path / "store")
     request = ask(corpus, tmp_path / "store", tokenizer_folder, shards=5, heldout=0.1)
     assert prepare(request, unwanted, no_bar)["counts"]  # finished: nothing to run
-    other = dataclasses.replace(request, seed=7, reading=Reading(split="sentences"))
-    with pytest.raises(
-        OtherPlan, match=r"(?s)was started with other options.*seed: 0 there, 7 given.*split: 'lines' there"
+    (tmp_path / "more.txt").write_text("new")
+    for changed, message in (
+        (
+            {"seed": 7, "reading": Reading(split="sentences")},
+            r"(?s)was started with other options.*seed: 0 there, 7 given.*split: 'lines' there",
+        ),
+        ({"inputs": (*request.inputs, f"{tmp_path}/more.txt")}, r"input more\.txt \(\d\): not there before"),
     ):
-        prepare(other, unwanted, no_bar)
-    more = tmp_path / "more.txt"
-    more.write_text("new")
-    with pytest.raises(OtherPlan, match=r"input more\.txt \(\d\): not there before"):
-        prepare(dataclasses.replace(request, inputs=(*request.inputs, str(more))), unwanted, no_bar)
+        with pytest.raises(OtherPlan, match=message):
+            prepare(dataclasses.replace(request, **changed), unwanted, no_bar)
 
 
 def test_a_byte_level_bpe_is_trained(tmp_path):
@@ -177,67 +174,62 @@ def test_a_byte_level_bpe_is_trained(tmp_path):
         refuse_idle_options(Request(("a.txt",), "out", tokenizer="byte_bpe"), ["lowercase", "vocab_size", "sample_mb"])
 
 
-def test_suggested_remedy_works(tmp_path):
-    path = tmp_path / "a.txt"
-    path.write_bytes("강가의 은행에서 만나자\n".encode("cp949") * 50)
+def test_suggested_remedies_work(tmp_path, tokenizer_folder):
+    (tmp_path / "a.txt").write_bytes("강가의 은행에서 만나자\n".encode("cp949") * 50)
     request = ask(tmp_path, tmp_path / "out", "wordpiece", vocab_size=60)
     with pytest.raises(BadInput, match="--encoding=cp949"):
         prepare(request, inline, no_bar)
     assert prepare(dataclasses.replace(request, reading=Reading(encoding="cp949")), inline, no_bar)["counts"]
     with pytest.raises(OtherPlan, match=r"(?s)encoding: 'cp949' there.*or delete .*out to start over"):
         prepare(request, inline, no_bar)
-
-
-def test_preparation_stopped_by_an_error_can_resume_with_skip(tmp_path, tokenizer_folder):
     (tmp_path / "a.txt").write_bytes(b"fine\n\n" * 500 + b"nul \0\n")
-    request = ask(tmp_path, tmp_path / "out", tokenizer_folder, shards=4)
+    request = ask(tmp_path, tmp_path / "skip", tokenizer_folder, shards=4)
     with pytest.raises(BadInput, match="line 1001"):
         prepare(request, inline, no_bar)
-    assert (tmp_path / "out" / "shard-00000").exists()
+    assert (tmp_path / "skip" / "shard-00000").exists()
     mild = dataclasses.replace(request, reading=Reading(on_bad="skip"))
     assert prepare(mild, inline, no_bar)["skipped"] == {"a NUL byte": 1}
     with pytest.raises(OtherPlan, match="on_bad: 'skip' there, 'error' given"):
         prepare(request, inline, no_bar)
 
 
-@pytest.mark.parametrize("kind", ["pieces", "words"])
 @pytest.mark.parametrize("lost", ["shard-00002/train/tokens.npy", "shard-00003", "tokenizer"])
-def test_same_command_repairs_a_damaged_store(tmp_path, corpus, tokenizer_folder, pieces, words, kind, lost):
-    source, tokenizer, more = {"pieces": (pieces, tokenizer_folder, {}), "words": (words, "words", {"vocab_size": 30})}[
-        kind
-    ]
-    shutil.copytree(source, tmp_path / "b")
+def test_same_command_repairs_a_damaged_store(tmp_path, prepared, lost):
+    store, again = prepared
+    shutil.copytree(store, tmp_path / "b")
     target = tmp_path / "b" / lost
     shutil.rmtree(target) if target.is_dir() else target.unlink()
-    prepare(ask(corpus, tmp_path / "b", tokenizer, shards=5, heldout=0.1, **more), inline, no_bar)
-    assert tree(tmp_path / "b") == tree(source)
+    prepare(again(tmp_path / "b"), inline, no_bar)
+    assert tree(tmp_path / "b") == tree(store)
 
 
 def test_files_of_the_user_are_kept(tmp_path, corpus, tokenizer_folder):
     (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "film.partial").write_text("mine")
+    film = tmp_path / "out" / "film.partial"
+    film.write_text("mine")
+    request = ask(corpus, tmp_path / "out", tokenizer_folder)
     with pytest.raises(OtherPlan, match=r"has other files \(film\.partial\)"):
-        prepare(ask(corpus, tmp_path / "out", tokenizer_folder), inline, no_bar)
-    (tmp_path / "out" / "film.partial").rename(tmp_path / "film.partial")
-    prepare(ask(corpus, tmp_path / "out", tokenizer_folder), inline, no_bar)
-    (tmp_path / "film.partial").rename(tmp_path / "out" / "film.partial")
-    prepare(ask(corpus, tmp_path / "out", tokenizer_folder), unwanted, no_bar)
-    assert (tmp_path / "out" / "film.partial").read_text() == "mine"
+        prepare(request, inline, no_bar)
+    assert [file.name for file in film.parent.iterdir()] == ["film.partial"], "and no lock"
+    with pytest.raises(BadInput, match="the output is a file"):
+        prepare(ask(corpus, film, tokenizer_folder), inline, no_bar)
+    film.rename(tmp_path / "film.partial")
+    prepare(request, inline, no_bar)
+    (tmp_path / "film.partial").rename(film)
+    prepare(request, unwanted, no_bar)
+    assert film.read_text() == "mine"
 
 
-@pytest.mark.parametrize("tokenizer", ["pieces", "words"])
-def test_empty_training_part_raises(tmp_path, tokenizer, tokenizer_folder):
+def test_empty_training_part_raises(tmp_path, tokenizer_folder):
     write_documents(tmp_path / "a.txt", [["one sentence", "또 하나"]])
-    with pytest.raises(ValueError, match=r"all documents are held out, none is left for training.*--heldout"):
-        prepare(
-            ask(tmp_path, tmp_path / "out", tokenizer_folder if tokenizer == "pieces" else "words", heldout=0.99999),
-            inline,
-            no_bar,
-        )
+    for tokenizer in (tokenizer_folder, "words"):
+        request = ask(tmp_path, tmp_path / f"out-{tokenizer == 'words'}", tokenizer, heldout=0.99999)
+        with pytest.raises(ValueError, match=r"all documents are held out, none is left for training.*--heldout"):
+            prepare(request, inline, no_bar)
 
 
 def test_progress_is_reported_within_a_document(tmp_path, tokenizer_folder):
-    (tmp_path / "a.txt").write_text("river boat\n" * 100_000)
+    (tmp_path / "a.txt").write_text(("x" * 999 + "\n") * 1100)
     told = []
 
     @contextlib.contextmanager
@@ -258,15 +250,6 @@ def test_changed_input_raises(tmp_path, tokenizer_folder):
         prepare(request, inline, no_bar)
 
 
-def test_folder_with_other_files_raises(tmp_path, corpus, tokenizer_folder):
-    (tmp_path / "thesis.tex").write_text("years of work")
-    with pytest.raises(OtherPlan, match=r"has other files \(thesis\.tex\)"):
-        prepare(ask(corpus, tmp_path, tokenizer_folder), inline, no_bar)
-    assert [file.name for file in tmp_path.iterdir()] == ["thesis.tex"], "and no lock"
-    with pytest.raises(BadInput, match="the output is a file"):
-        prepare(ask(corpus, tmp_path / "thesis.tex", tokenizer_folder), inline, no_bar)
-
-
 def test_skipped_input_of_all_shards_is_counted(tmp_path, tokenizer_folder):
     (tmp_path / "a.txt").write_bytes(b"fine\n" * 50 + b"nul \0\n" + b"fine\n" * 50 + b"\xff\n")
     (tmp_path / "b.txt").write_bytes(b"")
@@ -281,13 +264,11 @@ def test_skipped_input_of_all_shards_is_counted(tmp_path, tokenizer_folder):
     assert sum(c["sentences"] for c in manifest["counts"].values()) == 100
 
 
-def test_document_larger_than_a_batch_stays_one_document(tmp_path, tokenizer_folder):
-    lines = [f"river boat {n}" for n in range(100_000)]
-    (tmp_path / "a.txt").write_text("\n".join(lines))
+def test_document_larger_than_a_batch_stays_one_document(tmp_path, tokenizer_folder, monkeypatch):
+    monkeypatch.setattr(shards, "BATCH", 1 << 12)  # characters
+    (tmp_path / "a.txt").write_text("\n".join(f"river boat {n}" for n in range(1000)))
     prepare(ask(tmp_path, tmp_path / "out", tokenizer_folder, heldout=0.0), inline, no_bar)
-    store = open_store(tmp_path / "out")
-    assert len(store) == 1
-    assert len(store[0]) == 100_000
+    assert [len(document) for document in open_store(tmp_path / "out")] == [1000]
 
 
 def test_sentences_without_pieces_are_dropped(tmp_path, tokenizer_folder):
@@ -296,9 +277,8 @@ def test_sentences_without_pieces_are_dropped(tmp_path, tokenizer_folder):
     assert [len(d) for d in open_store(tmp_path / "out")] == [1, 1]
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
+def test_invalid_requests_raise():
+    for wrong in (
         {"heldout": 1.0},
         {"shards": -1},
         {"sample_mb": 0.0},
@@ -308,19 +288,8 @@ def test_sentences_without_pieces_are_dropped(tmp_path, tokenizer_folder):
         {"tokenizer": "words", "shards": 600},
         {"tokenizer": "wordpeice"},
         {"inputs": ()},
-    ],
-)
-def test_invalid_requests_raise(wrong):
-    with pytest.raises(ValueError, match=r"use|give|name"):
-        Request(**{"inputs": ("a",), "output": "b", **wrong})
-
-
-def test_share_of_heldout_documents():
-    share = np.mean([is_heldout(3, 1, place, 0.2) for place in range(20_000)])
-    assert abs(share - 0.2) < 0.01
-    assert not any(is_heldout(3, 1, place, 0.0) for place in range(100))
-
-
-def test_example_of_refuse_idle_options():
+    ):
+        with pytest.raises(ValueError, match=r"use|give|name"):
+            Request(**{"inputs": ("a",), "output": "b", **wrong})
     with pytest.raises(ValueError, match=re.escape("--lowercase has no effect with --tokenizer=words; leave it out")):
         refuse_idle_options(Request(("a.txt",), "out", tokenizer="words"), ["lowercase"])

@@ -17,16 +17,12 @@ def store(tmp_path, pieces):
     return tmp_path / "store"
 
 
-def test_truncated_file_raises(store):
+def test_truncated_and_missing_files_raise_and_are_all_named(store):
     path = store / "shard-00001" / "train" / "tokens.npy"
     path.write_bytes(path.read_bytes()[:-2])
-    with pytest.raises(
-        DamagedStore, match=r"shard-00001/train/tokens\.npy: truncated, \d+ bytes where \d+ were written"
-    ):
+    expected = r"shard-00001/train/tokens\.npy: truncated, \d+ bytes where \d+ were written"
+    with pytest.raises(DamagedStore, match=expected):
         open_store(store)
-
-
-def test_error_names_all_missing_and_truncated_files(store):
     shutil.rmtree(store / "shard-00002")
     (store / "shard-00000" / "heldout" / "documents.npy").write_bytes(b"")
     with pytest.raises(DamagedStore) as caught:
@@ -46,18 +42,14 @@ def test_verify_finds_an_altered_byte(store):
         verify(store)
 
 
-def test_altered_vocabulary_raises(store):
-    path = store / "tokenizer" / "vocab.txt"
-    path.write_text(path.read_text(encoding="utf-8") + "more\n", encoding="utf-8")
-    with pytest.raises(DamagedStore, match=r"vocab\.txt: altered"):
-        open_store(store)
-
-
-def test_wrong_tokenizer_raises(store):
-    fingerprint = load_tokenizer(store / "tokenizer").fingerprint
-    open_store(store, fingerprint=fingerprint)
+def test_another_tokenizer_and_an_altered_vocabulary_raise(store):
+    open_store(store, fingerprint=load_tokenizer(store / "tokenizer").fingerprint)
     with pytest.raises(ValueError, match="made by another tokenizer"):
         open_store(store, fingerprint="0" * 64)
+    with (store / "tokenizer" / "vocab.txt").open("a", encoding="utf-8") as file:
+        file.write("more\n")
+    with pytest.raises(DamagedStore, match=r"vocab\.txt: altered"):
+        open_store(store)
 
 
 def test_damaged_and_foreign_manifests_raise(store, tmp_path):
@@ -85,17 +77,14 @@ def test_damaged_and_foreign_manifests_raise(store, tmp_path):
         open_store(store, "test")
 
 
-def test_documents_are_counted_from_zero(store):
-    documents = open_store(store)
+def test_wrong_documents_and_forms_raise(pieces):
+    store = open_store(pieces)
     with pytest.raises(IndexError, match=r"document \d+ of \d+"):
-        documents[len(documents)]
+        store[len(store)]
     with pytest.raises(IndexError):
-        documents[-1]
-
-
-def test_store_of_pieces_has_no_forms(store):
+        store[-1]
     with pytest.raises(ValueError, match="--tokenizer=words"):
-        _ = open_store(store).forms
+        _ = store.forms
 
 
 def test_opening_a_store_and_reading_a_document_is_fast(pieces):

@@ -12,10 +12,6 @@ def conll(tmp_path):
     return read
 
 
-def words(found):
-    return [sentence for _, sentence in found]
-
-
 @pytest.mark.parametrize("between", ["\t", " "])
 def test_number_sign_can_be_a_word(conll, between):
     lines = ["# O", "1 B-X", "fan O", "", "the O", "# O", "#강남 O", "", "# O", "", "## O", "#1 O"]
@@ -23,28 +19,32 @@ def test_number_sign_can_be_a_word(conll, between):
     assert found == [(1, ["#", "1", "fan"]), (5, ["the", "#", "#강남"]), (9, ["#"]), (11, ["##", "#1"])]
 
 
-def test_four_columns_of_conll_2003_with_document_marks(conll):
-    text = "-DOCSTART- -X- O O\n\nEU NNP I-NP I-ORG\n# # O O\n\n-DOCSTART- -X- O O\nPeter NNP I-NP I-PER\n"
-    assert conll(text) == [(3, ["EU", "#"]), (7, ["Peter"])]
-    assert words(conll("-DOCSTART-\n\nEU\n")) == [["EU"]]
-
-
-def test_comments_before_tab_separated_columns(conll):
-    text = (
+LAYOUTS = [  # a file, the column, and the sentences with their lines
+    (
+        "-DOCSTART- -X- O O\n\nEU NNP I-NP I-ORG\n# # O O\n\n-DOCSTART- -X- O O\nPeter NNP I-NP I-PER\n",
+        0,
+        [(3, ["EU", "#"]), (7, ["Peter"])],
+    ),
+    ("-DOCSTART-\n\nEU\n", 0, [(3, ["EU"])]),
+    (  # comments before columns separated by tabs
         "# newdoc id = a\n# sent_id = a-1\n# text = Paris # 1\n1\tParis\tB-LOC\n2\t#\tO\n3\t1\tO\n\n"
-        "# sent_id = a-2\n# text = # 1\n1\t#\tO\n2\t1\tO\n\n# the end\n"
-    )
-    assert conll(text, 1) == [(4, ["Paris", "#", "1"]), (10, ["#", "1"])]
+        "# sent_id = a-2\n# text = # 1\n1\t#\tO\n2\t1\tO\n\n# the end\n",
+        1,
+        [(4, ["Paris", "#", "1"]), (10, ["#", "1"])],
+    ),
+    (  # a comment with a tab
+        "## 컬럼명 : CHAR\tTAG\n## id-1\t<경찰:OG>은\n경\tB-OG\n찰\tI-OG\n\n## id-2\t#\n#\tO\n",
+        0,
+        [(3, ["경", "찰"]), (7, ["#"])],
+    ),
+    ("# a comment of its own\n\n# a comment\n#tag\nword\n\n#\n", 0, [(4, ["#tag", "word"]), (7, ["#"])]),
+    ("# id 1 of many\nSeoul B-LOC\n", 0, [(2, ["Seoul"])]),
+]
 
 
-def test_comment_with_a_tab(conll):
-    text = "## 컬럼명 : CHAR\tTAG\n## id-1\t<경찰:OG>은\n경\tB-OG\n찰\tI-OG\n\n## id-2\t#\n#\tO\n"
-    assert conll(text) == [(3, ["경", "찰"]), (7, ["#"])]
-
-
-def test_comments_before_single_words(conll):
-    assert words(conll("# a comment of its own\n\n# a comment\n#tag\nword\n\n#\n")) == [["#tag", "word"], ["#"]]
-    assert words(conll("# id 1 of many\nSeoul B-LOC\n")) == [["Seoul"]]
+@pytest.mark.parametrize(("text", "column", "expected"), LAYOUTS)
+def test_documents_marks_and_comments_are_no_words(conll, text, column, expected):
+    assert conll(text, column) == expected
 
 
 def test_conll_u(conll):
@@ -52,20 +52,14 @@ def test_conll_u(conll):
     assert conll(text, 1, numbered=True) == [(3, ["de", "el", "#"]), (10, ["눈"])]
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("one\tO\n\ntwo\n", "line 3: no word in column 1"),
-        ("\t\nSeoul\tO\n", "line 2: no word in column 2"),
-        ("# only\n# comments here\n\n-DOCSTART- O\n", "no sentence, only comments"),
-    ],
-)
-def test_invalid_sentences_raise(conll, text, message):
-    with pytest.raises(ValueError, match=message):
-        conll(text, int(message[-1]) if message[-1].isdecimal() else 0)
-
-
-def test_blank_line_raises(tmp_path):
+def test_invalid_sentences_and_blank_lines_raise(conll, tmp_path):
+    for text, column, message in (
+        ("one\tO\n\ntwo\n", 1, "line 3: no word in column 1"),
+        ("\t\nSeoul\tO\n", 2, "line 2: no word in column 2"),
+        ("# only\n# comments here\n\n-DOCSTART- O\n", 0, "no sentence, only comments"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            conll(text, column)
     (tmp_path / "a.txt").write_bytes("\ufeff강\r\nb\r\n \r\nc".encode())
     with pytest.raises(ValueError, match=r"a\.txt, line 3: a blank line"):
         read_lines(tmp_path / "a.txt")
@@ -96,16 +90,12 @@ def test_layout_depends_on_the_ending_unless_given(tmp_path):
     assert list(each_text(tmp_path / "a.CONLLU", "text")) == [(1, "1\t강\tO")]
 
 
-def test_several_files_raise(tmp_path):
+def test_several_files_and_a_column_of_a_text_file_raise(tmp_path):
     for name in ("a.txt", "b.txt"):
-        (tmp_path / name).write_text("강\n", encoding="utf-8")
+        (tmp_path / name).write_text("강가의 은행\n", encoding="utf-8")
     assert find_file(tmp_path / "a*") == str(tmp_path / "a.txt")
     with pytest.raises(ValueError, match=r"\*\.txt: matches 2 files; name one, or join them into one first"):
         read_lines(tmp_path / "*.txt")
-
-
-def test_column_of_a_text_file_raises(tmp_path):
-    (tmp_path / "a.txt").write_text("강가의 은행\n", encoding="utf-8")
     with pytest.raises(ValueError, match=r"column=1 does not apply to .*a\.txt, which is read as one text per line"):
         each_text(tmp_path / "a.txt", column=1)
     assert [text for _, text in each_text(tmp_path / "a.txt", "conll", 1)] == [["은행"]]

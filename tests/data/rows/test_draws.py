@@ -20,12 +20,4 @@ def test_draws_are_uniform_and_rows_and_keys_are_uncorrelated():
     other = uniforms((0, 2), 0, 2000, 50)
     for a, b in ((table[:-1], table[1:]), (table, other), (table[:, :-1], table[:, 1:])):
         assert abs(np.corrcoef(a.ravel(), b.ravel())[0, 1]) < 5 / np.sqrt(a.size)
-
-
-def test_longer_key_gives_other_draws():
     assert generator(1).random() != generator(1, 0).random()
-
-
-def test_example_of_uniforms():
-    whole = uniforms((0, 5), 0, rows=10, width=6)
-    assert bool((whole[7:9] == uniforms((0, 5), 7, rows=2, width=6)).all())

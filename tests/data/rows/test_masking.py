@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_elmo_jax.data.rows.masking import DRAWS, Masking, Vocabulary, mask_rows, vocabulary_of
-from bert_elmo_jax.text import train_byte_bpe, train_sentencepiece, train_wordpiece
+from bert_elmo_jax.text import load_tokenizer, train_byte_bpe, train_sentencepiece, train_wordpiece
 
 PAD, UNK, CLS, SEP, MASK = range(5)
 SIZE, CONTINUING = 60, 40  # ids from 40 on continue a word
@@ -80,13 +80,10 @@ def test_targets_restore_the_masked_tokens(kind, rate, length, seed):
 @pytest.mark.parametrize("kind", ["token", "span"])
 @pytest.mark.parametrize("rate", [0.05, 0.15, 0.6])
 def test_number_of_predictions(kind, rate):
-    _, segments, *_, weights = mask(Masking(kind, rate))
-    most = int(np.ceil(rate * 64))
-    assert weights.shape[1] == most
-    assert weights.sum(axis=1).tolist() == expected_number(segments, rate, most)
-    *_, weights = mask(Masking(kind, rate, predictions=3))
-    assert weights.shape[1] == 3
-    assert weights.sum(axis=1).tolist() == expected_number(segments, rate, 3)
+    for predictions, most in ((None, int(np.ceil(rate * 64))), (3, 3)):
+        _, segments, *_, weights = mask(Masking(kind, rate, predictions=predictions))
+        assert weights.shape[1] == most
+        assert weights.sum(axis=1).tolist() == expected_number(segments, rate, most)
 
 
 def test_maximum_number_of_predictions():
@@ -204,17 +201,14 @@ def test_span_lengths():
     assert 2.6 < picked.sum() / spans < 3.8
 
 
-@pytest.mark.parametrize("kind", ["token", "word", "span"])
-def test_rows_without_tokens_to_pick(kind):
+def test_rows_without_tokens_to_pick():
     tokens = np.array([[CLS, SEP, PAD, PAD], [PAD] * 4, [CLS, 9, SEP, PAD]], np.int32)
     segments = np.array([[1, 1, 0, 0], [0] * 4, [1, 1, 1, 0]], np.int32)
-    masked, _, _, weights = mask_rows(tokens, segments, Masking(kind, 0.5), VOCABULARY, make_draws(3, 4))
-    assert (masked[:2] == tokens[:2]).all()
-    assert weights.sum(axis=1).tolist() == [0, 0, 1]
-
-
-def test_row_whose_only_word_is_too_long_has_no_prediction():
-    tokens = np.array([[CLS, 9, 50, 50, 50, SEP]], np.int32)
+    for kind in ("token", "word", "span"):
+        masked, _, _, weights = mask_rows(tokens, segments, Masking(kind, 0.5), VOCABULARY, make_draws(3, 4))
+        assert (masked[:2] == tokens[:2]).all()
+        assert weights.sum(axis=1).tolist() == [0, 0, 1]
+    tokens = np.array([[CLS, 9, 50, 50, 50, SEP]], np.int32)  # its only word is too long
     masked, *_, weights = mask_rows(tokens, np.ones_like(tokens), Masking("word", 0.3), VOCABULARY, make_draws(1, 6))
     assert not weights.any()
     assert (masked == tokens).all()
@@ -238,57 +232,46 @@ LINES = [
 ]
 
 
-@pytest.mark.parametrize(
-    "tokenizer",
-    [train_wordpiece(LINES * 9, 90), train_sentencepiece(LINES * 9, 90, model="bpe"), train_byte_bpe(LINES * 9, 330)],
-    ids=["wordpiece", "sentencepiece", "byte_bpe"],
-)
-def test_continuation_pieces_match_the_tokenizer(tokenizer):
+def test_continuation_pieces_match_the_tokenizer():
     """The words of `continues` match the word numbers of the tokenizer."""
-    vocabulary = vocabulary_of(tokenizer)
-    for line in [*LINES, "은행배를 riverboat 漢 playing"]:
-        encoding = tokenizer.encode(line, specials=False)
-        continues = vocabulary.continues[encoding.ids]
-        same = np.diff(encoding.word_ids) == 0
-        assert (continues[1:] == same).all(), (encoding.tokens, encoding.word_ids)
-    specials = [tokenizer.pad_id, tokenizer.cls_id, tokenizer.sep_id, tokenizer.mask_id]
-    assert not vocabulary.continues[specials].any()
-    assert vocabulary.fixed.sum() == 3
+    for tokenizer in (
+        train_wordpiece(LINES * 9, 90),
+        train_sentencepiece(LINES * 9, 90, model="bpe"),
+        train_byte_bpe(LINES * 9, 330),
+    ):
+        vocabulary = vocabulary_of(tokenizer)
+        for line in [*LINES, "은행배를 riverboat 漢 playing"]:
+            encoding = tokenizer.encode(line, specials=False)
+            same = np.diff(encoding.word_ids) == 0
+            assert (vocabulary.continues[encoding.ids][1:] == same).all(), (encoding.tokens, encoding.word_ids)
+        specials = [tokenizer.pad_id, tokenizer.cls_id, tokenizer.sep_id, tokenizer.mask_id]
+        assert not vocabulary.continues[specials].any()
+        assert vocabulary.fixed.sum() == 3
 
 
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
+def test_invalid_settings_raise(as_users_run):
+    for settings, message in (
         ({"rate": 0.0}, "mask rate 0.0: expected a share between 0 and 1"),
         ({"rate": 1.5}, "mask rate 1.5"),
         ({"split": (0.8, 0.1, 0.2)}, "three shares that add up to 1"),
         ({"split": (1.2, -0.1, -0.1)}, "three shares"),
-    ],
-)
-def test_invalid_settings_raise(wrong, message):
-    with pytest.raises(ValueError, match=message):
-        Masking(**wrong)
-
-
-def test_unknown_kind_raises(as_users_run):
-    with pytest.raises(ValueError, match="masking 'words' is not known; it is token, word, span or next"):
-        Masking("words")
+        ({"kind": "words"}, "masking 'words' is not known; it is token, word, span or next"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            Masking(**settings)
 
 
 def test_words_of_a_released_byte_level_vocabulary_are_masked_whole(goldens):
-    from bert_elmo_jax.text import load_tokenizer
-
     tokenizer = load_tokenizer(goldens / "tokenizers" / "roberta_tiny")
-    row = tokenizer.encode("배를 타고 강을 건넜다. the river had risen").ids[None]
-    words = np.array([tokenizer.encode("배를 타고 강을 건넜다. the river had risen").word_ids])
-    draws = make_draws(40, row.shape[1])
+    encoding = tokenizer.encode("배를 타고 강을 건넜다. the river had risen")
+    row, words = encoding.ids[None], np.array(encoding.word_ids)
     rows, segments = np.repeat(row, 40, axis=0), np.ones((40, row.shape[1]), np.int32)
-    vocabulary = vocabulary_of(tokenizer)
+    vocabulary, draws = vocabulary_of(tokenizer), make_draws(40, row.shape[1])
     masked, positions, _, weights = mask_rows(rows, segments, Masking("word", rate=0.3), vocabulary, draws)
     for number in range(40):
         picked = set(positions[number][weights[number] > 0].tolist())
         assert not picked & {0, row.shape[1] - 1}, "the special pieces are never picked"
-        for word in {int(words[0, place]) for place in picked}:
-            assert set(np.flatnonzero(words[0] == word).tolist()) <= picked
+        for word in {int(words[place]) for place in picked}:
+            assert set(np.flatnonzero(words == word).tolist()) <= picked
     assert (masked == tokenizer.mask_id).any()
     assert ((masked != rows) & (masked != tokenizer.mask_id)).any(), "some become random pieces"

@@ -65,23 +65,16 @@ def test_one_long_text_among_short_ones_costs_one_row():
     assert padding_share(batches, lengths) < 0.04
 
 
-def test_short_texts_fill_the_gaps_of_long_rows():
-    lengths = np.array([300] * 8 + [80] * 8)
-    assert [(batch.height, batch.width) for batch in plan_packed(lengths, 32, 512)] == [(8, 384)]
+SHAPES = [  # lengths of texts, and the height and width of their only batch
+    ([300] * 8 + [80] * 8, (8, 384)),  # short texts fill the gaps of long rows
+    *(([12], (1, 12)), ([12, 12], (1, 24)), ([40, 8, 9, 5], (1, 64)), ([500], (1, 512)), ([700], (1, 1024))),
+    *(([3], (1, 8)), ([19], (1, 20)), ([12, 19], (1, 32)), ([33], (1, 40)), ([40, 20, 4], (1, 64)), ([64], (1, 64))),
+]
 
 
 def test_a_short_request_has_a_small_shape():
-    shapes = {(12,): [(1, 12)], (12, 12): [(1, 24)], (40, 8, 9, 5): [(1, 64)], (500,): [(1, 512)], (700,): [(1, 1024)]}
-    for lengths, expected in shapes.items():
-        batches = plan_packed(np.array(lengths), 32, 1024)
-        assert [(batch.height, batch.width) for batch in batches] == expected, lengths
+    for lengths, shape in SHAPES:
+        [batch] = plan_packed(np.array(lengths), 32, 1024)
+        assert (batch.height, batch.width) == shape, lengths
+        assert sorted(batch.texts.tolist()) == list(range(len(lengths)))
     assert plan_packed(np.zeros(0, np.int64), 32, 512) == []
-
-
-@pytest.mark.parametrize(
-    ("lengths", "width"), [([3], 8), ([12], 12), ([19], 20), ([12, 19], 32), ([33], 40), ([40, 20, 4], 64), ([64], 64)]
-)
-def test_a_small_request_is_one_narrow_row(lengths, width):
-    [batch] = plan_packed(np.array(lengths), 32, 512)
-    assert (batch.height, batch.width) == (1, width)
-    assert sorted(batch.texts.tolist()) == list(range(len(lengths)))

@@ -1,10 +1,7 @@
 import itertools
-import random
-from collections import Counter
 from collections.abc import Generator
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -130,104 +127,37 @@ def test_pairs_match_the_reference_draw_by_draw(sizes, length, short_share, seed
     assert (found.lengths >= 5).all()
 
 
-def literal_figures(documents, length, short_share, seed):
-    """Run the reference with other random numbers; return lengths, labels, tokens lost in front and short pairs."""
-    coins, room = random.Random(seed), length - 3
-    rows = []
-    for own in range(len(documents)):
-        target = coins.randint(2, room) if coins.random() < short_share else room
-        literal = document_pairs(documents, own, target)
-        while next(literal, "end") is None:
-            a, b, label = literal.send(tuple(coins.random() for _ in range(4)))
-            a, b, front = list(a), list(b), 0
-            while len(a) + len(b) > room:
-                longer = a if len(a) > len(b) else b
-                if coins.random() < 0.5:
-                    del longer[0]
-                    front += 1
-                else:
-                    longer.pop()
-            rows.append((len(a), len(b), label, front, len(a) + len(b) < 0.8 * room))
-    return np.array(rows)
-
-
-@pytest.mark.parametrize("length", [24, 64])
-def test_statistics_match_the_reference(length):
-    shape = np.random.default_rng(0)
-    sizes = [shape.integers(1, 30, shape.integers(1, 40)).tolist() for _ in range(700)]
-    sizes += [[int(n)] for n in shape.integers(1, 30, 100)]
-    text = text_of(sizes)
-    theirs = literal_figures(lists_of(text), length, 0.1, seed=1)
-    found = sentence_pairs(text, length, Recorder(2))
-    cuts = set(text.sentences.tolist())
-    front = np.array([int(a) not in cuts for a in found.a]) + np.array([int(b) not in cuts for b in found.b])
-    ours = np.stack(
-        [found.a_length, found.b_length, found.label, front, found.a_length + found.b_length < 0.8 * (length - 3)], 1
-    )
-    assert abs(len(ours) - len(theirs)) < 6 * np.sqrt(len(theirs))
-    for column, name in enumerate(("length of A", "length of B", "label", None, "short")):
-        if name:
-            a, b = ours[:, column], theirs[:, column]
-            error = np.sqrt(a.var() / len(a) + b.var() / len(b))
-            assert abs(a.mean() - b.mean()) < 4.5 * error, (name, a.mean(), b.mean())
-    cut = (theirs[:, 3] > 0).mean()
-    assert abs((front > 0).mean() - cut) < 4.5 * np.sqrt(cut / len(ours)) + 0.02
-    assert 0.5 < found.label.mean() < 0.75
-
-
 def document_of(text, places):
     return np.searchsorted(text.sentences[text.documents], places, side="right") - 1
 
 
-@given(st.lists(st.lists(st.integers(1, 14), min_size=1, max_size=6), min_size=2, max_size=4), st.integers(5, 40))
-def test_random_next_comes_from_another_document(sizes, length):
-    text = text_of(sizes)
-    for seed in range(5):
-        found = sentence_pairs(text, length, np.random.default_rng(seed))
-        a, b = document_of(text, found.a), document_of(text, found.b)
-        assert (a[found.label == 1] != b[found.label == 1]).all()
-        assert (a[found.label == 0] == b[found.label == 0]).all()
+def times_read(text, pairs):
+    """Return how often the A and true next stretches read each word."""
+    read = np.zeros(len(text.tokens), int)
+    for a, a_length, b, b_length, label, _ in zip(*pairs):
+        read[a : a + a_length] += 1
+        read[b : b + b_length] += label == 0
+    return read
 
 
-def test_random_next_is_uniform_over_other_documents_and_their_sentences():
-    text = text_of([[5] * 20] * 30)
-    found = [sentence_pairs(text, 33, np.random.default_rng(seed), short_share=0.0) for seed in range(60)]
-    gaps, places = Counter(), Counter()
-    for pairs in found:
-        random_next = pairs.label == 1
-        a, b = document_of(text, pairs.a[random_next]), document_of(text, pairs.b[random_next])
-        gaps.update(((b - a) % 30).tolist())
-        places.update((pairs.b[random_next] // 5 % 20).tolist())
-    for counts, kinds in ((gaps, 29), (places, 20)):
-        expected = sum(counts.values()) / kinds
-        assert len(counts) == kinds
-        assert max(abs(count - expected) for count in counts.values()) < 5 * np.sqrt(expected)
-
-
-def test_random_next_of_a_single_document_comes_from_itself():
-    found = sentence_pairs(text_of([[3, 4, 5]]), 12, np.random.default_rng(0))
-    assert len(found.a)
-
-
-def test_sentences_displaced_by_a_random_next_are_used_again():
-    """Without truncation, the A and true next stretches cover each word of a document once."""
+def test_sentences_displaced_by_a_random_next_are_used_again(monkeypatch):
+    """Without truncation, each word of a document is read once, also if a very long document is split."""
     text = text_of([[3, 1, 4, 1, 5, 9, 2, 6]] * 6)
     for seed in range(20):
         found = sentence_pairs(text, 1000, np.random.default_rng(seed), short_share=0.0)
-        read = np.zeros(len(text.tokens), int)
-        for a, a_length, b, b_length, label, _ in zip(*found):
-            read[a : a + a_length] += 1
-            read[b : b + b_length] += label == 0
-        assert (read == 1).all()
+        assert (times_read(text, found) == 1).all()
+    monkeypatch.setattr(module, "LONG", 10)
+    text = text_of([[2] * 95, [3] * 4])
+    found = sentence_pairs(text, 1000, np.random.default_rng(0), short_share=0.0)
+    assert (times_read(text, found) == 1).all()
+    random_next = found.label == 1
+    assert (document_of(text, found.a[random_next]) != document_of(text, found.b[random_next])).all()
 
 
 def test_short_targets_per_document_or_per_chunk():
     text = text_of([[1] * 3000] * 40)  # sentences of one token: a chunk is as long as its target
-    by = {
-        per: sentence_pairs(text, 103, np.random.default_rng(0), short_share=0.3, short_per=per)
-        for per in ("document", "chunk")
-    }
-    for per, found in by.items():
+    for per in ("document", "chunk"):
+        found = sentence_pairs(text, 103, np.random.default_rng(0), short_share=0.3, short_per=per)
         total = (found.a_length + found.b_length)[found.label == 0]  # a true next ends when the target is reached
         document = document_of(text, found.a[found.label == 0])
         full = [np.mean(total[document == number] == 100) for number in range(40)]
@@ -261,8 +191,7 @@ def test_truncation_takes_from_the_longer_side(a, b, room):
     a_place, a_left, b_place, b_left = (int(n[0]) for n in truncate(*pair, room, np.random.default_rng(0)))
     lost_a, lost_b = losses(a, b, room)
     assert (a - a_left, b - b_left) == (lost_a, lost_b)
-    assert 0 <= a_place <= lost_a
-    assert 100 <= b_place <= 100 + lost_b
+    assert 0 <= a_place <= lost_a and 100 <= b_place <= 100 + lost_b
     assert min(a_left, b_left) >= 1
 
 
@@ -293,37 +222,24 @@ def test_plain_text_covers_the_text_in_order(sizes, length, whole_documents):
         assert stop in text.sentences or size == room
 
 
+def rows_of_text(text, length):
+    """Return the rows of a text with separators."""
+    found = plain_text(text, length, whole_documents=False, closing=1)
+    return [text.tokens[a : a + n].tolist() for a, n in zip(found.a, found.a_length)]
+
+
 def test_separators_are_between_documents_but_not_at_row_ends():
     text = with_separators(text_of([[2, 2], [3], [1, 1]]), 99)
     assert text.tokens.tolist() == [0, 1, 2, 3, 99, 4, 5, 6, 99, 7, 8, 99]
     assert text.sentences.tolist() == [0, 2, 5, 9, 10, 12]
-    found = plain_text(text, 6, whole_documents=False, closing=1)
-    rows = [text.tokens[a : a + n].tolist() for a, n in zip(found.a, found.a_length)]
-    assert rows == [[0, 1, 2, 3], [4, 5, 6], [7, 8]]
-    found = plain_text(text, 10, whole_documents=False, closing=1)
-    rows = [text.tokens[a : a + n].tolist() for a, n in zip(found.a, found.a_length)]
-    assert rows == [[0, 1, 2, 3, 99, 4, 5, 6], [7, 8]]
+    assert rows_of_text(text, 6) == [[0, 1, 2, 3], [4, 5, 6], [7, 8]]
+    assert rows_of_text(text, 10) == [[0, 1, 2, 3, 99, 4, 5, 6], [7, 8]]
 
 
 @given(documents_of, st.integers(3, 30))
 def test_separators_keep_all_tokens_and_never_start_or_end_a_row(sizes, length):
     plain = text_of(sizes)
-    text = with_separators(plain, -1)
-    found = plain_text(text, length, whole_documents=False, closing=1)
-    rows = [text.tokens[a : a + n].tolist() for a, n in zip(found.a, found.a_length)]
+    rows = rows_of_text(with_separators(plain, -1), length)
     assert [token for row in rows for token in row if token != -1] == plain.tokens.tolist()
     assert all(row[0] != -1 and row[-1] != -1 for row in rows)
     assert max(map(len, rows)) <= length - 2
-
-
-def test_very_long_document_is_split_into_parts(monkeypatch):
-    monkeypatch.setattr(module, "LONG", 10)
-    text = text_of([[2] * 95, [3] * 4])
-    found = sentence_pairs(text, 1000, np.random.default_rng(0), short_share=0.0)
-    read = np.zeros(len(text.tokens), int)
-    for a, a_length, b, b_length, label, _ in zip(*found):
-        read[a : a + a_length] += 1
-        read[b : b + b_length] += label == 0
-    assert (read == 1).all()
-    random_next = found.label == 1
-    assert (document_of(text, found.a[random_next]) != document_of(text, found.b[random_next])).all()

@@ -90,11 +90,9 @@ def test_row_is_the_same_in_every_batch(objective, sequences, seed, data):
 
 
 def test_rows_are_shuffled():
-    asked = PieceExamples(32, "documents")
-    rows = plan_rows(make_text(400), asked, VOCABULARY, (0,))
+    rows, other = (plan_rows(make_text(400), PieceExamples(32, "documents"), VOCABULARY, (n,)) for n in (0, 1))
     places = rows.examples.a[rows.members]
     assert abs(np.corrcoef(places, np.arange(len(places)))[0, 1]) < 5 / np.sqrt(len(places))
-    other = plan_rows(make_text(400), asked, VOCABULARY, (1,))
     assert (other.members != rows.members).any()
 
 
@@ -115,12 +113,13 @@ def test_separators_between_documents_of_a_row():
 
 
 def test_invalid_settings_raise(as_users_run):
-    with pytest.raises(ValueError, match=r"length=4 has no room for \[CLS\] A \[SEP\] B \[SEP\]; use 5 or more"):
-        PieceExamples(4)
-    with pytest.raises(ValueError, match="objective 'mlm' is not known; it is one of nsp, sop, sentences, documents"):
-        PieceExamples(objective="mlm")
-    with pytest.raises(ValueError, match="expected document or chunk"):
-        PieceExamples(short_per="row")
+    for settings, message in (
+        ({"length": 4}, r"length=4 has no room for \[CLS\] A \[SEP\] B \[SEP\]; use 5 or more"),
+        ({"objective": "mlm"}, "objective 'mlm' is not known; it is one of nsp, sop, sentences, documents"),
+        ({"short_per": "row"}, "expected document or chunk"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            PieceExamples(**settings)
 
 
 def test_packed_and_unpacked_examples_have_the_same_logits():
@@ -136,7 +135,9 @@ def test_packed_and_unpacked_examples_have_the_same_logits():
     config = BertConfig(
         vocab_size=SIZE, hidden_size=16, num_layers=2, num_heads=2, feed_forward_size=32, max_positions=48
     )
-    params = init_params(FAMILY, config, jax.random.key(0), ("mlm", "nsp"))
+    shapes = jax.eval_shape(lambda key: init_params(FAMILY, config, key, ("mlm", "nsp")), jax.random.key(0))
+    draw = np.random.default_rng(0)
+    params = jax.tree.map(lambda leaf: draw.normal(0, 0.3, leaf.shape).astype(np.float32), shapes)
     asked = PieceExamples(48, "nsp", sequences=4)
     rows = plan_rows(make_text(longest=6), asked, VOCABULARY, (0,))
     batch = piece_batch(rows, 0, 4, asked, VOCABULARY)

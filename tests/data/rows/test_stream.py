@@ -70,8 +70,7 @@ def test_streams_read_every_sentence_once_in_each_direction(sizes, length, rows,
 @given(documents_of, st.integers(1, 30), st.integers(1, 5), st.integers(1, 4), st.integers(0, 99))
 def test_random_numbers_of_steps_read_the_same_words(sizes, length, rows, spread, seed):
     text = text_of(sizes)
-    plan = plan_streams(text, length, rows, MARKS, (seed,), spread)
-    forward, backward, steps = read(plan, rows)
+    forward, backward, steps = read(plan_streams(text, length, rows, MARKS, (seed,), spread), rows)
     plain = read(plan_streams(text, length, rows, MARKS, (seed,)), rows)
     assert (forward, backward) == plain[:2]
     assert steps.any(axis=1).all() and steps.max() <= length + 2 * spread
@@ -84,19 +83,12 @@ def test_random_numbers_of_steps_are_those_of_the_paper():
     assert half.mean() == pytest.approx(0.05, abs=0.01)
     assert sizes[~half].mean() == pytest.approx(70, abs=0.5) and sizes[half].mean() == pytest.approx(35, abs=0.8)
     assert sizes[half].std() == pytest.approx(5, abs=0.5)
-    with pytest.raises(ValueError, match="spread=3 is for streams; sentences have lengths of their own"):
-        LanguageModelExamples("sentences", spread=3)
 
 
-def test_rows_are_nearly_equal():
-    text = text_of([[7] * 30] * 50)
-    _, _, steps = read(plan_streams(text, 10, 16, MARKS, (0,)), 16)
+def test_rows_are_nearly_equal_and_documents_are_shuffled_whole():
+    _, _, steps = read(plan_streams(text_of([[7] * 30] * 50), 10, 16, MARKS, (0,)), 16)
     assert np.ptp(steps.sum(axis=0)) <= 8
-
-
-def test_documents_are_shuffled_and_stay_whole():
-    text = text_of([[2, 2, 2]] * 200)
-    plan = plan_streams(text, 50, 1, MARKS, (0,))
+    plan = plan_streams(text_of([[2, 2, 2]] * 200), 50, 1, MARKS, (0,))
     words = plan.words[plan.words > EOS] - 3
     documents = words[::6] // 6
     assert (words.reshape(200, 6) == words[::6, None] + np.arange(6)).all()
@@ -104,17 +96,12 @@ def test_documents_are_shuffled_and_stay_whole():
     assert sorted(documents) == list(range(200))
 
 
-def test_state_is_fresh_only_at_the_first_step_of_a_window():
-    plan = plan_streams(text_of([[5] * 9]), 4, 2, MARKS, (0,))
-    assert [plan.take(step).fresh for step in range(len(plan))] == [True] + [False] * (len(plan) - 1)
-
-
-def test_steps_can_be_read_in_any_order():
-    text = text_of([[4, 5, 6]] * 20)
-    plans = [plan_streams(text, 6, 3, MARKS, (5,)) for _ in range(2)]
-    inorder = [plans[0].take(step) for step in range(len(plans[0]))]
+def test_steps_can_be_read_in_any_order_and_only_the_first_is_fresh():
+    first, second = (plan_streams(text_of([[4, 5, 6]] * 20), 6, 3, MARKS, (5,)) for _ in range(2))
+    inorder = [first.take(step) for step in range(len(first))]
+    assert [taken.fresh for taken in inorder] == [True] + [False] * (len(inorder) - 1)
     for step in np.random.default_rng(0).permutation(len(inorder)).tolist():
-        assert all(np.array_equal(a, b) for a, b in zip(inorder[step], plans[1].take(step)))
+        assert all(np.array_equal(a, b) for a, b in zip(inorder[step], second.take(step)))
 
 
 @given(documents_of, st.integers(3, 40), st.integers(1, 5), st.integers(0, 99))
@@ -152,7 +139,10 @@ def test_short_sentences_come_in_short_batches():
 
 
 def test_unknown_choices_raise(as_users_run):
-    with pytest.raises(ValueError, match="reading 'stream' is not known; it is streams or sentences"):
-        LanguageModelExamples(reading="stream")
-    with pytest.raises(ValueError, match="input 'bytes' is not known; it is characters or words"):
-        LanguageModelExamples(input="bytes")
+    for options, message in (
+        ({"reading": "stream"}, "reading 'stream' is not known; it is streams or sentences"),
+        ({"input": "bytes"}, "input 'bytes' is not known; it is characters or words"),
+        ({"reading": "sentences", "spread": 3}, "spread=3 is for streams; sentences have lengths of their own"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            LanguageModelExamples(**options)

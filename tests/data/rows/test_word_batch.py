@@ -1,5 +1,3 @@
-import itertools
-
 import numpy as np
 import pytest
 
@@ -50,15 +48,11 @@ def test_indices_point_to_the_words_in_the_table_of_their_shard(rows, shards):
     assert characters.shape[1] & (characters.shape[1] - 1) == 0  # doubled as often as necessary
     row = 0
     for part, words in zip(parts, ([*KNOWN, *OUTSIDE], [*KNOWN, "another", "은행나무"])):
-        for local in range(len(part.lengths)):
+        expected = np.concatenate([boundary_characters(50), character_table(words[2:], 50)])
+        for local, length in enumerate(part.lengths.tolist()):
             for name, ids in (("words_forward", part.forward[local]), ("words_backward", part.backward[local])):
-                for place in range(int(part.lengths[local])):
-                    found = characters[row * shards // sum(rows), batch[name][row, place]]
-                    word = int(ids[place])
-                    expected = (
-                        boundary_characters(50)[word] if word in (0, 1) else character_table([words[word]], 50)[0]
-                    )
-                    assert (found == expected).all()
+                found = characters[row * shards // sum(rows), batch[name][row, :length]]
+                assert (found == expected[ids[:length]]).all()
             row += 1
 
 
@@ -143,19 +137,12 @@ def test_less_padding_does_not_change_convolutions():
         np.testing.assert_allclose(*outputs, atol=1e-12)
 
 
-def test_long_word_is_cut_to_the_maximum():
+def test_sizes_of_tables_and_of_long_words():
     text = Text(np.full(4, 9, np.uint32), np.array([0, 4]), np.array([0, 1]))  # a word of sixty letters
     part = plan_streams(text, 5, 1, MARKS, (0,)).take(0)
     assert make([part], LanguageModelExamples(widest_filter=7))["characters"].shape[2] == 50
     assert make([part], LanguageModelExamples(widest_filter=7, max_characters=30))["characters"].shape[2] == 30
-
-
-def test_table_size_doubles_as_necessary():
-    sizes = [
-        make(steps_of((4,), length, 3), LanguageModelExamples(smallest_table=4))["characters"].shape[1]
-        for length in (1, 2, 4, 20)
-    ]
-    assert sizes == sorted(sizes)
+    asked = LanguageModelExamples(smallest_table=4)
+    sizes = [make(steps_of((4,), length, 3), asked)["characters"].shape[1] for length in (1, 2, 4, 20)]
+    assert sizes == sorted(sizes) and len(set(sizes)) > 1
     assert all(size in (4, 8, 16) for size in sizes)
-    assert len(set(sizes)) > 1
-    assert list(itertools.accumulate(sizes, max)) == sizes

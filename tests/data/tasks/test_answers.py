@@ -45,18 +45,17 @@ def test_answers_are_copied_from_the_context():
     assert found.null_score == -math.inf
 
 
-def test_there_is_an_answer_for_any_scores():
-    """The best starts are far behind the best ends, so that they form no valid span."""
+def test_any_scores_have_an_answer_and_a_repeated_text_is_one_candidate():
     context = " ".join(f"w{n}" for n in range(60))
+    # The best starts are far behind the best ends, so that they form no valid span.
     start, end = np.linspace(0, 50, 60), np.linspace(50, 0, 60)
     [found] = answers_of_words([about(context)], reading_rows([about(context)], LEXICON), [(start, end, 0.0)], n_best=1)
     assert found.answer.text
-
-
-def test_a_repeated_text_is_one_candidate():
     questions, side = [about("sea sea ship")], np.array([5.0, 6, 0])
     [found] = answers_of_words(questions, reading_rows(questions, LEXICON), [(side, side, 0.0)], longest=1)
     assert [(c.text, c.start) for c in found.candidates] == [("sea", 4), ("ship", 8)]
+    [found] = answers_of_words([about("배")], reading_rows([about("배")], LEXICON), [(np.zeros(8), np.zeros(8), 0.0)])
+    assert (found.answer.text, found.answer.start, found.answer.end, found.answer.probability) == ("배", 0, 1, 1.0)
 
 
 def test_windows():
@@ -83,15 +82,9 @@ def test_windows():
     assert "" in {candidate.text for candidate in none.candidates}
 
 
-def test_one_word():
-    [found] = answers_of_words([about("배")], reading_rows([about("배")], LEXICON), [(np.zeros(8), np.zeros(8), 0.0)])
-    assert (found.answer.text, found.answer.start, found.answer.end, found.answer.probability) == ("배", 0, 1, 1.0)
-
-
 def test_scores_that_are_nan_are_refused():
-    question = about("배는 강가에")
+    question, fine = about("배는 강가에"), np.zeros(2)
     rows = reading_rows([question], LEXICON)
-    fine = np.zeros(2)
     for scores, message in [
         ([(np.array([np.nan, 0]), fine, 0.0)], "question 'q' contain NaN: did the training diverge"),
         ([(fine, fine, math.nan)], "contain NaN"),

@@ -31,16 +31,12 @@ def test_every_row_occurs_once_per_epoch(lengths, batch_size, seed, epoch):
     assert sum(len(batch) < batch_size for batch in batches) <= 1
 
 
-def test_seeds_and_epochs_have_different_orders():
+def test_orders_differ_and_rows_of_similar_length_share_batches():
     lengths = np.full(64, 5)
     orders = {tuple(np.concatenate(plan(lengths, 4, seed, epoch)).tolist()) for seed in (0, 1) for epoch in (0, 1)}
     assert len(orders) == 4
-
-
-def test_rows_of_similar_length_share_batches():
     lengths = np.random.default_rng(0).integers(3, 60, 2000)
-    padded = sum(lengths[batch].max() * len(batch) for batch in plan(lengths, 16, 0, 0))
-    assert padded < 1.1 * lengths.sum()
+    assert sum(lengths[batch].max() * len(batch) for batch in plan(lengths, 16, 0, 0)) < 1.1 * lengths.sum()
 
 
 @given(st.integers(0, 30))
@@ -57,29 +53,23 @@ def test_resumption_is_exact(done):
 
 
 def test_other_data_is_refused():
-    state = batches_of([3, 4, 5]).state()
-    with pytest.raises(ValueError, match="the training examples have changed since this run started"):
-        batches_of([3, 4, 6]).restore(state)
-    with pytest.raises(ValueError, match="batch_size has changed since this run started"):
-        batches_of([3, 4, 5], batch_size=2).restore(state)
-    with pytest.raises(ValueError, match="not the state of a task's batches"):
-        batches_of([3]).restore({})
-    with pytest.raises(ValueError, match="no rows to train on"):
-        batches_of([])
+    for lengths, size, state, message in (
+        ([3, 4, 6], 4, batches_of([3, 4, 5]).state(), "the training examples have changed since this run started"),
+        ([3, 4, 5], 2, batches_of([3, 4, 5]).state(), "batch_size has changed since this run started"),
+        ([3], 4, {}, "not the state of a task's batches"),
+        ([], 4, {}, "no rows to train on"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            batches_of(lengths, size).restore(state)
 
 
 def test_padding_has_no_weight():
     batch = collate(rows_of([3, 20]), height=4, limit=24, pad_id=7)
-    assert batch["tokens"].shape == (4, 24)
+    assert batch["tokens"].shape == (4, 24) and (batch["tokens"][2] == 7).all()
     assert batch["weights"].tolist() == [1, 1, 0, 0]
     assert batch["segments"].sum(axis=1).tolist() == [3, 20, 0, 0]
-    assert (batch["tokens"][2] == 7).all()
-    assert batch["labels"].dtype == np.int32
-    assert batch["weights"].dtype == np.float32
-
-
-def test_different_numbers_of_choices():
-    ids = np.array([2, 5, 3], np.int32)
+    assert (batch["labels"].dtype, batch["weights"].dtype) == (np.int32, np.float32)
+    ids = np.array([2, 5, 3], np.int32)  # rows with different numbers of choices
     rows = [Row(n, (ids,) * k, (ids * 0,) * k, {"labels": 0, "weights": 1.0}) for n, k in enumerate((4, 2))]
     batch = collate(rows, height=2, limit=64, pad_id=0)
     assert batch["segments"].any(axis=2).tolist() == [[True] * 4, [True, True, False, False]]

@@ -1,6 +1,7 @@
 """Broken files: each raises an error with file, line and remedy; none is read in part."""
 
 import json
+import pickle
 import re
 
 import pytest
@@ -221,13 +222,9 @@ def test_folders_and_missing_files(tmp_path):
 def test_a_label_that_only_occurs_in_the_dev_data(tmp_path, content, known):
     (tmp_path / "dev.csv").write_text(content, encoding="utf-8")
     dev = read_texts(tmp_path / "dev.csv", OWN)
-    with pytest.raises(BadRow) as problem:
+    message = rf"dev\.csv:{dev[-1].line}: the label {dev[-1].label!r} is not in the training data.*{str(known)[1:-1]}"
+    with pytest.raises(BadRow, match=message):
         label_ids(dev, known)
-    wrong = dev[-1]
-    assert str(problem.value).startswith(
-        f"{tmp_path / 'dev.csv'}:{wrong.line}: the label {wrong.label!r} is not in the training data"
-    )
-    assert str(known)[1:-1] in str(problem.value)
 
 
 def test_an_entity_type_that_only_occurs_in_the_dev_data(tmp_path):
@@ -241,7 +238,5 @@ def test_an_entity_type_that_only_occurs_in_the_dev_data(tmp_path):
 
 
 def test_errors_can_be_pickled(tmp_path):
-    import pickle
-
     problem = BadRow(tmp_path / "a.tsv", 3, "what", "remedy")
     assert str(pickle.loads(pickle.dumps(problem))) == str(problem)

@@ -39,7 +39,7 @@ def test_a_batch(part):
 
 def test_fingerprints_tell_ids_and_labels():
     one, same, other, label = (
-        make_document_rows(examples_of(*texts), read, labels)[0].content()
-        for texts, labels in ((["a b"], "ab"), (["a b"], "ab"), (["a bb"], "ab"), (["a b"], "ba"))
+        make_document_rows(examples_of(text), read, labels)[0].content()
+        for text, labels in (("a b", "ab"), ("a b", "ab"), ("a bb", "ab"), ("a b", "ba"))
     )
     assert one == same and len({one, other, label}) == 3

@@ -1,4 +1,4 @@
-"""Examples of `bert_elmo_jax.data.tasks.labels`."""
+"""Labels and tags are compared in NFC, and unknown ones are refused."""
 
 import re
 import unicodedata
@@ -10,24 +10,11 @@ from bert_elmo_jax.data.tasks.files import BadRow
 from bert_elmo_jax.data.tasks.labels import check_tags, label_ids, tag_ids
 from bert_elmo_jax.data.tasks.task import check_labels, task_named, with_labels, with_spelling
 
-
-def test_example_of_check_tags():
-    with pytest.raises(
-        BadRow,
-        match=re.escape(
-            "train.conll:3: the tag 'LOC', expected O, or B-, I-, E- or S- and a type; "
-            "correct it, give the column of the tags, or read other tags with entities=False"
-        ),
-    ):
-        check_tags(TaggedSentence(("서울",), ("LOC",), "train.conll", (3,), 0))
-
-
 NFC, NFD = "감동", unicodedata.normalize("NFD", "감동")
 
 
-@pytest.mark.parametrize("first", [NFC, NFD])
-def test_labels_and_tags_are_compared_in_nfc(first):
-    other = NFD if first == NFC else NFC
+@pytest.mark.parametrize(("first", "other"), [(NFC, NFD), (NFD, NFC)])
+def test_labels_and_tags_are_compared_in_nfc(first, other):
     train = [TextExample("a", None, label, None, "train.csv", 2) for label in (first, "노잼", other)]
     task = with_labels(task_named("classification"), train)
     assert set(task.labels) == {first, "노잼"}, "the first spelling"
@@ -39,11 +26,16 @@ def test_labels_and_tags_are_compared_in_nfc(first):
     assert f"B-{first}" in tags.labels and f"B-{other}" not in tags.labels
     assert with_spelling(tags, tagged)[0].tags == (f"B-{first}",) * 2
     assert len(set(tag_ids(tagged[0], tags.labels).tolist())) == 1
+    # A model of an earlier version, with both spellings, keeps them.
+    assert label_ids([train[0], train[2]], (first, other)).tolist() == [0, 1]
 
 
-def test_a_model_of_both_spellings_keeps_them():
-    """Earlier versions wrote such models."""
-    examples = [TextExample("a", None, label, None, "train.csv", 2) for label in (NFC, NFD)]
-    assert label_ids(examples, (NFC, NFD)).tolist() == [0, 1]
+def test_unknown_labels_and_tags_are_refused():
     with pytest.raises(BadRow, match="is not in the training data"):
-        label_ids(examples, ("a", "b"))
+        label_ids([TextExample("a", None, NFC, None, "train.csv", 2)], ("a", "b"))
+    message = (
+        "train.conll:3: the tag 'LOC', expected O, or B-, I-, E- or S- and a type; "
+        "correct it, give the column of the tags, or read other tags with entities=False"
+    )
+    with pytest.raises(BadRow, match=re.escape(message)):
+        check_tags(TaggedSentence(("서울",), ("LOC",), "train.conll", (3,), 0))

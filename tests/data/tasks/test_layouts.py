@@ -4,107 +4,78 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bert_elmo_jax.data.tasks import LAYOUTS, Layout, find_labels, label_ids, read_swag, read_texts
+from bert_elmo_jax.data.tasks import LAYOUTS, Layout, TextExample, find_labels, label_ids, read_swag, read_texts
 from bert_elmo_jax.evals.glue import TASK_METRICS
 
 MNLI = (
-    "index\tpromptID\tpairID\tgenre\tsentence1_binary_parse\tsentence2_binary_parse\tsentence1_parse\tsentence2_parse\t"
+    "index\tpromptID\tpairID\tgenre\tsentence1_binary_parse\tsentence2_binary_parse\tsentence1_parse\tsentence2_parse"
 )
+MNLI_ROW = "0\t1\t1n\tx\t(\t(\t(\t(\tA.\tB."
+
+
+def as_json(**record):
+    return json.dumps([{"guid": "1"} | record])
+
 
 # The first lines of the official files, and the (text, pair, label) they contain.
+# fmt: off
 OFFICIAL = {
     ("cola", "train.tsv"): ('gj04\t0\t*\t"The car honked, he said.\n', ('"The car honked, he said.', None, "0")),
     ("sst2", "train.tsv"): ("sentence\tlabel\nso bad \t0\n", ("so bad ", None, "0")),
-    ("mrpc", "train.tsv"): (
-        '\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\n1\t7\t8\tHe said "no .\tHe refused .\n',
-        ('He said "no .', "He refused .", "1"),
-    ),
-    ("qqp", "train.tsv"): (
-        "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n1\t3\t4\tWhy?\tHow?\t0\n",
-        ("Why?", "How?", "0"),
-    ),
-    ("stsb", "train.tsv"): (
-        "index\tgenre\tfilename\tyear\told_index\tsource1\tsource2\tsentence1\tsentence2\tscore\n"
-        "0\tmain\tMSR\t2012\t0001\tnone\tnone\tA plane.\tAn air plane.\t4.750\n",
-        ("A plane.", "An air plane.", 4.75),
-    ),
-    ("stsb", "sts-train.csv"): (
-        'forum\tdeft\t2014\t0\t3.2\t"No, no."\tNo.\tlicence\tsource\n',
-        ('"No, no."', "No.", 3.2),
-    ),
-    ("mnli", "train.tsv"): (
-        MNLI + "sentence1\tsentence2\tlabel1\tgold_label\n0\t1\t1n\tx\t(\t(\t(\t(\tA.\tB.\tneutral\tneutral\n",
-        ("A.", "B.", "neutral"),
-    ),
-    ("mnli", "dev_matched.tsv"): (
-        MNLI + "sentence1\tsentence2\tlabel1\tlabel2\tlabel3\tlabel4\tlabel5\tgold_label\n"
-        "0\t1\t1n\tx\t(\t(\t(\t(\tA.\tB.\tn\tn\tn\te\te\tentailment\n",
-        ("A.", "B.", "entailment"),
-    ),
-    ("qnli", "dev.tsv"): (
-        "index\tquestion\tsentence\tlabel\n0\tWho?\tHe.\tentailment\n",
-        ("Who?", "He.", "entailment"),
-    ),
-    ("rte", "dev.tsv"): (
-        "index\tsentence1\tsentence2\tlabel\n0\tA.\tB.\tnot_entailment\n",
-        ("A.", "B.", "not_entailment"),
-    ),
+    ("mrpc", "train.tsv"): ('\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\n1\t7\t8\tHe said "no .\tHe refused .\n',
+        ('He said "no .', "He refused .", "1")),
+    ("qqp", "train.tsv"): ("id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n1\t3\t4\tWhy?\tHow?\t0\n",
+        ("Why?", "How?", "0")),
+    ("stsb", "train.tsv"): ("index\tgenre\tfilename\tyear\told_index\tsource1\tsource2\tsentence1\tsentence2\tscore\n"
+        "0\tmain\tMSR\t2012\t0001\tnone\tnone\tA plane.\tAn air plane.\t4.750\n", ("A plane.", "An air plane.", 4.75)),
+    ("stsb", "sts-train.csv"): ('forum\tdeft\t2014\t0\t3.2\t"No, no."\tNo.\tlicence\tsource\n',
+        ('"No, no."', "No.", 3.2)),
+    ("mnli", "train.tsv"): (f"{MNLI}\tsentence1\tsentence2\tlabel1\tgold_label\n{MNLI_ROW}\tneutral\tneutral\n",
+        ("A.", "B.", "neutral")),
+    ("mnli", "dev_matched.tsv"): (f"{MNLI}\tsentence1\tsentence2\tlabel1\tlabel2\tlabel3\tlabel4\tlabel5\tgold_label\n"
+        f"{MNLI_ROW}\tn\tn\tn\te\te\tentailment\n", ("A.", "B.", "entailment")),
+    ("qnli", "dev.tsv"): ("index\tquestion\tsentence\tlabel\n0\tWho?\tHe.\tentailment\n",
+        ("Who?", "He.", "entailment")),
+    ("rte", "dev.tsv"): ("index\tsentence1\tsentence2\tlabel\n0\tA.\tB.\tnot_entailment\n",
+        ("A.", "B.", "not_entailment")),
     ("rte", "train.tsv"): ("A.\tB.\t1\n", ("A.", "B.", "1")),
     ("wnli", "dev.tsv"): ("index\tsentence1\tsentence2\tlabel\n0\tA.\tB.\t1\n", ("A.", "B.", "1")),
     ("snli", "dev.tsv"): ("a dog\tan animal\t0\n", ("a dog", "an animal", "0")),
-    ("kornli", "xnli.dev.ko.tsv"): (
-        'sentence1\tsentence2\tgold_label\n그가 말했다, "엄마."\t전화.\tneutral\n',
-        ('그가 말했다, "엄마."', "전화.", "neutral"),
-    ),
+    ("kornli", "xnli.dev.ko.tsv"): ('sentence1\tsentence2\tgold_label\n그가 말했다, "엄마."\t전화.\tneutral\n',
+        ('그가 말했다, "엄마."', "전화.", "neutral")),
     ("korsts", "sts-dev.tsv"): (
         "genre\tfilename\tyear\tid\tscore\tsentence1\tsentence2\nmain\tMSR\t2012\t0\t5.000\t비행기.\t비행기다.\n",
-        ("비행기.", "비행기다.", 5.0),
-    ),
+        ("비행기.", "비행기다.", 5.0)),
     ("nsmc", "ratings_train.txt"): ("id\tdocument\tlabel\n9976970\t아 더빙..\t0\n", ("아 더빙..", None, "0")),
-    ("klue_ynat", "dev.json"): (
-        json.dumps([{"guid": "1", "title": "새 배", "label": "사회", "url": "…"}]),
-        ("새 배", None, "사회"),
-    ),
-    ("klue_sts", "dev.json"): (
-        json.dumps([{"guid": "1", "sentence1": "배", "sentence2": "눈", "labels": {"label": 3.7, "binary-label": 1}}]),
-        ("배", "눈", 3.7),
-    ),
-    ("klue_nli", "dev.json"): (
-        json.dumps([{"guid": "1", "premise": "배", "hypothesis": "눈", "gold_label": "neutral"}]),
-        ("배", "눈", "neutral"),
-    ),
+    ("klue_ynat", "dev.json"): (as_json(title="새 배", label="사회", url="…"), ("새 배", None, "사회")),
+    ("klue_sts", "dev.json"): (as_json(sentence1="배", sentence2="눈", labels={"label": 3.7, "binary-label": 1}),
+        ("배", "눈", 3.7)),
+    ("klue_nli", "dev.json"): (as_json(premise="배", hypothesis="눈", gold_label="neutral"), ("배", "눈", "neutral")),
     ("trec", "TREC.train"): ("DESC:manner How did it ?\n", ("How did it ?", None, "DESC")),
     ("trec_fine", "TREC.train"): ("DESC:manner How did it ?\n", ("How did it ?", None, "DESC:manner")),
     ("sst5", "stsa.fine.dev"): ("3 a film .\n", ("a film .", None, "3")),
 }
+UNLABELLED = {
+    ("cola", "test.tsv"): ("index\tsentence\n0\tBill coughed.\n", ("Bill coughed.", None, None)),
+    ("sst2", "test.tsv"): ("index\tsentence\n0\tuneasy \n", ("uneasy ", None, None)),
+    ("mrpc", "test.tsv"): ("index\t#1 ID\t#2 ID\t#1 String\t#2 String\n0\t7\t8\tA\tB\n", ("A", "B", None)),
+    ("qqp", "test.tsv"): ("id\tquestion1\tquestion2\n0\tA\tB\n", ("A", "B", None)),
+}
+# fmt: on
 
 
-@pytest.mark.parametrize("case", OFFICIAL, ids="-".join)
+@pytest.mark.parametrize("case", [*OFFICIAL, *UNLABELLED], ids="-".join)
 def test_official_files(tmp_path, case):
-    content, expected = OFFICIAL[case]
-    (tmp_path / case[1]).write_text(content, encoding="utf-8")
-    [example] = read_texts(tmp_path / case[1], case[0])
+    content, expected = (OFFICIAL | UNLABELLED)[case]
+    file = tmp_path / case[1]
+    file.write_text(content, encoding="utf-8")
+    [example] = read_texts(file, case[0], labelled=case in OFFICIAL)
     assert (example.text, example.pair, example.label) == expected
-    assert (example.file, example.line) == (str(tmp_path / case[1]), 1 if content.count("\n") < 2 else 2)
+    assert (example.file, example.line) == (str(file), 1 if content.count("\n") < 2 else 2)
 
 
 def test_every_layout_has_metrics():
     assert set(LAYOUTS) <= set(TASK_METRICS)
-
-
-@pytest.mark.parametrize(
-    ("task", "content", "expected"),
-    [
-        ("cola", "index\tsentence\n0\tBill coughed.\n", ("Bill coughed.", None)),
-        ("sst2", "index\tsentence\n0\tuneasy \n", ("uneasy ", None)),
-        ("mrpc", "index\t#1 ID\t#2 ID\t#1 String\t#2 String\n0\t7\t8\tA\tB\n", ("A", "B")),
-        ("qqp", "id\tquestion1\tquestion2\n0\tA\tB\n", ("A", "B")),
-    ],
-)
-def test_files_without_labels(tmp_path, task, content, expected):
-    (tmp_path / "test.tsv").write_text(content)
-    [example] = read_texts(tmp_path / "test.tsv", task, labelled=False)
-    assert (example.text, example.pair, example.label) == (*expected, None)
 
 
 def test_rows_without_agreement_of_the_annotators_are_skipped(tmp_path):
@@ -134,45 +105,31 @@ def test_the_few_broken_rows_of_official_files_are_tolerated(tmp_path):
         read_texts(tmp_path / "qqp.tsv", "qqp")
 
 
-def test_trec_in_latin_1_and_in_utf_8(tmp_path):
-    for encoding in ("latin-1", "utf-8"):
-        (tmp_path / "TREC.train").write_bytes("HUM:ind Who was Buñuel ?\n".encode(encoding))
-        assert read_texts(tmp_path / "TREC.train", "trec")[0].text == "Who was Buñuel ?"
-
-
 def test_a_custom_table(tmp_path):
     (tmp_path / "my.csv").write_text('id,review,stars\r\n1,"so ""good"",\r\nreally",5\r\n2,별로,1\r\n', newline="")
     first, second = read_texts(tmp_path / "my.csv", Layout("review", label="stars", id="id"))
     assert (first.text, first.label, first.line) == ('so "good",\r\nreally', "5", 2)
     assert (second.text, second.id, second.line) == ("별로", "2", 4)
-
-
-def test_a_table_without_a_header(tmp_path):
-    (tmp_path / "my.tsv").write_text("1\tgood\n0\tbad\n")
+    (tmp_path / "my.tsv").write_text("1\tgood\n0\tbad\n")  # without a header
     layout = Layout("text", bare=("label", "text"))
     assert [example.text for example in read_texts(tmp_path / "my.tsv", layout)] == ["good", "bad"]
-
-
-def test_json_lines(tmp_path):
     rows = [{"text": "좋다", "meta": {"stars": 5}}, {"text": "별로", "meta": {"stars": True}}]
     (tmp_path / "my.jsonl").write_text("\n".join(json.dumps(row) for row in rows))
     assert [e.label for e in read_texts(tmp_path / "my.jsonl", Layout("text", label="meta.stars"))] == ["5", "true"]
 
 
-def test_byte_order_marks_and_other_line_ends(tmp_path):
-    (tmp_path / "a.tsv").write_bytes("\ufeffsentence\tlabel\r\n좋다\t1\r\n".encode())
-    assert read_texts(tmp_path / "a.tsv", "sst2")[0].text == "좋다"
-    (tmp_path / "a.tsv").write_bytes("sentence\tlabel\r좋다\t1\r".encode())
-    assert read_texts(tmp_path / "a.tsv", "sst2")[0].line == 2
-    (tmp_path / "a.tsv").write_bytes("sentence\tlabel\n좋다\t1\n".encode("utf-16"))
-    assert read_texts(tmp_path / "a.tsv", "sst2", encoding="utf-16")[0].label == "1"
-
-
-def test_only_a_newline_ends_a_line(tmp_path):
-    """Texts may contain characters at which str.splitlines would split."""
-    text = "a\u2028b\x85c\x0bd\x1ce"
-    (tmp_path / "a.tsv").write_text(f"sentence\tlabel\n{text}\t1\n", encoding="utf-8")
-    assert [(example.text, example.line) for example in read_texts(tmp_path / "a.tsv", "sst2")] == [(text, 2)]
+def test_byte_order_marks_line_ends_and_encodings(tmp_path):
+    for layout, content, options, text, line in (
+        ("sst2", "\ufeffsentence\tlabel\r\n좋다\t1\r\n".encode(), {}, "좋다", 2),
+        ("sst2", "sentence\tlabel\r좋다\t1\r".encode(), {}, "좋다", 2),
+        ("sst2", "sentence\tlabel\n좋다\t1\n".encode("utf-16"), {"encoding": "utf-16"}, "좋다", 2),
+        # A text may contain characters at which str.splitlines would split.
+        ("sst2", "sentence\tlabel\na\u2028b\x85c\x0bd\x1ce\t1\n".encode(), {}, "a\u2028b\x85c\x0bd\x1ce", 2),
+        *(("trec", "X:y Who was Buñuel ?\n".encode(name), {}, "Who was Buñuel ?", 1) for name in ("latin-1", "utf-8")),
+    ):
+        (tmp_path / "a.tsv").write_bytes(content)
+        found = [(example.text, example.line) for example in read_texts(tmp_path / "a.tsv", layout, **options)]
+        assert found == [(text, line)]
 
 
 @pytest.mark.parametrize(
@@ -204,8 +161,6 @@ def test_labels_are_sorted_by_number_if_they_are_numbers(tmp_path):
 
 @given(st.lists(st.sampled_from(["a", "b", "1", "2", "한"]), min_size=2, max_size=20).filter(lambda x: len(set(x)) > 1))
 def test_labels_and_ids_are_inverse(names):
-    from bert_elmo_jax.data.tasks import TextExample
-
     examples = [TextExample("x", None, name, None, "a.csv", i) for i, name in enumerate(names)]
     labels = find_labels(examples)
     assert labels == find_labels(examples[::-1])
@@ -215,10 +170,9 @@ def test_labels_and_ids_are_inverse(names):
 def test_numbers_are_not_labels(tmp_path):
     (tmp_path / "a.csv").write_text("text,label\na,1.5\n")
     examples = read_texts(tmp_path / "a.csv", Layout("text", regression=True))
-    with pytest.raises(ValueError, match=r"a\.csv:2: the label 1\.5, expected a name"):
-        find_labels(examples)
-    with pytest.raises(ValueError, match="no examples"):
-        find_labels([])
+    for rows, message in ((examples, r"a\.csv:2: the label 1\.5, expected a name"), ([], "no examples")):
+        with pytest.raises(ValueError, match=message):
+            find_labels(rows)
 
 
 def test_swag(tmp_path):

@@ -24,7 +24,7 @@ def make_rows(lengths):
 
 
 def test_one_shape_and_little_padding():
-    lengths = draw_lengths(4000)
+    lengths = draw_lengths(2016)
     rows = make_rows(lengths)
     packed, said = choose_packing(rows, 32, 1, **LIMITS)
     batches = TaskBatches(rows, 32, 5, packed, even=True)
@@ -34,14 +34,14 @@ def test_one_shape_and_little_padding():
     padding = 1 - lengths.sum() / sum(batch["tokens"].size for batch in found)
     assert padding < 0.05 and abs(padding - said) < 0.01
     labels = np.concatenate([batch["labels"][batch["weights"] > 0] for batch in found])
-    assert sorted(labels.tolist()) == list(range(4000))
+    assert sorted(labels.tolist()) == list(range(2016))
     assert {int(batch["weights"].sum()) for batch in found} == {32}
     assert all(shape[1] % 8 == 0 for shape in shapes)
 
 
 @pytest.mark.parametrize("parts", [2, 8])
 def test_devices_and_accumulation_divide_the_rows(parts):
-    rows = make_rows(draw_lengths(2000))
+    rows = make_rows(draw_lengths(1000))
     packed, _ = choose_packing(rows, 64, parts, **LIMITS)
     batches = TaskBatches(rows, 64, 0, packed, even=True)
     assert {len(next(batches)["tokens"]) % parts for _ in range(batches.epoch_size)} == {0}
@@ -49,22 +49,16 @@ def test_devices_and_accumulation_divide_the_rows(parts):
 
 def test_padded_where_packing_does_not_help():
     rows = make_rows(draw_lengths(500))
-    for packed, padding in (
-        choose_packing(rows, 8, 8, **LIMITS),  # one example for each device
-        choose_packing(rows, 8, 1, packs=False, **LIMITS),
-    ):
+    for parts, options in ((8, {}), (1, {"packs": False})):  # 8: one example for each device
+        packed, padding = choose_packing(rows, 8, parts, **options, **LIMITS)
         assert packed is None and 0.1 < padding < 0.6
     assert choose_packing(make_rows([128] * 50), 8, 1, **LIMITS)[1] == 0
 
 
-def test_a_batch_that_does_not_fit_gets_a_larger_shape():
+def test_large_batches_and_rare_long_examples_have_other_shapes():
     rows, packed = make_rows([9, 9, 9, 9, 9]), PackedBatches((Shape(1, 16), Shape(2, 16)), 0, parts=2)
     assert [packed(rows[:n], 5)["tokens"].shape for n in (1, 2, 3, 5)] == [(1, 16), (2, 16), (4, 16), (6, 16)]
-    batches = packed.together([rows[:1], rows[:2]])
-    assert {batch["tokens"].shape for batch in batches} == {(2, 16)}
-
-
-def test_rare_long_examples_have_a_shape_of_their_own():
+    assert {batch["tokens"].shape for batch in packed.together([rows[:1], rows[:2]])} == {(2, 16)}
     samples = [np.array([20, 10])] * 30 + [np.array([300, 10])]
     assert [shape.width for shape in choose_shapes(samples, 300, 1, 512)] == [32, 312]
     assert choose_shapes([np.array([700])], 700, 1, 512) == (Shape(1, 704),)  # the choices of one example

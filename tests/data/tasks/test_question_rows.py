@@ -13,23 +13,10 @@ from bert_elmo_jax.data.tasks.question_rows import collate_questions, reading_ro
 from bert_elmo_jax.text import Lexicon, split_words
 
 LEXICON = Lexicon(["배는", "the"], "unk", width=4)
-PARTS = [
-    "배는 ",
-    "강가에",
-    " ",
-    "\r\n",
-    "\t",
-    "the sea",
-    ", ",
-    "café",
-    "cafe\u0301 ",
-    "😀",
-    "👍🏽",
-    "漢字",
-    "$3.50",
-    "\u3000",
-    "'s",
-]
+PARTS = ["배는 ", "강가에", " ", "\r\n", "\t", "the sea", ", ", "café", "cafe\u0301 ", "😀", "👍🏽", "漢字", "$3.50"]
+PARTS += ["\u3000", "'s"]
+
+
 CONTEXT = st.lists(st.sampled_from(PARTS), min_size=1, max_size=25).map("".join).filter(str.strip)
 
 
@@ -82,23 +69,21 @@ def test_windows_hold_every_word_and_own_it_once(context, limit):
     assert sum(row.begin == 0 for row in rows) == 1
 
 
+INSIDE = [  # a context, an answer in it, and the shown one
+    ("배는 강가에 있다", "강가", "강가에"),
+    ("배는 강가에 있다", "강가에", "강가에"),
+    ("a well-known (ship)", "known (ship", "known (ship"),
+    ("a  ship\r\nat sea", " ship\r\nat ", "ship\r\nat"),
+    ("café 😀 sea", "😀", "😀"),
+]
+
+
 def test_inside_a_word_and_exactly():
-    rows, _, inexact, _ = training_rows(
-        [
-            asking("배는 강가에 있다", "강가"),
-            asking("배는 강가에 있다", "강가에"),
-            asking("a well-known (ship)", "known (ship"),
-            asking("a  ship\r\nat sea", " ship\r\nat "),
-            asking("café 😀 sea", "😀"),
-        ],
-        LEXICON,
-    )
+    rows, _, inexact, _ = training_rows([asking(context, answer) for context, answer, _ in INSIDE], LEXICON)
     assert inexact == 1
-    shown = ["강가에", "강가에", "known (ship", "ship\r\nat", "😀"]
-    contexts = ["배는 강가에 있다", "배는 강가에 있다", "a well-known (ship)", "a  ship\r\nat sea", "café 😀 sea"]
-    for row, context, text in zip(rows, contexts, shown):
+    for row, (context, _, shown) in zip(rows, INSIDE):
         [(begin, behind)] = spans_of(row)
-        assert context[begin:behind] == text
+        assert context[begin:behind] == shown
 
 
 def test_several_answers_each_once():
@@ -110,24 +95,17 @@ def test_several_answers_each_once():
     assert [context[begin:behind] for begin, behind in spans_of(row)] == ["old ship", "ship"]
 
 
-def test_unanswerable_questions_have_no_answers():
+def test_windows_without_an_answer_or_with_the_most_context():
     context = " ".join(f"w{n}" for n in range(20))
     rows, windowed, inexact, left_out = training_rows([asking(context)] * 4, LEXICON, limit=8)
     assert [row.answers.shape for row in rows] == [(0, 2)] * 4
     assert [row.begin for row in rows] == [0, 4, 8, 12]  # different windows
     assert (windowed, inexact, left_out) == (4, 0, 0)
-
-
-def test_an_answer_longer_than_a_window_is_left_out():
-    context = " ".join("abcdefgh")
-    rows, windowed, _, left_out = training_rows(
-        [asking(context, "b c d e f"), asking(context, "b c d e f", "g"), asking(context, "c d")], LEXICON, limit=4
-    )
+    context = " ".join("abcdefgh")  # an answer that is longer than a window is left out
+    questions = [asking(context, "b c d e f"), asking(context, "b c d e f", "g"), asking(context, "c d")]
+    rows, windowed, _, left_out = training_rows(questions, LEXICON, limit=4)
     assert (len(rows), windowed, left_out) == (2, 2, 1)
     assert [row.words[row.answers[0, 0]] for row in rows] == ["g", "c"]
-
-
-def test_the_window_has_the_most_context_around_the_answer():
     context = " ".join(f"w{n}" for n in range(100))
     [row] = training_rows([asking(context, "w47 w48")], LEXICON, limit=20).rows
     assert (row.begin, row.width) == (40, 20)
@@ -178,15 +156,12 @@ def test_different_rows_have_different_fingerprints_and_make_batches():
     assert next(batches)["answers"].shape == (2, 8, 2)
 
 
-@pytest.mark.parametrize(
-    ("question", "limit", "message"),
-    [
+def test_invalid_questions_are_refused():
+    for question, limit, message in (
         (asking("배는", text=" "), 400, r"train.json:7: question 'q': its text has no words; fill it in"),
         (asking(" \t"), 400, "its context has no words"),
         (asking("배는 강가에", Answer(" ", 2)), 400, "the answer ' ' contains no word of the context; correct it"),
         (asking("배는"), 1, "limit=1: a reader needs at least 2 words"),
-    ],
-)
-def test_invalid_questions_are_refused(question, limit, message):
-    with pytest.raises(ValueError, match=message):
-        training_rows([question], LEXICON, limit)
+    ):
+        with pytest.raises(ValueError, match=message):
+            training_rows([question], LEXICON, limit)

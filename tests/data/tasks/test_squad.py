@@ -1,5 +1,6 @@
 """Questions: reading them, splitting contexts into windows, and finding answers in the original text."""
 
+import itertools
 import json
 import math
 
@@ -35,13 +36,8 @@ def ask(context, *answers, text="어디 where ?", number="q"):
     return Question(number, text, context, tuple(Answer(context[s:e], s) for s, e in answers), "dev.json", 1)
 
 
-contexts = st.lists(
-    st.sampled_from(
-        [*TEXT.split(), "cafe\u0301", "가\u1100\u1161", "\u200b", "漢字", "😀", "\n", "\u00a0", "İ", "ß", "[SEP]"]
-    ),
-    min_size=1,
-    max_size=40,
-).map(" ".join)
+ODD = ["cafe\u0301", "가\u1100\u1161", "\u200b", "漢字", "😀", "\n", "\u00a0", "İ", "ß", "[SEP]"]
+contexts = st.lists(st.sampled_from([*TEXT.split(), *ODD]), min_size=1, max_size=40).map(" ".join)
 
 
 def test_golden_files(goldens):
@@ -65,29 +61,18 @@ def test_questions_know_their_lines_for_any_json_format(tmp_path, goldens):
             assert lines[question.line - 1].strip() == f'"id": "{question.id}",'
 
 
-def test_questions_without_answers(tmp_path):
-    qas = [{"id": "1", "question": "어디?"}]
-    (tmp_path / "a.json").write_text(json.dumps({"data": [{"paragraphs": [{"context": "강가", "qas": qas}]}]}))
+def test_questions_without_answers_and_those_of_klue(tmp_path):
+    def write(*qas):
+        content = {"data": [{"paragraphs": [{"context": "강가", "qas": qas}]}]}
+        (tmp_path / "a.json").write_text(json.dumps(content))
+
+    write({"id": "1", "question": "어디?"})
     assert read_squad(tmp_path / "a.json", answered=False)[0].answers == ()
-
-
-def test_the_reading_comprehension_of_klue(tmp_path):
-    qas = [
-        {
-            "guid": "klue-1",
-            "question": "어디?",
-            "is_impossible": False,
-            "answers": [{"text": "강가", "answer_start": 0}],
-        },
-        {
-            "guid": "klue-2",
-            "question": "왜?",
-            "is_impossible": True,
-            "answers": [],
-            "plausible_answers": [{"text": "강"}],
-        },
-    ]
-    (tmp_path / "a.json").write_text(json.dumps({"data": [{"paragraphs": [{"context": "강가", "qas": qas}]}]}))
+    answers = [{"text": "강가", "answer_start": 0}]
+    write(
+        {"guid": "klue-1", "question": "어디?", "is_impossible": False, "answers": answers},
+        {"guid": "klue-2", "question": "왜?", "is_impossible": True, "answers": [], "plausible_answers": answers},
+    )
     assert [(q.id, len(q.answers)) for q in read_squad(tmp_path / "a.json")] == [("klue-1", 1), ("klue-2", 0)]
 
 
@@ -115,13 +100,10 @@ def test_a_window_by_hand():
 
 def naive_windows(pieces, room, stride):
     """Split as the original does: [begin, begin + room), then `stride` further until the end is reached."""
-    parts = []
-    begin = 0
-    while True:
-        parts.append((begin, min(begin + room, pieces)))
-        if begin + room >= pieces:
-            return parts
-        begin += min(room, stride)
+    begins = itertools.count(0, min(room, stride))
+    before_last = list(itertools.takewhile(lambda begin: begin + room < pieces, begins))
+    last = before_last[-1] + min(room, stride) if before_last else 0
+    return [(begin, min(begin + room, pieces)) for begin in (*before_last, last)]
 
 
 def naive_owner(parts, piece):
@@ -174,12 +156,9 @@ def test_answers_survive_tokenization(context, kind, data):
     spans = window.spans[window.start : window.end + 1]
     visible = spans[spans[:, 0] < spans[:, 1]]
     # It contains every character of the answer that has a piece.
-    assert found.answer.start <= max(start, visible[:, 0].min()) + (
-        len(context[start:end]) - len(context[start:end].lstrip())
-    )
-    assert found.answer.end >= min(end, visible[:, 1].max()) - (
-        len(context[start:end]) - len(context[start:end].rstrip())
-    )
+    answer = context[start:end]
+    assert found.answer.start <= max(start, visible[:, 0].min()) + len(answer) - len(answer.lstrip())
+    assert found.answer.end >= min(end, visible[:, 1].max()) - len(answer) + len(answer.rstrip())
 
 
 @pytest.mark.parametrize("kind", sorted(TOKENIZERS))
@@ -217,10 +196,7 @@ def naive_answers(question, windows, starts, ends, n_best, longest, threshold):
 
 
 @given(
-    st.integers(0, 2**32),
-    st.integers(8, 30),
-    st.integers(1, 20),
-    st.integers(1, 6),
+    *(st.integers(0, 2**32), st.integers(8, 30), st.integers(1, 20), st.integers(1, 6)),
     st.sampled_from([None, -1.0, 0.0, 2.5]),
 )
 def test_answers_equal_those_of_the_original(seed, length, stride, n_best, threshold):
@@ -258,25 +234,15 @@ def test_the_null_score_is_the_smallest_of_the_windows():
     assert found.answer.text == ""
 
 
-def test_a_context_without_a_piece():
+def test_a_context_without_a_piece_and_refusals():
     [window] = windows = make_windows([ask("\x01\x02")], TOKENIZERS["wordpiece"])
     scores = [np.zeros(len(window.ids))]
     for threshold in (None, 0.0):
         [found] = find_answers([ask("\x01\x02")], windows, scores, scores, null_threshold=threshold)
         assert (found.answer.text, found.null_score) == ("", math.inf)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"), [({"length": 7}, "length=7 leaves no room for the context after a question of .* pieces")]
-)
-def test_invalid_window_options_are_refused(options, message):
-    with pytest.raises(ValueError, match=message):
-        make_windows([ask(TEXT, text="the river is near the sea")], TOKENIZERS["wordpiece"], **options)
-
-
-def test_scores_that_are_nan_are_refused():
-    question = ask(TEXT)
-    [window] = windows = make_windows([question], TOKENIZERS["wordpiece"])
-    good = [np.zeros(len(window.ids))]
+    with pytest.raises(ValueError, match=r"length=7 leaves no room for the context after a question of .* pieces"):
+        make_windows([ask(TEXT, text="the river is near the sea")], TOKENIZERS["wordpiece"], length=7)
+    [window] = windows = make_windows([ask(TEXT)], TOKENIZERS["wordpiece"])
+    scores = [np.zeros(len(window.ids))]
     with pytest.raises(ValueError, match="the end scores of question 'q' contain NaN"):
-        find_answers([question], windows, good, [good[0] * np.nan])
+        find_answers([ask(TEXT)], windows, scores, [scores[0] * np.nan])

@@ -44,15 +44,9 @@ def test_uner_and_its_comments(read):
     assert [sentence.document for sentence in sentences] == [0, 1]
 
 
-def test_words_are_read_from_files_without_a_column_of_tags(read):
-    assert [sentence.words for sentence in read("1\tSeoul\n\n1\t역\n", "uner", tagged=False)] == [("Seoul",), ("역",)]
-
-
 def test_wnut_separates_sentences_with_a_tab(read):
-    assert rows(read("@paul\tO\nESB\tB-location\n\t\nPretty\tO\n", "wnut17")) == [
-        [("@paul", "O"), ("ESB", "B-location")],
-        [("Pretty", "O")],
-    ]
+    found = rows(read("@paul\tO\nESB\tB-location\n\t\nPretty\tO\n", "wnut17"))
+    assert found == [[("@paul", "O"), ("ESB", "B-location")], [("Pretty", "O")]]
 
 
 def test_klue_has_one_character_per_line(read):
@@ -74,34 +68,30 @@ def test_conll_u(read):
     assert rows(read(text, "ud_xpos"))[0][0] == ("de", "IN")
 
 
-def test_json_lines(read):
+def test_json_lines_and_words_alone(read):
     [sentence] = read('{"words": ["서울", "역"], "tags": ["NNP", "NNG"], "id": 1}\n', "jsonl")
     assert rows([sentence]) == [[("서울", "NNP"), ("역", "NNG")]]
     layout = TagLayout(word="tokens", tag="ner", table="jsonl")
     assert read('{"tokens": ["서울"], "ner": ["B-LOC"]}', layout)[0].tags == ("B-LOC",)
-
-
-def test_words_alone(read):
-    assert [s.words for s in read("서울\n역\n\nhere\n", tagged=False)] == [("서울", "역"), ("here",)]
     assert read("서울\tB-LOC\n", tagged=False)[0].tags is None
-    assert read('{"words": ["서울"]}', "jsonl", tagged=False)[0].words == ("서울",)
-
-
-def test_other_spaces_are_part_of_a_word(read):
+    for text, layout, words in (
+        ("서울\n역\n\nhere\n", "conll", [("서울", "역"), ("here",)]),
+        ('{"words": ["서울"]}', "jsonl", [("서울",)]),
+        ("1\tSeoul\n\n1\t역\n", "uner", [("Seoul",), ("역",)]),  # without a column of tags
+    ):
+        assert [sentence.words for sentence in read(text, layout, tagged=False)] == words
+    # Other spaces are part of a word.
     assert rows(read("a\u00a0b O\n\u3000x O\n")) == [[("a\u00a0b", "O"), ("\u3000x", "O")]]
 
 
-@pytest.mark.parametrize(
-    ("layout", "message"),
-    [
+def test_invalid_layouts_are_refused(read):
+    for layout, message in (
         ("conllu", "there is no layout 'conllu'; there are conll"),
         (TagLayout(word="words"), "columns are numbers"),
         (TagLayout(word=0, tag=1, table="jsonl"), "keys of JSON lines are names"),
-    ],
-)
-def test_invalid_layouts_are_refused(read, layout, message):
-    with pytest.raises(ValueError, match=message):
-        read("a O\n", layout)
+    ):
+        with pytest.raises(ValueError, match=message):
+            read("a O\n", layout)
 
 
 def sentence(tags):
@@ -109,40 +99,30 @@ def sentence(tags):
     return TaggedSentence(("x",) * len(tags), tags, "a.conll", tuple(range(1, len(tags) + 1)), 0)
 
 
-@pytest.mark.parametrize(
-    ("tags", "scheme"),
-    [
-        ("O O", "IOB2"),
-        ("B-A O B-A I-A", "IOB2"),  # a lone B- is legal
-        ("B-A B-A I-A B-B", "IOB2"),
-        ("I-A I-A O I-B", "IOB1"),
-        ("I-A B-A I-A O", "IOB1"),  # B- after its own type
-        ("I-A I-B B-B", "IOB1"),
-        ("B-A E-A O S-B", "BIOES"),
-        ("B-A I-A I-A E-A S-A", "BIOES"),
-        ("B I O B", "IOB2"),
-    ],
-)
-def test_legal_tags(tags, scheme):
-    assert find_scheme([sentence(tags)]) == scheme
+LEGAL = {
+    # A lone B- is legal in IOB2.
+    "IOB2": ["O O", "B-A O B-A I-A", "B-A B-A I-A B-B", "B I O B"],
+    "IOB1": ["I-A I-A O I-B", "I-A B-A I-A O", "I-A I-B B-B"],  # B- after its own type
+    "BIOES": ["B-A E-A O S-B", "B-A I-A I-A E-A S-A"],
+}
+ILLEGAL = [
+    ("B-A O I-A", 3, "I-A without a B-A before it, while line 1 has B-A where IOB1 has I-A"),
+    ("B-A I-B", 2, "I-B without a B-B"),
+    ("I-A O I-A O B-A", 5, "B-A begins an entity, while on line 1 I-A does"),
+    ("S-A B-A", 2, "an unfinished entity of type 'A', but the sentence ends"),
+    ("B-A E-B", 1, "an unfinished entity of type 'A', but E-B follows"),
+    ("B-A B-A E-A", 1, "but B-A follows"),
+    ("S-A I-A E-A", 2, "I-A without a B-A"),
+    ("E-A", 1, "E-A without a B-A"),
+]
 
 
-@pytest.mark.parametrize(
-    ("tags", "line", "message"),
-    [
-        ("B-A O I-A", 3, "I-A without a B-A before it, while line 1 has B-A where IOB1 has I-A"),
-        ("B-A I-B", 2, "I-B without a B-B"),
-        ("I-A O I-A O B-A", 5, "B-A begins an entity, while on line 1 I-A does"),
-        ("S-A B-A", 2, "an unfinished entity of type 'A', but the sentence ends"),
-        ("B-A E-B", 1, "an unfinished entity of type 'A', but E-B follows"),
-        ("B-A B-A E-A", 1, "but B-A follows"),
-        ("S-A I-A E-A", 2, "I-A without a B-A"),
-        ("E-A", 1, "E-A without a B-A"),
-    ],
-)
-def test_illegal_tags(tags, line, message):
-    with pytest.raises(ValueError, match=rf"a\.conll:{line}: .*{message}"):
-        find_scheme([sentence(tags)])
+def test_legal_and_illegal_tags():
+    for scheme, legal in LEGAL.items():
+        assert {find_scheme([sentence(tags)]) for tags in legal} == {scheme}
+    for tags, line, message in ILLEGAL:
+        with pytest.raises(ValueError, match=rf"a\.conll:{line}: .*{message}"):
+            find_scheme([sentence(tags)])
 
 
 def test_the_prefixes_of_each_type_are_known():
@@ -155,11 +135,10 @@ def test_the_prefixes_of_each_type_are_known():
         find_tags([])
 
 
-@given(
-    st.lists(
-        st.lists(st.sampled_from(["B-A", "I-A", "O", "B-B", "I-B"]), min_size=1, max_size=6), min_size=1, max_size=4
-    )
-)
+TAGS = st.lists(st.sampled_from(["B-A", "I-A", "O", "B-B", "I-B"]), min_size=1, max_size=6)
+
+
+@given(st.lists(TAGS, min_size=1, max_size=4))
 def test_writing_and_reading_are_inverse(tmp_path_factory, sentences):
     path = tmp_path_factory.mktemp("conll") / "a.conll"
     for between in ("\t", " "):
