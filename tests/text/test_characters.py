@@ -37,20 +37,12 @@ def test_character_ids_match_a_loop(words, most):
 def test_words_of_any_script_and_length():
     words = ["", "배", "😀", "a" * 47, "a" * 48, "a" * 49, "가" * 1000, "\0", "नमस्ते"]
     assert character_table(words).tolist() == [plain_ids(word, 50) for word in words]
-
-
-def test_long_words_are_cut_between_bytes():
+    # Long words are cut between bytes.
     assert character_table(["배를"], 6).tolist() == [[259, *(b + 1 for b in "배를".encode()[:4]), 260]]
-
-
-def test_boundary_words():
+    assert character_table([]).shape == (0, 50)
     for most in (3, 50):
         pad = [261] * (most - 3)
         assert boundary_characters(most).tolist() == [[259, 257, 260, *pad], [259, 258, 260, *pad]]
-
-
-def test_no_words_is_an_empty_table():
-    assert character_table([]).shape == (0, 50)
 
 
 def test_invalid_words_raise():

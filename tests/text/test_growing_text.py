@@ -31,30 +31,26 @@ def test_no_character_is_cut(text, size):
         assert not any("\ufffd" in part for part in parts)
 
 
-def test_a_syllable_in_letters_is_shown_whole():
+def test_syllables_and_bytes_that_are_no_character():
     growing, shown = GrowingText(decode_letters), []
     for letter in "\u1112\u1161\u11ab\u1100\u116e.":  # 한구.
         shown.append(growing.add([ord(letter)]))
-    assert shown == ["", "", "\u1112\u1161\u11ab", "", "", "\u1100\u116e."]
-
-
-def test_bytes_that_are_no_character_are_shown_in_the_end():
+    assert shown == ["", "", "\u1112\u1161\u11ab", "", "", "\u1100\u116e."], "a syllable in letters is shown whole"
     growing = GrowingText(decode_bytes)
     assert [growing.add([byte]) for byte in (65, 0xEA, 0xB0)] == ["A", "", ""]
     assert growing.finish() == "\ufffd" and growing.finish() == ""
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 7])
-def test_a_stop_text_is_the_one_that_is_complete_first(size):
+def test_a_stop_text_is_the_one_that_is_complete_first():
     text, stops = "one two thr three two!", ["three", "two!", "hree t"]
-    growing = GrowingText(decode_letters, stops)
-    parts = [growing.add([ord(letter) for letter in text[first : first + size]]) for first in range(0, len(text), size)]
-    assert "".join(parts) + growing.finish() == "one two thr " and growing.stopped
-    assert growing.add([65]) == growing.finish() == ""
-
-
-def test_what_could_become_a_stop_text_waits():
-    growing = GrowingText(decode_letters, ["END"])
+    for size in (1, 2, 3, 7):
+        growing = GrowingText(decode_letters, stops)
+        parts = [
+            growing.add([ord(letter) for letter in text[first : first + size]]) for first in range(0, len(text), size)
+        ]
+        assert "".join(parts) + growing.finish() == "one two thr " and growing.stopped
+        assert growing.add([65]) == growing.finish() == ""
+    growing = GrowingText(decode_letters, ["END"])  # letters that could begin a stop text wait
     assert [growing.add([ord(letter)]) for letter in "aENxEN"] == ["a", "", "", "ENx", "", ""]
     assert growing.finish() == "EN" and not growing.stopped
 

@@ -38,11 +38,8 @@ def test_ids_are_those_of_the_model_shifted_by_one(released_model, texts, tmp_pa
         found = [3 if number == 0 else number + 1 for number in library.encode(text)]
         assert tokenizer.encode(text).ids.tolist() == [0, *found, 2], text
         assert tokenizer.encode_lines([text])[0].tolist() == found
-    assert (
-        tokenizer.decode(tokenizer.encode("배를 타고  강을").ids)
-        == tokenizer.normalize("배를 타고  강을")
-        == "배를 타고 강을"
-    )
+    text = "배를 타고  강을"
+    assert tokenizer.decode(tokenizer.encode(text).ids) == tokenizer.normalize(text) == "배를 타고 강을"
     tokenizer.save(tmp_path / "b")
     assert load_tokenizer(tmp_path / "b").fingerprint == tokenizer.fingerprint
 
@@ -64,7 +61,6 @@ def test_invalid_models_raise(released_model):
     for content in (b"not a model", released_model[: len(released_model) // 2]):
         with pytest.raises(ValueError, match=r"x.model is not a SentencePiece model, or an incomplete one"):
             spec_of_shifted_model(content, "x.model")
+    model = train_sentencepiece(["배를 타고"], 20, model="bpe").files()["sentencepiece.model"]
     with pytest.raises(ValueError, match=r"x.model is not a unigram model of 4 or more pieces"):
-        spec_of_shifted_model(
-            train_sentencepiece(["배를 타고"], 20, model="bpe").files()["sentencepiece.model"], "x.model"
-        )
+        spec_of_shifted_model(model, "x.model")

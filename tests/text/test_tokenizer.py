@@ -1,7 +1,5 @@
 """Tests of all kinds of tokenizers, and of `load_tokenizer`."""
 
-import json
-import re
 import unicodedata
 from pathlib import Path
 
@@ -11,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bert_elmo_jax.text import Tokenizer, WordVocabulary, load_tokenizer, train_wordpiece
-from bert_elmo_jax.text.tokenizer import check_fingerprint, check_ids, reject_text
+from bert_elmo_jax.text.tokenizer import check_fingerprint
 
 # Characters of the corpora, and difficult ones: marks, spaces, control characters, jamo, astral, and [MASK].
 FRIENDLY = [*"theriv sailed.,'\"!", *"배를타고강은행ㅋㅠé"]
@@ -22,12 +20,9 @@ ANY_TEXT = st.lists(LETTERS, max_size=40).map("".join)
 QUICK = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-def test_implements_the_protocol(tokenizer):
+def test_implements_the_protocol_and_special_pieces_come_first(tokenizer):
     assert isinstance(tokenizer, Tokenizer)
     assert tokenizer.vocab_size == len(tokenizer.tokens) == len(tokenizer.word_starts)
-
-
-def test_special_pieces_come_first(tokenizer):
     assert tokenizer.tokens[:5] == ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
     ids = [tokenizer.pad_id, tokenizer.unk_id, tokenizer.cls_id, tokenizer.sep_id, tokenizer.mask_id]
     assert ids == [0, 1, 2, 3, 4]
@@ -118,9 +113,6 @@ def test_decomposed_hangul_is_composed_with_original_offsets(tokenizer):
     for (start, end), (start_nfd, end_nfd) in zip(one.offsets.tolist(), other.offsets.tolist()):
         assert unicodedata.normalize("NFC", decomposed[start_nfd:end_nfd]) == composed[start:end]
     assert tokenizer.decode(other.ids) == composed
-
-
-def test_jamo_stay_unchanged(tokenizer):
     assert tokenizer.normalize("ㅋㅋ ㅠㅠ") == "ㅋㅋ ㅠㅠ"
 
 
@@ -161,7 +153,7 @@ def test_word_that_normalises_to_nothing_is_unknown(tokenizer):
     assert pair.types.tolist() == [0, 0, *[1] * (len(pair) - 2)]
 
 
-def test_empty_inputs(tokenizer):
+def test_empty_long_and_dirty_inputs(tokenizer):
     assert len(tokenizer.encode("", specials=False)) == 0
     assert tokenizer.encode("").ids.tolist() == [tokenizer.cls_id, tokenizer.sep_id]
     assert tokenizer.encode(" \t\n ", "\0").ids.tolist() == [2, 3, 3]
@@ -169,40 +161,28 @@ def test_empty_inputs(tokenizer):
     assert (ids.size, lengths.size, ids.dtype) == (0, 0, np.int32)
     assert tokenizer.encode_lines(["", "river", " "])[1].tolist()[::2] == [0, 0]
     assert tokenizer.decode([]) == tokenizer.normalize("") == ""
-
-
-def test_long_texts_are_not_truncated(tokenizer):
-    assert len(tokenizer.encode("the river " * 5000, specials=False)) >= 10_000
-
-
-def test_control_characters_are_cleaned_as_in_bert(tokenizer):
+    assert len(tokenizer.encode("the river " * 5000, specials=False)) >= 10_000  # not truncated
     for dirty in ("ri\0ver", "ri\x07ver", "ri\u200bver", "ri\ufeffver", "ri\ufffdver", "\r\nriver\u3000"):
         assert tokenizer.normalize(dirty) == "river", ascii(dirty)
     assert tokenizer.normalize("the\u00a0\triver") == "the river"
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
+def test_lone_surrogates_and_ids_outside_the_vocabulary_raise(tokenizer):
+    for call in (
         lambda t: t.encode("ok", "half \ud83d"),
         lambda t: t.encode_words(["ok", "half \ud83d"]),
         lambda t: t.encode_lines(["ok", "half \ud83d"]),
         lambda t: t.normalize("half \ud83d"),
-    ],
-)
-def test_lone_surrogates_raise(tokenizer, call):
-    with pytest.raises(ValueError, match=r"text \d holds a lone surrogate, U\+D83D at character 5.*Decode the source"):
-        call(tokenizer)
-
-
-def test_ids_outside_the_vocabulary_raise(tokenizer):
+    ):
+        with pytest.raises(ValueError, match=r"text \d holds a lone surrogate, U\+D83D at character 5.*Decode the"):
+            call(tokenizer)
     for ids in ([0, tokenizer.vocab_size], np.array([5, -1])):
-        with pytest.raises(ValueError, match=r"at position 1 is not in this vocabulary of \d+ pieces"):
+        with pytest.raises(ValueError, match=r"at position 1 is not in this vocabulary of \d+ pieces; use the"):
             tokenizer.decode(ids)
-    assert tokenizer.decode(np.array([6, 7], np.uint16)) == tokenizer.decode([6, 7])
 
 
 def test_decode_shows_unk_and_drops_boundaries(tokenizer):
+    assert tokenizer.decode(np.array([6, 7], np.uint16)) == tokenizer.decode([6, 7])
     text = tokenizer.decode([tokenizer.cls_id, tokenizer.unk_id, tokenizer.mask_id, tokenizer.sep_id, tokenizer.pad_id])
     assert text.replace(" ", "") == "[UNK][MASK]"
 
@@ -227,14 +207,6 @@ def test_word_starts(tokenizer):
     assert tokenizer.word_starts[encoding.ids].tolist() == begins.tolist()
 
 
-def test_vocabulary_edited_after_saving_raises(wordpiece, tmp_path):
-    wordpiece.save(tmp_path)
-    vocabulary = tmp_path / "vocab.txt"
-    vocabulary.write_text(vocabulary.read_text("utf-8") + "extra\n", "utf-8")
-    with pytest.raises(ValueError, match=r"vocab.txt does not match the tokenizer_config.json in its folder"):
-        load_tokenizer(tmp_path)
-
-
 def test_folders_without_a_single_tokenizer_raise(wordpiece, sentencepiece, tmp_path):
     with pytest.raises(FileNotFoundError, match="no such file or folder"):
         load_tokenizer(tmp_path / "nowhere")
@@ -255,45 +227,24 @@ def test_folders_without_a_single_tokenizer_raise(wordpiece, sentencepiece, tmp_
         load_tokenizer(tmp_path / "spiece.model", lowercase=True)
 
 
-def test_broken_configurations_raise(wordpiece, tmp_path):
+def test_broken_configurations_and_edited_vocabularies_raise(wordpiece, tmp_path):
     wordpiece.save(tmp_path)
-    config = tmp_path / "tokenizer_config.json"
-    config.write_text("{")
-    with pytest.raises(ValueError, match=r"tokenizer_config.json is not JSON"):
-        load_tokenizer(tmp_path)
-    config.write_text("[]")
-    with pytest.raises(ValueError, match=r"should hold a JSON object"):
-        load_tokenizer(tmp_path)
-    config.write_text(json.dumps({"do_lower_case": "yes"}))
-    with pytest.raises(ValueError, match=r"do_lower_case is 'yes'; expected true, false or null"):
-        load_tokenizer(tmp_path)
+    for name, content, message in (
+        ("vocab.txt", "\n".join([*wordpiece.tokens, "extra\n"]), r"vocab.txt does not match the tokenizer_config.json"),
+        ("tokenizer_config.json", "{", r"tokenizer_config.json is not JSON"),
+        ("tokenizer_config.json", "[]", r"should hold a JSON object"),
+        ("tokenizer_config.json", '{"do_lower_case": "yes"}', r"do_lower_case is 'yes'; expected true, false or null"),
+    ):
+        (tmp_path / name).write_text(content, "utf-8")
+        with pytest.raises(ValueError, match=message):
+            load_tokenizer(tmp_path)
+    check_fingerprint({"do_lower_case": False}, "0123", Path("vocab.txt"))
 
 
 def test_fingerprints_depend_on_options_and_pieces(texts):
-    prints = {
-        train_wordpiece(texts, 300).fingerprint,
-        train_wordpiece(texts, 299).fingerprint,
-        train_wordpiece(texts, 300, lowercase=True).fingerprint,
-        train_wordpiece(texts, 300, strip_accents=True).fingerprint,
-    }
-    assert len(prints) == 4
-
-
-def test_example_of_reject_text():
-    with pytest.raises(
-        ValueError, match=re.escape("text 1 holds a lone surrogate, U+D83D at character 5: half of a character")
-    ):
-        reject_text(["fine", "half \ud83d"], UnicodeError("unhelpful"))
-
-
-def test_example_of_check_ids():
-    with pytest.raises(
-        ValueError,
-        match=re.escape(
-            "id 9 at position 1 is not in this vocabulary of 5 pieces; use the tokenizer that made the ids"
-        ),
-    ):
-        check_ids([3, 9], vocab_size=5)
+    options = ({}, {"lowercase": True}, {"strip_accents": True})
+    fingerprints = {train_wordpiece(texts, 300, **some).fingerprint for some in options}
+    assert len(fingerprints | {train_wordpiece(texts, 299).fingerprint}) == 4
 
 
 def test_configuration_is_written_first(wordpiece, tmp_path, monkeypatch):
@@ -310,7 +261,3 @@ def test_configuration_is_written_first(wordpiece, tmp_path, monkeypatch):
         wordpiece.save(tmp_path)
     with pytest.raises(FileNotFoundError, match=r"there is tokenizer_config.json"):
         load_tokenizer(tmp_path)
-
-
-def test_example_of_check_fingerprint():
-    check_fingerprint({"do_lower_case": False}, "0123", Path("vocab.txt"))

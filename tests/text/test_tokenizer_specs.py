@@ -13,7 +13,6 @@ from bert_elmo_jax.text.tokenizer_specs import (
     find_parts,
     find_special_ids,
     hide_specials,
-    name_of,
     read_settings,
 )
 
@@ -23,11 +22,9 @@ INDEX = {"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3, "<mask>": 4, "<|endoftext|
 
 def template(single, pair):
     def steps(text):
+        steps = (step.split(":") for step in text.split())
         return [
-            {"Sequence": {"id": name, "type_id": int(kind)}}
-            if name in "AB"
-            else {"SpecialToken": {"id": name, "type_id": int(kind)}}
-            for name, kind in (step.split(":") for step in text.split())
+            {"Sequence" if name in "AB" else "SpecialToken": {"id": name, "type_id": int(kind)}} for name, kind in steps
         ]
 
     specials = {"<s>": {"id": "<s>", "ids": [0], "tokens": ["<s>"]}, "</s>": {"id": "</s>", "ids": [2], "tokens": []}}
@@ -39,20 +36,14 @@ def test_templates():
     sequence = {"type": "Sequence", "processors": [{"type": "ByteLevel"}, part]}
     assert find_frame({"post_processor": sequence}, IDS, "x") == Frame((0,), (2, 2), (2,))
     assert find_frame({"post_processor": template("A:0", "A:0 B:1")}, IDS, "x") == Frame()
-
-
-@pytest.mark.parametrize(
-    ("single", "pair"),
-    [
+    for single, pair in (
         ("<s>:0 A:0", "<s>:0 A:0 </s>:0 B:1 </s>:1"),
         ("<s>:0 A:0 </s>:0", "<s>:0 B:1 </s>:0 A:0 </s>:1"),
         ("<s>:0 A:0 </s>:0", "<s>:0 A:0 </s>:0"),
         ("A:0 <s>:2", "A:0 B:1 <s>:2"),
-    ],
-)
-def test_other_templates_raise(single, pair):
-    with pytest.raises(ValueError, match="x: the post_processor's template for pairs is not"):
-        find_frame({"post_processor": template(single, pair)}, IDS, "x")
+    ):
+        with pytest.raises(ValueError, match="x: the post_processor's template for pairs is not"):
+            find_frame({"post_processor": template(single, pair)}, IDS, "x")
 
 
 def test_frames_without_a_template():
@@ -89,28 +80,20 @@ def test_parts_that_the_library_cannot_run_are_all_named():
         compile_spec({"model": TINY, "normalizer": {"type": "Fold"}, "pre_tokenizer": {"type": "Cut"}}, "x")
 
 
-def test_example_of_find_parts():
+def test_parts_and_hidden_special_pieces():
     inner = {"type": "ByteLevel", "trim_offsets": True}
     assert find_parts({"type": "Sequence", "pretokenizers": [{"type": "Digits"}, inner]}, "ByteLevel") == [inner]
     assert find_parts(None, "NFC") == []
-
-
-def test_example_of_hide_specials():
     spec = {"added_tokens": [{"id": 0, "content": "<s>"}], "model": {"vocab": {"<s>": 0, "a": 1}}}
     hidden = hide_specials(spec, [0])
     assert list(hidden["model"]["vocab"].values()) == [0, 1]
     assert hidden["added_tokens"][0]["content"] in hidden["model"]["vocab"] and "<s>" not in hidden["model"]["vocab"]
-    assert hide_specials(spec | {"model": {"vocab": [["<s>", 0.0], ["a", -1.0]]}}, [0])["model"]["vocab"][1] == [
-        "a",
-        -1.0,
-    ]
+    unigram = {"model": {"vocab": [["<s>", 0.0], ["a", -1.0]]}}
+    assert hide_specials(spec | unigram, [0])["model"]["vocab"][1] == ["a", -1.0]
 
 
-def test_example_of_name_of():
-    assert (name_of("<s>"), name_of({"content": "<s>"}), name_of(None)) == ("<s>", "<s>", None)
+def test_later_settings_win(tmp_path):
 
-
-def test_example_of_read_settings(tmp_path):
     (tmp_path / "special_tokens_map.json").write_text('{"mask_token": "<mask>", "pad_token": "<pad>"}')
     (tmp_path / "tokenizer_config.json").write_text('{"pad_token": "[PAD]"}')
     assert read_settings(tmp_path) == {"mask_token": "<mask>", "pad_token": "[PAD]"}

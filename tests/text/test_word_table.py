@@ -13,15 +13,11 @@ def file(tmp_path):
     return path
 
 
-def test_words_are_looked_up_as_they_are(file):
+def test_words_are_looked_up_as_they_are_and_saved(file, tmp_path):
     table = WordTable(file)
     assert table.width == 2
     assert table.of(["river", "River", "New York", "배"]).tolist() == [[4, 5], [0, 0], [2, 3], [0.5, 1]]
     assert table.of([]).shape == (0, 2)
-
-
-def test_a_saved_table_is_the_same(file, tmp_path):
-    table = WordTable(file)
     table.save(tmp_path / "saved")
     again = WordTable.find(tmp_path / "saved", 2)
     assert again.fingerprint == table.fingerprint and again.width == 2
@@ -29,16 +25,12 @@ def test_a_saved_table_is_the_same(file, tmp_path):
     assert isinstance(again.table.vectors, np.memmap)
 
 
-def test_the_fingerprint_names_words_and_numbers(file, tmp_path):
+def test_the_fingerprint_names_words_and_numbers_and_nothing_is_parsed_before_the_first_use(file, tmp_path):
     names = {WordTable(file).fingerprint}
-    for number, text in enumerate(("배 0.5 1\nNew York 2 3\nriver 4 6\n", "배 0.5 1\nNew York 2 3\nrivers 4 5\n")):
-        other = tmp_path / f"{number}.vec"
-        other.write_text(text, encoding="utf-8")
-        names.add(WordTable(other).fingerprint)
+    for text in ("배 0.5 1\nNew York 2 3\nriver 4 6\n", "배 0.5 1\nNew York 2 3\nrivers 4 5\n"):
+        (tmp_path / "other.vec").write_text(text, encoding="utf-8")
+        names.add(WordTable(tmp_path / "other.vec").fingerprint)
     assert len(names) == 3
-
-
-def test_nothing_is_parsed_before_the_first_use(file):
     file.write_text("a 1 2\nb 3 x\nc 5 6\n")
     table = WordTable(file)
     with pytest.raises(ValueError, match=r"glove.txt:2: 'x' behind 'b', expected a number"):

@@ -1,19 +1,13 @@
 """Tests of WordPiece with released and trained vocabularies."""
 
-import json
-import os
-import subprocess
-import sys
 import unicodedata
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers.implementations import BertWordPieceTokenizer
 
 from bert_elmo_jax.text import WordPiece, load_wordpiece, train_wordpiece
-from bert_elmo_jax.text.composition import compose
 from bert_elmo_jax.text.wordpiece_files import WordPieceOptions
 
 SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -61,56 +55,49 @@ def test_agrees_with_the_published_algorithm(text, lowercase):
     assert list(tokenizer.encode(text, specials=False).tokens) == python_wordpiece(text, set(pieces), lowercase)
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "ids"),
-    [
-        ("bert-base-uncased", "Hello, world! unaffable", [101, 7592, 1010, 2088, 999, 14477, 20961, 3468, 102]),
-        ("bert-base-cased", "Hello, World!", [101, 8667, 117, 1291, 106, 102]),
-        ("bert-base-uncased", "The café [MASK].", [101, 1996, 7668, 103, 1012, 102]),
-    ],
-)
-def test_released_ids(released, name, text, ids):
-    assert load_wordpiece(released / f"{name}-vocab.txt").encode(text).ids.tolist() == ids
+RELEASED = [  # vocabulary, options, size, and texts with their ids
+    (
+        "bert-base-uncased",
+        WordPieceOptions(lowercase=True, strip_accents=True),
+        30522,
+        {
+            "Hello, world! unaffable": [101, 7592, 1010, 2088, 999, 14477, 20961, 3468, 102],
+            "The café [MASK].": [101, 1996, 7668, 103, 1012, 102],
+        },
+    ),
+    ("bert-base-cased", WordPieceOptions(), 28996, {"Hello, World!": [101, 8667, 117, 1291, 106, 102]}),
+    ("koelectra", WordPieceOptions(), 32200, {}),
+]
 
 
-@pytest.mark.parametrize(
-    ("name", "lowercase", "size"),
-    [("bert-base-uncased", True, 30522), ("bert-base-cased", False, 28996), ("koelectra", False, 32200)],
-)
-def test_released_vocabularies(released, name, lowercase, size):
+@pytest.mark.parametrize(("name", "options", "size", "encodings"), RELEASED, ids=lambda value: str(value)[:17])
+def test_released_vocabularies(released, tmp_path, name, options, size, encodings):
     file = released / f"{name}-vocab.txt"
     tokenizer = load_wordpiece(file)
-    assert tokenizer.vocab_size == size
-    assert tokenizer.options == WordPieceOptions(lowercase=lowercase, strip_accents=lowercase)
-    peer = BertWordPieceTokenizer(str(file), lowercase=lowercase, strip_accents=lowercase)
+    assert (tokenizer.vocab_size, tokenizer.options) == (size, options)
+    for text, ids in encodings.items():
+        assert tokenizer.encode(text).ids.tolist() == ids
+    peer = BertWordPieceTokenizer(str(file), lowercase=options.lowercase, strip_accents=options.strip_accents)
     for first, second in [(s, None) for s in SENTENCES] + [(SENTENCES[0], SENTENCES[1])]:
         ours, theirs = tokenizer.encode(first, second), peer.encode(first, second)
         assert ours.ids.tolist() == theirs.ids
         assert ours.types.tolist() == theirs.type_ids
         assert [tuple(offset) for offset in ours.offsets.tolist()] == theirs.offsets
         assert list(ours.tokens) == theirs.tokens
+    tokenizer.save(tmp_path)
+    assert load_wordpiece(tmp_path).fingerprint == tokenizer.fingerprint
 
 
-def test_released_uncased_vocabulary_splits_hangul(released):
+def test_hangul_of_released_vocabularies(released):
+    """The uncased one splits it, the Korean one keeps it composed."""
     tokenizer = load_wordpiece(released / "bert-base-uncased-vocab.txt")
     text = "배를 타고"
     ids, _ = tokenizer.encode_lines([text])
     assert tokenizer.unk_id not in ids
     assert tokenizer.decode(ids) == tokenizer.normalize(text) == unicodedata.normalize("NFD", text)
-    assert unicodedata.normalize("NFC", tokenizer.decode(ids)) == text
-
-
-def test_released_korean_vocabulary_keeps_hangul_composed(released):
     tokenizer = load_wordpiece(released / "koelectra-vocab.txt")
     ids, _ = tokenizer.encode_lines(["한국어 문장을 배웠다"])
     assert tokenizer.decode(ids) == "한국어 문장을 배웠다"
-
-
-def test_saving_a_released_tokenizer_keeps_its_fingerprint(released, tmp_path):
-    for name in ("bert-base-uncased", "bert-base-cased", "koelectra"):
-        tokenizer = load_wordpiece(released / f"{name}-vocab.txt")
-        tokenizer.save(tmp_path / name)
-        assert load_wordpiece(tmp_path / name).fingerprint == tokenizer.fingerprint
 
 
 def test_trained_tokenizers_keep_accents_case_and_hangul_by_default(texts):
@@ -134,54 +121,17 @@ def test_encode_words_has_original_offsets(wordpiece):
         assert (mine[1:, 0] == mine[:-1, 1]).all()
 
 
-def test_trained_vocabulary_is_in_canonical_order(wordpiece):
+def test_a_trained_vocabulary_is_in_canonical_order_and_knows_its_characters(wordpiece):
     singles = [piece for piece in wordpiece.tokens[5:] if len(piece.removeprefix("##")) == 1 and piece != "##"]
     assert list(wordpiece.tokens[:5]) == SPECIALS
     assert list(wordpiece.tokens[5 : 5 + len(singles)]) == sorted(singles)
     assert "배" in singles
     assert "##." not in singles, "a mark that never joins a word has no continuation"
-
-
-def test_new_words_of_known_characters_are_never_unknown(wordpiece):
     assert wordpiece.unk_id not in wordpiece.encode("dlrowton 건강배타 evïan").ids
-
-
-@pytest.mark.parametrize("threads", ["1", "2", "3"])
-def test_training_is_deterministic(texts, tmp_path, threads):
-    # With few letters and short words, most merges are ties.
-    rng = np.random.Generator(np.random.PCG64(0))
-    lines = ["".join(rng.choice(list("abc가나다 "), 30)) for _ in range(200)] + texts
-    here = train_wordpiece(lines, 300)
-    (tmp_path / "lines.json").write_text(json.dumps([lines[i] for i in rng.permutation(len(lines))]))
-    program = (
-        "import json, sys; from bert_elmo_jax.text import train_wordpiece; "
-        "train_wordpiece(json.load(open(sys.argv[1])), 300).save(sys.argv[2])"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program, tmp_path / "lines.json", tmp_path / "there"],
-        env={**os.environ, "RAYON_NUM_THREADS": threads},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert (done.stdout, done.stderr) == ("", "")
-    here.save(tmp_path / "here")
-    for name in ("vocab.txt", "tokenizer_config.json"):
-        assert (tmp_path / "here" / name).read_bytes() == (tmp_path / "there" / name).read_bytes()
-
-
-def test_invalid_training_arguments_raise(texts):
-    with pytest.raises(ValueError, match=r"vocab_size=30 is too small: .* alone take \d+"):
-        train_wordpiece(texts, 30)
-    with pytest.raises(ValueError, match="no words"):
-        train_wordpiece(["", " \n"], 100)
+    # Words beyond the limit are unknown, and no pieces are learned from them.
+    assert wordpiece.encode("the" * 33, specials=False).tokens != ("[UNK]",)
+    assert wordpiece.encode("the" * 34, specials=False).tokens == ("[UNK]",)
     assert "x" not in train_wordpiece(["x" * 101, "the sea"], 50).tokens
-    with pytest.raises(TypeError, match=r"Put it in a list"):
-        train_wordpiece("the river", 100)
-    with pytest.raises(TypeError, match=r"found b'the', a bytes"):
-        train_wordpiece(iter([b"the"]), 100)
-    with pytest.raises(ValueError, match="lone surrogate"):
-        train_wordpiece(["half \ud83d"], 100)
 
 
 def test_rare_characters_do_not_crowd_out_the_rest(texts):
@@ -193,11 +143,6 @@ def test_rare_characters_do_not_crowd_out_the_rest(texts):
     assert tokenizer.unk_id not in tokenizer.encode_lines(texts)[0]
 
 
-def test_words_beyond_the_limit_are_unknown(wordpiece):
-    assert wordpiece.encode("the" * 33, specials=False).tokens != ("[UNK]",)
-    assert wordpiece.encode("the" * 34, specials=False).tokens == ("[UNK]",)
-
-
 @pytest.mark.peers
 def test_saved_tokenizers_load_in_transformers(texts, tmp_path):
     transformers = pytest.importorskip("transformers")
@@ -207,7 +152,3 @@ def test_saved_tokenizers_load_in_transformers(texts, tmp_path):
         theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / str(lowercase))
         for text in ("The naïve captain [MASK] sailed.", "배를 타고 강을 건너서"):
             assert theirs(text)["input_ids"] == ours.encode(text).ids.tolist()
-
-
-def test_example_of_compose():
-    assert compose("\u1112\u1161\u11ab 글") == ("한 글", [(0, 3), (3, 4), (4, 5)])

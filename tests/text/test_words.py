@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_elmo_jax.text import WordPiece, WordVocabulary, split_words, word_spans
-from bert_elmo_jax.text.words import pattern_of, split_line, split_texts
+from bert_elmo_jax.text.words import split_texts
 
 NOTHING = ["<S>", "</S>", "<UNK>"]
 WORD = st.text(st.characters(exclude_categories=["Cs", "Z", "Cc"]), min_size=1, max_size=6).filter(
@@ -20,26 +20,18 @@ def test_split_words_matches_bert(texts):
     basic = WordPiece(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"])
     for text in [*texts, "漢字かな交じり文, a+b=c $3.50 (e.g. 한국어) «quoted» ¡olé!", "नमस्ते दुनिया। สวัสดี"]:
         assert " ".join(split_words(text)) == basic.normalize(text)
-
-
-def test_split_words_loses_only_spaces():
-    text = " It's a  naïve\tcafé\n— 배를 타고😀 'e\u0301' "
-    for rule in ("punctuation", "whitespace"):
-        assert "".join(split_words(text, rule)) == "".join(text.split())
-    assert split_words(text, "whitespace") == text.split()
     assert split_words("") == split_words(" \n ") == []
     assert split_words("cafe\u0301s e\u0301") == ["cafe\u0301s", "e\u0301"]
+    assert list(split_texts("punctuation", lambda: [(1, "좋은 영화.")])) == [(1, ["좋은", "영화", "."])]
+    for split in (split_words, word_spans):
+        with pytest.raises(ValueError, match=r"no rule 'moses'.*whitespace, punctuation"):
+            split("a", "moses")
 
 
 @given(text=st.text(max_size=30))
 def test_split_words_loses_only_spaces_of_any_text(text):
     assert "".join(split_words(text)) == re.sub(r"\s", "", text)
     assert split_words(text, "whitespace") == re.findall(r"\S+", text)
-
-
-def test_unknown_rule_raises():
-    with pytest.raises(ValueError, match=r"no rule 'moses'.*whitespace, punctuation"):
-        split_words("a", "moses")
 
 
 def test_order_is_frequency_then_code_point():
@@ -88,70 +80,55 @@ def test_released_vocabularies_without_counts(tmp_path):
     assert (vocabulary.bos_id, vocabulary.eos_id, vocabulary.unk_id) == (1, 0, 2)
     assert vocabulary.counts is None
     assert vocabulary.ids(["배", "sea"]).tolist() == [4, 2]
-    vocabulary.save(tmp_path / "a")
-    assert WordVocabulary.load(tmp_path / "a").fingerprint == vocabulary.fingerprint
+    WordVocabulary.build({"a": 1}).save(tmp_path / "a")
+    vocabulary.save(tmp_path / "a")  # removes the counts of the one before
+    again = WordVocabulary.load(tmp_path / "a")
+    assert (again.fingerprint, again.counts) == (vocabulary.fingerprint, None)
 
 
-def test_saving_without_counts_removes_old_counts(tmp_path):
-    WordVocabulary.build({"a": 1}).save(tmp_path)
-    WordVocabulary([*NOTHING, "b"]).save(tmp_path)
-    assert WordVocabulary.load(tmp_path).counts is None
+BAD = [  # lines after the three special words, or a whole file, and parts of the message
+    ("the\n<S>\n</S>\n<UNK>\n", ["first three lines should be <S>, </S>, <UNK>; they are 'the', '<S>', '</S>'"]),
+    ("", ["first three lines", "blank: line 1"]),
+    ("<S>\n</S>\n<UNK>\na\n\nb\n\n \n", ["blank: line 5, 7, 8"]),
+    ("<S>\n</S>\n<UNK>\na\nb\na\nb\na\n", ["'a' is on lines 4, 6 and 8", "'b' is on lines 5 and 7"]),
+    ("<S>\n</S>\n<UNK>\na\n<UNK>\n", ["'<UNK>' is on lines 3 and 5"]),
+    ("<S>\n</S>\n<UNK>\n b\nc\u00a0\n", ["4 (' b'), 5 ('c\\xa0')"]),
+]
 
 
-@pytest.mark.parametrize(
-    ("content", "messages"),
-    [
-        ("the\n<S>\n</S>\n<UNK>\n", ["first three lines should be <S>, </S>, <UNK>; they are 'the', '<S>', '</S>'"]),
-        ("", ["first three lines", "blank: line 1"]),
-        ("<S>\n</S>\n<UNK>\na\n\nb\n\n \n", ["blank: line 5, 7, 8"]),
-        ("<S>\n</S>\n<UNK>\na\nb\na\nb\na\n", ["'a' is on lines 4, 6 and 8", "'b' is on lines 5 and 7"]),
-        ("<S>\n</S>\n<UNK>\na\n<UNK>\n", ["'<UNK>' is on lines 3 and 5"]),
-        ("<S>\n</S>\n<UNK>\n b\nc\u00a0\n", ["4 (' b'), 5 ('c\\xa0')"]),
-    ],
-)
-def test_bad_files_name_their_lines(tmp_path, content, messages):
-    (tmp_path / "words.txt").write_text(content, "utf-8")
-    with pytest.raises(ValueError) as error:
+def test_bad_files_name_their_lines(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"expected a words.txt"):
         WordVocabulary.load(tmp_path)
-    assert all(message in str(error.value) for message in ["words.txt", *messages]), str(error.value)
-
-
-def test_invalid_counts_raise(tmp_path):
-    vocabulary = WordVocabulary.build({"a": 3, "b": 2})
-    vocabulary.save(tmp_path)
-    np.save(tmp_path / "counts.npy", np.array([0, 0, 0, 3]))
-    with pytest.raises(ValueError, match="5 words but 4 counts"):
-        WordVocabulary.load(tmp_path)
-    np.save(tmp_path / "counts.npy", np.array([0, 0, 0, 3, 4]))
-    with pytest.raises(ValueError, match=r"line 5 \('b'\) is more frequent than the one before"):
-        WordVocabulary.load(tmp_path)
+    for content, messages in BAD:
+        (tmp_path / "words.txt").write_text(content, "utf-8")
+        with pytest.raises(ValueError, match=r"words\.txt") as error:
+            WordVocabulary.load(tmp_path)
+        assert all(message in str(error.value) for message in messages), str(error.value)
+    WordVocabulary.build({"a": 3, "b": 2}).save(tmp_path)
+    for counts, message in (
+        ([0, 0, 0, 3], "5 words but 4 counts"),
+        ([0, 0, 0, 3, 4], r"line 5 \('b'\) is more frequent than the one before"),
+    ):
+        np.save(tmp_path / "counts.npy", np.array(counts))
+        with pytest.raises(ValueError, match=message):
+            WordVocabulary.load(tmp_path)
     (tmp_path / "counts.npy").write_bytes(b"\x93NUMPY")
     with pytest.raises(ValueError, match=r"counts.npy is not a complete array of counts"):
         WordVocabulary.load(tmp_path)
 
 
 def test_words_that_no_file_can_hold_raise():
-    with pytest.raises(ValueError, match="line break"):
-        WordVocabulary.build({"a\nb": 1})
-    with pytest.raises(ValueError, match="'a' is on lines 4 and 5"):
-        WordVocabulary.build([("a", 2), ("a", 1)])
-    with pytest.raises(ValueError, match="lone surrogate"):
-        WordVocabulary.build({"\ud83d": 1})
+    for counts, message in (
+        ({"a\nb": 1}, "line break"),
+        ([("a", 2), ("a", 1)], "'a' is on lines 4 and 5"),
+        ({"\ud83d": 1}, "lone surrogate"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            WordVocabulary.build(counts)
 
 
-def test_missing_vocabulary_raises(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"expected a words.txt"):
-        WordVocabulary.load(tmp_path)
-
-
-def test_example_of_pattern_of():
-    assert pattern_of("whitespace").findall("배를 탔다.") == ["배를", "탔다."]
-
-
-PARTS = st.sampled_from(
-    ["배를 ", "탔다.", "\r\n", "\t", "café", "cafe\u0301", "😀👍🏽", "漢字", "\u3000", "\xa0", "$3.50", "한", "'s"]
-)
-TEXT = st.one_of(st.text(max_size=40), st.lists(PARTS, max_size=12).map("".join))
+PARTS = ["배를 ", "탔다.", "\r\n", "\t", "café", "cafe\u0301", "😀👍🏽", "漢字", "\u3000", "\xa0", "$3.50", "한", "'s"]
+TEXT = st.one_of(st.text(max_size=40), st.lists(st.sampled_from(PARTS), max_size=12).map("".join))
 
 
 @given(text=TEXT, rule=st.sampled_from(["punctuation", "whitespace"]))
@@ -159,28 +136,8 @@ def test_spans_match_split_words(text, rule):
     words, spans = word_spans(text, rule)
     assert list(words) == split_words(text, rule)
     assert [text[start:end] for start, end in spans.tolist()] == list(words)
-    flat = spans.ravel()
-    assert (np.diff(flat) >= 0).all()  # in order, without overlap
-    assert (spans[:, 0] < spans[:, 1]).all()
-
-
-def test_empty_texts_have_no_words():
-    words, spans = word_spans(" \r\n\t")
-    assert words == ()
-    assert spans.shape == (0, 2)
-    with pytest.raises(ValueError, match="no rule 'moses'"):
-        word_spans("a", "moses")
-
-
-def test_example_of_split_line():
-    assert (split_line("좋은 영화.", "punctuation"), split_line("좋은 영화.", "whitespace")) == (
-        ["좋은", "영화", "."],
-        ["좋은", "영화."],
-    )
-
-
-def test_example_of_split_texts():
-    assert list(split_texts("punctuation", lambda: [(1, "좋은 영화.")])) == [(1, ["좋은", "영화", "."])]
+    assert (np.diff(spans.ravel()) >= 0).all()  # in order, without overlap
+    assert (spans[:, 0] < spans[:, 1]).all() and spans.shape == (len(words), 2)
 
 
 def test_a_vocabulary_encodes_and_decodes_texts():
