@@ -87,6 +87,10 @@ def entry(array: np.ndarray, shard: int, offset: int, data: bytes) -> bytes:
     )  # fmt: skip
 
 
+def extent_proto(first: int, size: int) -> bytes:
+    return field(1, (field(1, first) if first else b"") + (field(2, size) if size >= 0 else b""))
+
+
 def ordered_signed(number: int) -> bytes:
     if -64 <= number < 64:
         return bytes([0x80 ^ number & 0xFF])
@@ -98,9 +102,7 @@ def ordered_signed(number: int) -> bytes:
 def write_bundle():
     """write(prefix, tensors, parts={name: rows}, shards=1, ...): tensors in `parts` are cut along their first axis."""
 
-    def write(
-        prefix: Path, tensors: dict, *, parts=None, shards: int = 1, header=None, compress=None, edit=None
-    ) -> Path:
+    def write(prefix: Path, tensors: dict, *, parts=None, shards=1, header=None, compress=None, edit=None) -> Path:
         files = [b""] * shards
         if header is None:
             header = field(1, shards) + field(3, field(1, 1))
@@ -124,12 +126,7 @@ def write_bundle():
             slices, start = b"", 0
             for size in rows:
                 extents = [(start, size)] + [(0, -1)] * (array.ndim - 1)
-                slices += field(
-                    7,
-                    b"".join(
-                        field(1, (field(1, s) if s else b"") + (field(2, n) if n >= 0 else b"")) for s, n in extents
-                    ),
-                )
+                slices += field(7, b"".join(extent_proto(*extent) for extent in extents))
                 key = b"\0" + name.encode() + b"\0\1" + b"\1" + bytes([array.ndim])
                 key += b"".join(ordered_signed(number) for extent in extents for number in extent)
                 entries[key] = add(array[start : start + size])
@@ -156,22 +153,15 @@ def opcode_value(value) -> bytes:
     return pickle.dumps(value, 2)[2:-1]
 
 
-class Opcodes(bytes):
-    """Opcodes that leave one object on the stack."""
-
-
-def tensor_opcodes(key="0", kind="FloatStorage", size=6, offset=0, shape=(2, 3), strides=(3, 1)) -> Opcodes:
+def tensor_opcodes(key="0", kind="FloatStorage", size=6, offset=0, shape=(2, 3), strides=(3, 1)) -> bytes:
     storage = b"(" + opcode_value("storage") + opcode_global(f"torch.{kind}")
     storage += opcode_value(key) + opcode_value("cpu") + opcode_value(size) + b"tQ"
     rest = opcode_value(offset) + opcode_value(shape) + opcode_value(strides) + b"\x89"
     hooks = opcode_global("collections.OrderedDict") + b")R"
-    return Opcodes(opcode_global("torch._utils._rebuild_tensor_v2") + b"(" + storage + rest + hooks + b"tR")
+    return opcode_global("torch._utils._rebuild_tensor_v2") + b"(" + storage + rest + hooks + b"tR"
 
 
-@pytest.fixture(scope="session")
-def tensor():
-    """Return a function that makes torch's opcodes of a tensor."""
-    return tensor_opcodes
+STORAGES = {"float32": "FloatStorage", "float16": "HalfStorage", "int64": "LongStorage", "float64": "DoubleStorage"}
 
 
 @pytest.fixture(scope="session")
@@ -184,15 +174,9 @@ def write_torch():
         for name, value in tensors.items():
             if isinstance(value, np.ndarray):
                 key = f"t{len(storages)}"
-                kinds = {
-                    "float32": "FloatStorage",
-                    "float16": "HalfStorage",
-                    "int64": "LongStorage",
-                    "float64": "DoubleStorage",
-                }
                 strides = tuple(stride // value.itemsize for stride in value.strides)
                 storages[key] = value.tobytes()
-                value = tensor_opcodes(key, kinds[str(value.dtype)], value.size, 0, value.shape, strides)
+                value = tensor_opcodes(key, STORAGES[str(value.dtype)], value.size, 0, value.shape, strides)
             body += opcode_value(name) + value
         with zipfile.ZipFile(path, "w", compression) as archive:
             archive.writestr("archive/data.pkl", pickled if pickled is not None else b"\x80\x02" + body + b"u.")
@@ -232,19 +216,9 @@ def hugging_face(tmp_path, theirs_config):
 
 
 def elmo_datasets(
-    *,
-    layers=2,
-    dim=6,
-    width=4,
-    filters=((1, 2), (2, 3), (3, 4)),
-    highways=1,
-    embedding=3,
-    characters=True,
-    words=None,
-    softmax=None,
-    token_projection=True,
-    projection=True,
-) -> dict[str, np.ndarray]:
+    *, layers=2, dim=6, width=4, filters=((1, 2), (2, 3), (3, 4)), highways=1, embedding=3,
+    characters=True, words=None, softmax=None, token_projection=True, projection=True,
+) -> dict[str, np.ndarray]:  # fmt: skip
     """Return the datasets of a released file in bilm-tf's shapes; `words` and `softmax` are numbers of rows."""
     rng = np.random.default_rng(0)
     total = sum(number for _, number in filters)

@@ -20,19 +20,13 @@ def file(tmp_path):
     return path
 
 
-def test_what_a_file_holds(file):
+def test_tensors_groups_and_names_of_a_file(file):
     tensors, groups = read_hdf5(file)
-    assert {name: tensor.shape for name, tensor in tensors.items()} == {
-        "강/embedding": (2, 3),
-        "note": (),
-        "nothing": (),
-    }
+    shapes = {"강/embedding": (2, 3), "note": (), "nothing": ()}
+    assert {name: tensor.shape for name, tensor in tensors.items()} == shapes
     assert tensors["강/embedding"].dtype == "float64"
     assert tensors["강/embedding"].read().tolist() == [[0, 1, 2], [3, 4, 5]]
     assert groups >= {"강", "group", "group/inner"}
-
-
-def test_names_that_are_there(file):
     assert holds(file, ("embedding", "강/embedding"))
     assert holds(file, ("group",))
     assert not holds(file, ("embedding", "강/word"))
@@ -54,8 +48,6 @@ def test_what_is_no_file_of_this_kind(tmp_path, file, look):
 
 
 def test_a_dataset_by_two_names_and_links_in_a_circle(tmp_path):
-    import h5py
-
     with h5py.File(tmp_path / "w.hdf5", "w") as file:
         file["a/one"] = np.ones(2, np.float32)
         file["b/two"] = file["a/one"]
@@ -88,11 +80,9 @@ def gather_from_elsewhere(file):
     file.create_virtual_dataset("a/kernel", layout)
 
 
+NOT_HERE = r"the numbers of a/kernel are stored in /etc/passwd\. A file of a model may not name another file"
 OTHER_FILES = [
-    (
-        store_elsewhere,
-        r"the numbers of a/kernel are stored in /etc/passwd\. A file of a model may not name another file",
-    ),
+    (store_elsewhere, NOT_HERE),
     (link_elsewhere, r"a/kernel is a link to /etc/hostname. .* ask its author for one"),
     (link_through_another_name, r"z is a link to /etc/hostname"),
     (gather_from_elsewhere, r"a/kernel is a virtual dataset, put together from /etc/hostname"),

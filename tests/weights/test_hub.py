@@ -2,6 +2,7 @@
 
 import fnmatch
 import hashlib
+import inspect
 import json
 import os
 import shutil
@@ -100,11 +101,8 @@ def sentence_model(client, goldens, tmp_path):
 
 
 def downloaded(client):
-    return sorted(
-        path.relative_to(client.cache / "models--our-org--model" / "snapshots" / COMMIT).as_posix()
-        for path in client.cache.rglob("*")
-        if path.is_symlink()
-    )
+    snapshot = client.cache / "models--our-org--model" / "snapshots" / COMMIT
+    return sorted(path.relative_to(snapshot).as_posix() for path in client.cache.rglob("*") if path.is_symlink())
 
 
 def test_an_existing_path_wins(tmp_path, monkeypatch, client, goldens):
@@ -124,16 +122,19 @@ def test_a_sentence_model_has_its_own_pooling(client, sentence_model):
     assert {"modules.json", "1_Pooling/config.json", "config_sentence_transformers.json"} <= set(downloaded(client))
 
 
-def test_a_cache_without_the_pooling_is_completed(client, sentence_model):
+def add_without_pooling(client):
     for file in ("config.json", "model.safetensors", "vocab.txt", "tokenizer_config.json"):
         client.add(NAME, file)
+
+
+def test_a_cache_without_the_pooling_is_completed(client, sentence_model):
+    add_without_pooling(client)
     (client.cache / "models--our-org--model" / "refs").mkdir()
     assert np.array_equal(load(NAME).sentences(["[MASK] [MASK]", "[MASK]"]), sentence_model)
 
 
 def test_a_cache_without_the_pooling_says_so_offline(client, sentence_model, caplog):
-    for file in ("config.json", "model.safetensors", "vocab.txt", "tokenizer_config.json"):
-        client.add(NAME, file)
+    add_without_pooling(client)
     client.online = False
     assert load(NAME).num_layers == 3
     [record] = caplog.records
@@ -146,10 +147,8 @@ def test_traces_of_a_pooling_without_its_description(client, sentence_model):
     (folder / "modules.json").unlink()
     encoder = load(folder)
     assert encoder.encode(["[MASK]"]).last.shape == (1, 3, 64)
-    message = (
-        "sentences has config_sentence_transformers.json and sentence_bert_config.json and 1_Pooling, but not the mo"
-    )
-    with pytest.raises(ValueError, match=message):
+    traces = "config_sentence_transformers.json and sentence_bert_config.json and 1_Pooling"
+    with pytest.raises(ValueError, match=f"sentences has {traces}, but not the mo"):
         encoder.sentences(["[MASK]"])
     with pytest.raises(ValueError, match=r"or choose with `model.sentence_head = SentenceHead\(\(\"mean\",\)\)`"):
         encoder.save_sentences(folder.with_name("again"))
@@ -181,14 +180,19 @@ def test_pickles_only_for_parts_without_safetensors(client, tmp_path):
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "pickles", [["pytorch_model.bin"], ["pytorch_model.bin.index.json", "pytorch_model-00001-of-00001.bin"]]
-)
-def test_pickles_where_there_is_nothing_better(client, pickles):
-    (client.models[NAME] / "model.safetensors").unlink()
-    for file in pickles:
-        (client.models[NAME] / file).touch()
-    assert set(pickles) <= {path.name for path in resolve(NAME).iterdir()}
+def test_pickles_where_there_is_nothing_better(client):
+    there = client.models[NAME]
+    (there / "model.safetensors").unlink()
+    with pytest.raises(FileNotFoundError, match=r"our-org/model on the hub has none of model.safetensors"):
+        resolve(NAME)
+    shutil.rmtree(client.cache)
+    for names in ({"pytorch_model.bin"}, {"pytorch_model.bin.index.json", "pytorch_model-00001-of-00001.bin"}):
+        for name in names:
+            (there / name).touch()
+        assert names <= {path.name for path in resolve(NAME).iterdir()}
+        shutil.rmtree(client.cache)
+        for name in names:
+            (there / name).unlink()
 
 
 def test_a_complete_cache_needs_no_network(client):
@@ -209,31 +213,16 @@ def test_revision_and_token_reach_the_client(client):
         load(NAME, revision="v2")
 
 
-@pytest.mark.parametrize("revision", ["../../../secret", "..", "/etc", COMMIT + "/../..", "", 3])
-def test_what_is_no_revision(as_users_run, client, revision):
-    with pytest.raises(ValueError, match="expected a branch, a tag or a commit of our-org/model"):
-        resolve(NAME, revision=revision)
-    assert not client.calls
-
-
-@pytest.mark.parametrize(
-    "name", ["./our-org/model", "/absent/model", "a/b/c", "../x", "org/..", "모델/x", "모델", "a//b", "a b"]
-)
-def test_what_is_no_hub_name(client, name, monkeypatch, tmp_path):
+def test_invalid_revisions_and_names(as_users_run, client, monkeypatch, tmp_path):
+    for revision in ("../../../secret", "..", "/etc", COMMIT + "/../..", "", 3):
+        with pytest.raises(ValueError, match="expected a branch, a tag or a commit of our-org/model"):
+            resolve(NAME, revision=revision)
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path / "empty")
-    with pytest.raises(FileNotFoundError, match="does not exist and is not a hub name"):
-        resolve(name)
+    for name in ("./our-org/model", "/absent/model", "a/b/c", "../x", "org/..", "모델/x", "모델", "a//b", "a b"):
+        with pytest.raises(FileNotFoundError, match="does not exist and is not a hub name"):
+            resolve(name)
     assert not client.calls
-
-
-def test_offline_says_where_it_looked(client):
-    client.online = False
-    with pytest.raises(FileNotFoundError) as problem:
-        resolve("google-bert/bert-base-uncased")
-    text = str(problem.value)
-    assert "there is no path google-bert/bert-base-uncased" in text and str(client.cache) in text
-    assert "the download failed (the network cannot be reached)" in text and "and more" not in text
 
 
 def test_an_incomplete_snapshot_offline(client, sentence_model, caplog):
@@ -249,21 +238,20 @@ def test_an_incomplete_snapshot_offline(client, sentence_model, caplog):
         resolve(NAME)
 
 
-def test_a_misspelt_folder(client, tmp_path, monkeypatch):
-    """The name may also be a hub name, so the hub is asked first."""
+def test_offline_says_where_it_looked_and_suggests_folders(client, tmp_path, monkeypatch):
+    """The name of a folder may also be a hub name, so the hub is asked first."""
     client.online = False
+    with pytest.raises(FileNotFoundError, match="there is no path google-bert/bert-base-uncased") as problem:
+        resolve("google-bert/bert-base-uncased")
+    text = str(problem.value)
+    assert "the download failed (the network cannot be reached)" in text and "and more" not in text
+    assert str(client.cache) in text
     (tmp_path / "runs" / "reviews").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(FileNotFoundError, match=r"the download failed .*; did you mean runs/reviews\?$"):
         resolve("runs/review")
     with pytest.raises(FileNotFoundError, match=r"is not a hub name .*; did you mean runs/reviews\?$"):
         resolve("./runs/review")
-
-
-def test_a_repository_without_weights(client):
-    (client.models[NAME] / "model.safetensors").unlink()
-    with pytest.raises(FileNotFoundError, match=r"our-org/model on the hub has none of model.safetensors"):
-        resolve(NAME)
 
 
 def test_links_out_of_the_cache_are_refused(client, tmp_path):
@@ -303,8 +291,6 @@ def test_where_the_cache_is(monkeypatch, tmp_path):
 
 
 def test_the_real_client_takes_these_arguments():
-    import inspect
-
     names = inspect.signature(huggingface_hub.snapshot_download).parameters
     assert {"revision", "cache_dir", "token", "allow_patterns", "ignore_patterns", "local_files_only"} <= set(names)
     assert hub.READ and callable(huggingface_hub.get_cached_repo_tree)

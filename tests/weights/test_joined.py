@@ -22,11 +22,8 @@ def test_split_and_joined_it_is_the_same(name):
     np.testing.assert_array_equal(joined[name], tensor.read())
 
 
-def test_what_cannot_be_split_stays():
+def test_other_tensors_stay():
     tensors = {"attn.Wqkv.weight": stored(7, 2), "mlp.Wi.weight": stored(), "my_mlp.Wi.weight": stored(4)}
     assert split_parts(tensors, PARTS) == tensors
-
-
-def test_nothing_is_joined_by_default():
     tensors = {"attn.Wqkv.query.weight": np.ones(2)}
     assert join_parts(tensors, {}) == tensors

@@ -1,29 +1,37 @@
-"""Examples of `bert_elmo_jax.weights.parameter_tree`."""
+"""Trees of parameters: their paths, prefixes of names in files, and shapes."""
 
 import re
 
 import pytest
 
-from bert_elmo_jax.weights.parameter_tree import Report, check_shapes, flatten, nest, part
+from bert_elmo_jax.weights.parameter_tree import (
+    Report,
+    ancestors,
+    check_shapes,
+    encoder_prefix,
+    flatten,
+    locate,
+    nest,
+    part,
+)  # fmt: skip
 
 
-def test_example_of_check_shapes():
-    with pytest.raises(
-        ValueError,
-        match=re.escape(
-            "runs/a: parameters do not fit the configuration:\nmissing (1): nsp/kernel\n"
-            "mis-shaped (1): nsp/bias [3], expected [2]"
-        ),
-    ):
-        check_shapes({"nsp/bias": (3,)}, {"nsp/bias": (2,), "nsp/kernel": (8, 2)}, "runs/a")
-
-
-def test_parts_of_paths():
+def test_paths_and_prefixes():
     paths = ("encoder/pooler/bias", "encoder/layer_0/attention/key/bias", "mlm/dense/bias")
     assert [part(path) for path in paths] == ["pooler", "encoder", "mlm"]
     assert Report("a", mapped={"encoder/pooler/bias": "pooler.dense.bias", "nsp/bias": "nsp.bias"}).heads == ("nsp",)
-
-
-def test_trees_and_flat_dictionaries():
     assert nest({"a/b": 1, "a/c": 2}) == {"a": {"b": 1, "c": 2}}
     assert flatten({"a": {"b": 1, "c": 2}}) == {"a/b": 1, "a/c": 2}
+    assert ancestors("module.bert.", ".") == ["module.bert.", "module.", ""]
+    tensors = {"bert.embeddings.word.weight": 0, "bert.pooler.bias": 0}
+    assert encoder_prefix(tensors, "embeddings.word.weight", ".", "x") == "bert."
+    found = locate({"nsp/bias": "cls.bias"}, {"module.cls.bias": "module.cls.bias"}, "module.bert.", ".")
+    assert found == ({"nsp/bias": "module.cls.bias"}, {"nsp/bias": "cls.bias"})
+
+
+def test_shapes_that_do_not_fit():
+    message = (
+        "parameters do not fit the configuration:\nmissing (1): nsp/kernel\nmis-shaped (1): nsp/bias [3], expected [2]"
+    )
+    with pytest.raises(ValueError, match=re.escape(message)):
+        check_shapes({"nsp/bias": (3,)}, {"nsp/bias": (2,), "nsp/kernel": (8, 2)}, "runs/a")

@@ -1,23 +1,16 @@
-"""Examples of `bert_elmo_jax.weights.huggingface_files`."""
+"""Shards of safetensors, and the files of a tokenizer."""
 
 import re
-from pathlib import Path
 
 import pytest
 
-from bert_elmo_jax.weights.huggingface_files import read_shards
+from bert_elmo_jax.weights.huggingface_files import read_shards, tokenizer_files
 
 
-def test_example_of_read_shards():
-    import tempfile
-
-    with (
-        pytest.raises(
-            FileNotFoundError,
-            match=re.escape("lists 2 files, but 2 of them are missing: 1-of-2.safetensors, 2-of-2.safetensors"),
-        ),
-        tempfile.TemporaryDirectory() as folder,
-    ):
-        index = Path(folder, "model.safetensors.index.json")
-        _ = index.write_text('{"weight_map": {"a": "1-of-2.safetensors", "b": "2-of-2.safetensors"}}')
+def test_missing_shards_are_named(tmp_path):
+    index = tmp_path / "model.safetensors.index.json"
+    index.write_text('{"weight_map": {"a": "1-of-2.safetensors", "b": "2-of-2.safetensors"}}')
+    message = re.escape("lists 2 files, but 2 of them are missing: 1-of-2.safetensors, 2-of-2.safetensors")
+    with pytest.raises(FileNotFoundError, match=message):
         read_shards(index, dict)
+    assert tokenizer_files(["[PAD]", "강"], {"do_lower_case": False}, 2, 512)["vocab.txt"] == "[PAD]\n강\n"
