@@ -8,17 +8,18 @@ from hypothesis import strategies as st
 from bert_elmo_jax.evals import attention_heads, nearest, probing
 
 
-def test_most_frequent_label_of_a_word():
+def test_labels_of_words():
     words, labels = ["a", "a", "a", "b", "c"], ["X", "Y", "Y", "X", "X"]
     assert probing.by_word(words, labels, ["a", "b", "눈"]) == ["Y", "X", "X"]
     assert probing.by_word(["a", "b"], ["b", "a"], ["눈"]) == ["b"]
+    assert probing.rank_labels(["배", "배", "배"], ["ship", "pear", "pear"]) == {"배": ["pear", "ship"]}
+    assert probing.accuracy(["a", "b"], ["a", "a"]) == 0.5
     with pytest.raises(ValueError, match="5 words and 4 labels"):
         probing.by_word(words, labels[1:], [])
     with pytest.raises(ValueError, match="no label"):
         probing.by_word([], [], [])
     with pytest.raises(ValueError, match="0 right labels"):
         probing.accuracy([], [])
-    assert probing.accuracy(["a", "b"], ["a", "a"]) == 0.5
 
 
 @given(st.integers(0, 2**32 - 1))
@@ -43,10 +44,7 @@ def test_nearest_senses():
     assert probing.first_senses(items, keys, asked) == ["pear", "pear", "pear", "snow", None]
     with pytest.raises(ValueError, match="4 vectors, 3 items and 4 senses"):
         probing.nearest_senses(train, items[1:], keys, test, asked)
-
-
-def test_equal_vectors_get_the_first_sense():
-    """Static vectors, and layer 0 of a character model, give equal vectors: rounding must not decide."""
+    # Static vectors, and layer 0 of a character model, give equal vectors: rounding must not decide.
     same = np.full((5, 8), 0.1, np.float32) + np.random.default_rng(0).normal(0, 1e-8, (5, 8)).astype(np.float32)
     found = probing.nearest_senses(same, ["배"] * 5, ["a", "b", "b", "a", "b"], same, ["배"] * 5)
     assert found == ["b"] * 5
@@ -82,6 +80,7 @@ def test_plane_keeps_the_two_largest_directions():
     plane = nearest.principal_plane(values)
     assert np.allclose(np.abs(np.corrcoef(plane.T, values[:, [0, 2]].T)[:2, 2:]), np.eye(2), atol=0.1)
     assert np.allclose(np.cov(plane.T)[0, 1], 0, atol=1e-9)
+    assert nearest.principal_plane(np.array([[1.0], [3.0]])).tolist() == [[-1.0, 0.0], [1.0, 0.0]]
 
 
 @given(st.integers(0, 2**32 - 1))

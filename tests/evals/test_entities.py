@@ -17,30 +17,29 @@ def test_scores_match_seqeval(goldens):
         assert figures[name] == pytest.approx(value, abs=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("tags", "expected"),
-    [
-        ("O I-PER I-PER O", [("PER", 1, 3)]),  # a stray I- begins an entity
-        ("I-PER B-PER I-PER", [("PER", 0, 1), ("PER", 1, 3)]),  # IOB1
-        ("B-PER I-LOC", [("PER", 0, 1), ("LOC", 1, 2)]),  # another type begins another entity
-        ("B-PER B-PER", [("PER", 0, 1), ("PER", 1, 2)]),
-        ("B-PER I-PER E-PER S-PER", [("PER", 0, 3), ("PER", 3, 4)]),
-        ("E-PER I-PER", [("PER", 0, 1), ("PER", 1, 2)]),  # E- ends an entity
-        ("S-PER I-PER E-PER", [("PER", 0, 1), ("PER", 1, 3)]),
-        ("I-PER I-PER E-PER E-PER", [("PER", 0, 3), ("PER", 3, 4)]),  # IOE
-        ("B-creative-work I-creative-work", [("creative-work", 0, 2)]),
-        ("B I O B", [("", 0, 2), ("", 3, 4)]),  # chunks without a type
-        ("B-인물 I-인물", [("인물", 0, 2)]),
-        ("O O", []),
-        ("", []),
-    ],
-)
-def test_entities_of_tags(tags, expected):
-    assert entities(tags.split()) == expected
+ENTITIES = {
+    "O I-PER I-PER O": [("PER", 1, 3)],  # a stray I- begins an entity
+    "I-PER B-PER I-PER": [("PER", 0, 1), ("PER", 1, 3)],  # IOB1
+    "B-PER I-LOC": [("PER", 0, 1), ("LOC", 1, 2)],  # another type begins another entity
+    "B-PER B-PER": [("PER", 0, 1), ("PER", 1, 2)],
+    "B-PER I-PER E-PER S-PER": [("PER", 0, 3), ("PER", 3, 4)],
+    "E-PER I-PER": [("PER", 0, 1), ("PER", 1, 2)],  # E- ends an entity
+    "S-PER I-PER E-PER": [("PER", 0, 1), ("PER", 1, 3)],
+    "I-PER I-PER E-PER E-PER": [("PER", 0, 3), ("PER", 3, 4)],  # IOE
+    "B-creative-work I-creative-work": [("creative-work", 0, 2)],
+    "B I O B": [("", 0, 2), ("", 3, 4)],  # chunks without a type
+    "B-인물 I-인물": [("인물", 0, 2)],
+    "O O": [],
+    "": [],
+}
 
 
-def test_entities_do_not_cross_sentences():
+def test_entities_of_tags():
+    for tags, expected in ENTITIES.items():
+        assert entities(tags.split()) == expected
+    # They do not cross sentences, and both sides may use different schemes.
     assert score([["B-PER"], ["I-PER"]], [["B-PER"], ["I-PER"]])["gold"] == 2
+    assert score([["I-PER", "I-PER", "B-PER"]], [["B-PER", "E-PER", "S-PER"]])["f1"] == 1.0
 
 
 def test_scores_by_type_and_in_total():
@@ -49,30 +48,19 @@ def test_scores_by_type_and_in_total():
     figures = score(gold, predicted)
     assert (figures["gold"], figures["predicted"], figures["correct"]) == (3, 3, 1)
     assert figures["precision"] == figures["recall"] == figures["f1"] == pytest.approx(1 / 3)
-    assert {name: scores["f1"] for name, scores in figures["types"].items()} == {
-        "LOC": pytest.approx(2 / 3),
-        "ORG": 0.0,
-        "PER": 0.0,
-    }
+    by_type = {name: scores["f1"] for name, scores in figures["types"].items()}
+    assert by_type == {"LOC": pytest.approx(2 / 3), "ORG": 0.0, "PER": 0.0}
     assert figures["macro_f1"] == pytest.approx(2 / 9)
     assert figures["accuracy"] == 3 / 5
     assert json.loads(json.dumps(figures)) == figures
+    for tags in ([], [["O", "O"]], [[]]):
+        figures = score(tags, tags)
+        assert figures["f1"] == figures["precision"] == figures["recall"] == 0.0
+        assert figures["types"] == {}
 
 
-def test_sides_may_use_different_schemes():
-    assert score([["I-PER", "I-PER", "B-PER"]], [["B-PER", "E-PER", "S-PER"]])["f1"] == 1.0
-
-
-@pytest.mark.parametrize("tags", [[], [["O", "O"]], [[]]])
-def test_no_entities(tags):
-    figures = score(tags, tags)
-    assert figures["f1"] == figures["precision"] == figures["recall"] == 0.0
-    assert figures["types"] == {}
-
-
-@pytest.mark.parametrize(
-    ("gold", "predicted", "message"),
-    [
+def test_invalid_tags_raise():
+    for gold, predicted, message in (
         ([["O"]], [], "1 sentences of gold tags but 0"),
         ([["O"], ["O", "O"]], [["O"], ["O"]], "sentence 1 has 2 gold tags but 1 predicted"),
         ([["O"]], [["NOUN"]], r"predicted tag 'NOUN' \(sentence 0, word 0\)"),
@@ -81,11 +69,9 @@ def test_no_entities(tags):
         ([["O-PER"]], [["O"]], "'O-PER'"),
         ([["o"]], [["O"]], "'o'"),
         ([[""]], [["O"]], "gold tag ''"),
-    ],
-)
-def test_invalid_tags_raise(gold, predicted, message):
-    with pytest.raises(ValueError, match=message):
-        score(gold, predicted)
+    ):
+        with pytest.raises(ValueError, match=message):
+            score(gold, predicted)
 
 
 spans = st.lists(st.tuples(st.sampled_from(["PER", "LOC"]), st.integers(1, 3), st.integers(0, 2)), max_size=5)
@@ -115,11 +101,3 @@ def test_all_schemes_give_the_same_entities(found):
         assert entities(written(found, scheme)) == expected
     for one, other in itertools.permutations(("IOB1", "IOB2", "BIOES"), 2):
         assert score([written(found, one)], [written(found, other)])["correct"] == len(found)
-
-
-def test_example_of_entityscores():
-    assert score([["B-PER", "O"]], [["B-PER", "B-LOC"]])["macro_f1"] == 0.5
-
-
-def test_example_of_scores():
-    assert score([["B-PER"]], [["B-PER"]])["types"]["PER"]["f1"] == 1.0

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_elmo_jax.evals import glue
-from bert_elmo_jax.evals.glue import f1, mcc, micro_f1, pearson, spearman
 
 
 @pytest.fixture(scope="module")
@@ -42,46 +41,47 @@ def test_single_label():
     assert glue.macro_f1([0, 0, 1], [0, 0, 0]) == pytest.approx(0.4)
 
 
-def test_constant_values_have_no_correlation():
+def test_constant_values_have_no_correlation_and_ties_share_a_rank():
     assert math.isnan(glue.pearson([1.0, 2.0, 3.0], [2.5] * 3))
     assert math.isnan(glue.spearman([1, 1, 1], [1, 2, 3]))
     # The mean of 0.1 is not exact, but the deviation must count as 0.
     assert math.isnan(glue.pearson([0.1] * 7, [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0]))
-
-
-def test_ties_share_a_rank():
     # The ranks are 1.5 1.5 3.5 3.5 5 and 2 1 3 5 4.
     a, b = [1.5, 1.5, 3.5, 3.5, 5], [2, 1, 3, 5, 4]
     assert glue.spearman([0, 0, 2, 2, 9], [20, 10, 30, 50, 40]) == pytest.approx(np.corrcoef(a, b)[0, 1])
 
 
-def test_mcc_of_three_labels():
-    """Gorodkin's formula by hand: 3 of 5 right; gold counts 2 1 2, predicted counts 1 2 2."""
+def test_values_by_hand():
+    """MCC of three labels by Gorodkin's formula: 3 of 5 right; gold counts 2 1 2, predicted counts 1 2 2."""
     labels, predictions = [0, 0, 1, 2, 2], [0, 1, 1, 2, 2]
     right, total, products = 4, 5, 2 * 1 + 1 * 2 + 2 * 2
     expected = (right * total - products) / math.sqrt((25 - (4 + 1 + 4)) * (25 - (1 + 4 + 4)))
     assert glue.mcc(labels, predictions) == pytest.approx(expected)
+    assert glue.mcc([1, 1, 0, 0], [1, 1, 0, 1]) == pytest.approx(3**-0.5)
+    assert glue.f1([1, 0, 1, 1], [1, 1, 0, 1]) == pytest.approx(2 / 3)
+    relations = ["born", "no_relation", "died"], ["born", "born", "no_relation"]
+    assert glue.micro_f1(*relations, without=["no_relation"]) == 0.5
 
 
-@pytest.mark.parametrize(
-    ("metric", "labels", "predictions", "message"),
-    [
-        (glue.accuracy, [], [], "nothing to score"),
-        (glue.accuracy, [1, 2], [1], r"shape \(2,\) and predictions of shape \(1,\)"),
-        (glue.accuracy, [1, 0], ["1", "0"], "cannot be compared"),
-        (glue.accuracy, [1, 0], [0.7, 0.2], r"predictions\[0\] is 0.7: expected the number or the name"),
-        (glue.accuracy, [1, 0], [1, float("nan")], r"predictions\[1\] is nan"),
-        (glue.accuracy, [1, None], [1, 0], "labels such as 1: expected all of them"),
-        (glue.f1, ["yes", "no"], ["yes", "no"], "positive=1 is not a label like 'yes'"),
-        (glue.pearson, [1.0, 2.0], [1.0, float("nan")], r"predictions\[1\] is nan: expected a finite"),
-        (glue.spearman, [1.0, float("inf")], [1.0, 2.0], r"labels\[1\] is inf"),
-        (glue.pearson, [1.0], [1.0], "at least two examples"),
-        (glue.pearson, ["a", "b"], [1.0, 2.0], "have no correlation"),
-    ],
-)
-def test_invalid_inputs_raise(metric, labels, predictions, message, as_users_run):
-    with pytest.raises(ValueError, match=message):
-        metric(labels, predictions)
+INVALID = [  # metric, labels, predictions and message
+    (glue.accuracy, [], [], "nothing to score"),
+    (glue.accuracy, [1, 2], [1], r"shape \(2,\) and predictions of shape \(1,\)"),
+    (glue.accuracy, [1, 0], ["1", "0"], "cannot be compared"),
+    (glue.accuracy, [1, 0], [0.7, 0.2], r"predictions\[0\] is 0.7: expected the number or the name"),
+    (glue.accuracy, [1, 0], [1, float("nan")], r"predictions\[1\] is nan"),
+    (glue.accuracy, [1, None], [1, 0], "labels such as 1: expected all of them"),
+    (glue.f1, ["yes", "no"], ["yes", "no"], "positive=1 is not a label like 'yes'"),
+    (glue.pearson, [1.0, 2.0], [1.0, float("nan")], r"predictions\[1\] is nan: expected a finite"),
+    (glue.spearman, [1.0, float("inf")], [1.0, 2.0], r"labels\[1\] is inf"),
+    (glue.pearson, [1.0], [1.0], "at least two examples"),
+    (glue.pearson, ["a", "b"], [1.0, 2.0], "have no correlation"),
+]
+
+
+def test_invalid_inputs_raise(as_users_run):
+    for metric, labels, predictions, message in INVALID:
+        with pytest.raises(ValueError, match=message):
+            metric(labels, predictions)
 
 
 def test_metrics_of_all_tasks_exist():
@@ -118,23 +118,3 @@ def test_correlations_do_not_depend_on_the_scale(numbers, scale):
     values = np.array(numbers, float)
     assert glue.pearson(labels, values * scale) == pytest.approx(glue.pearson(labels, values))
     assert glue.spearman(labels, np.exp(values / 10)) == pytest.approx(glue.spearman(labels, values))
-
-
-def test_example_of_micro_f1():
-    assert micro_f1(["born", "no_relation", "died"], ["born", "born", "no_relation"], without=["no_relation"]) == 0.5
-
-
-def test_example_of_spearman():
-    assert round(spearman([0.0, 2.5, 5.0], [1.0, 400.0, 20.0]), 4) == 0.5
-
-
-def test_example_of_f1():
-    assert f1([1, 0, 1, 1], [1, 1, 0, 1]) == 0.6666666666666666
-
-
-def test_example_of_mcc():
-    assert mcc([1, 1, 0, 0], [1, 1, 0, 1]) == 0.5773502691896258
-
-
-def test_example_of_pearson():
-    assert round(pearson([1.0, 2.0, 3.0], [1.0, 2.0, 4.0]), 4) == 0.982

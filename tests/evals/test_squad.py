@@ -33,7 +33,7 @@ def test_scores_match_the_official_scripts(goldens, name):
 def test_normalize():
     assert normalize("The  U.S.-based “a” theatre an\tapple") == "usbased “ ” theatre apple"
     assert normalize("an", korean=True) == "an"
-    assert normalize("〈강〉(물)‘의’ it's, A-B", korean=True) == "강 물 의 it s ab"
+    assert normalize("〈강〉(물)‘의’ it's, 《A》-B", korean=True) == "강 물 의 it s a b"
     assert normalize("É İ") == "é i̇"
 
 
@@ -41,57 +41,39 @@ def test_answer_of_an_article():
     """In script 2.0, no answer is left, so "" is right; in script 1.1, "a" equals "the"."""
     both = data(["the"], ["sea"])
     assert score(both, {"0": "a", "1": "sea"})["f1"] == 100
-    assert score(both, {"0": "a", "1": "sea"}, rules="squad1") == {
-        "exact_match": 100.0,
-        "f1": 50.0,
-        "total": 2,
-        "missing": 0,
-    }
+    figures = score(both, {"0": "a", "1": "sea"}, rules="squad1")
+    assert figures == {"exact_match": 100.0, "f1": 50.0, "total": 2, "missing": 0}
     dot = data([".", "1,864."])
     assert score(dot, {"0": ""})["exact"] == 0
     assert score(dot, {"0": ""}, rules="squad1")["exact_match"] == 100
     assert score(dot, {"0": "1864"})["exact"] == 100
 
 
-def test_repeated_words_count():
+def test_repeated_words_count_and_korean_f1_is_over_characters():
     assert score(data(["tea tea coffee"]), {"0": "tea tea tea"})["f1"] == pytest.approx(100 * 2 / 3)
-
-
-def test_korean_f1_is_over_characters():
     korean = data(["성 베드로 대성전"], version="KorQuAD_v1.0_dev")
     figures = score(korean, {"0": "성베드로 광장"})
     assert figures["exact_match"] == 0
     # 4 of 6 predicted and of 7 gold characters
     assert figures["f1"] == pytest.approx(100 * 2 * (4 / 6) * (4 / 7) / (4 / 6 + 4 / 7))
-    assert score(korean, {"0": "성베드로대성전"})["f1"] == 100
-    assert score(korean, {"0": "성베드로대성전"})["exact_match"] == 0
+    figures = score(korean, {"0": "성베드로대성전"})
+    assert (figures["f1"], figures["exact_match"]) == (100, 0)
 
 
 def test_questions_without_an_answer():
     figures = score(data([], ["sea"]), {"0": "", "1": ""})
-    assert figures == {
-        "exact": 50.0,
-        "f1": 50.0,
-        "total": 2,
-        "HasAns_exact": 0.0,
-        "HasAns_f1": 0.0,
-        "HasAns_total": 1,
-        "NoAns_exact": 100.0,
-        "NoAns_f1": 100.0,
-        "NoAns_total": 1,
-    }
+    expected = {"HasAns_exact": 0.0, "HasAns_f1": 0.0, "HasAns_total": 1}
+    expected |= {"NoAns_exact": 100.0, "NoAns_f1": 100.0, "NoAns_total": 1}
+    assert figures == {"exact": 50.0, "f1": 50.0, "total": 2} | expected
     assert not [key for key in score(data([]), {"0": "a"}) if key.startswith("HasAns")]
 
 
 def test_threshold_removes_answers():
-    both = data([], ["sea"])
-    given_ = {"0": "ship", "1": "sea"}
-    doubts = {"0": 0.9, "1": 0.2}
-    assert score(both, given_, doubts)["exact"] == 50
-    assert score(both, given_, doubts, na_threshold=0.5)["exact"] == 100
-    assert score(both, given_, doubts, na_threshold=0.1)["exact"] == 50
+    both, predictions, doubts = data([], ["sea"]), {"0": "ship", "1": "sea"}, {"0": 0.9, "1": 0.2}
+    assert score(both, predictions, doubts)["exact"] == 50
     # A probability equal to the threshold keeps the answer.
-    assert score(both, given_, doubts, na_threshold=0.9)["exact"] == 50
+    for threshold, exact in ((0.5, 100), (0.1, 50), (0.9, 50)):
+        assert score(both, predictions, doubts, na_threshold=threshold)["exact"] == exact
 
 
 def test_best_threshold_of_log_odds():
@@ -114,43 +96,33 @@ def test_missing_predictions():
     assert score(korean, {"0": "바다"})["exact_match"] == 50
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((data([]), {"0": None}), "the prediction for '0' is None, not a text"),
-        ((data([]), ["a"]), "predictions should map .* they are a list"),
-        ((data([]), {"0": ""}, {}), "na_probabilities lack 1 of 1 questions"),
-        ((data([]), {"0": ""}, {"0": float("nan")}), "no-answer probability of '0' is nan"),
-        (({"data": []}, {}), "hold no question"),
-        (({"data": [{"context": "c"}]}, {}), "not in SQuAD's layout .*paragraphs"),
-        (({"answers": 3}, {}), "not in SQuAD's layout"),
-        (([*data(["a"])["data"], *data(["a"])["data"]], {"0": "a"}), "repeat the id '0'"),
-        (("no/such.json", {}), "there is no file no/such.json"),
-    ],
-)
-def test_invalid_inputs_raise(arguments, message, as_users_run):
-    with pytest.raises((ValueError, FileNotFoundError), match=message):
-        score(*arguments)
+INVALID = [  # arguments, options and message
+    ((data([]), {"0": None}), {}, "the prediction for '0' is None, not a text"),
+    ((data([]), ["a"]), {}, "predictions should map .* they are a list"),
+    ((data([]), {"0": ""}, {}), {}, "na_probabilities lack 1 of 1 questions"),
+    ((data([]), {"0": ""}, {"0": float("nan")}), {}, "no-answer probability of '0' is nan"),
+    (({"data": []}, {}), {}, "hold no question"),
+    (({"data": [{"context": "c"}]}, {}), {}, "not in SQuAD's layout .*paragraphs"),
+    (({"answers": 3}, {}), {}, "not in SQuAD's layout"),
+    (([*data(["a"])["data"], *data(["a"])["data"]], {"0": "a"}), {}, "repeat the id '0'"),
+    (("no/such.json", {}), {}, "there is no file no/such.json"),
+    ((data([]), {"0": ""}), {"rules": "1.1"}, "is not known; use squad2, squad1 or korquad"),
+    ((data(["a"]), {"0": ""}, {"0": 0.5}), {"rules": "squad1"}, "na_probabilities were given, but the rules of squad1"),
+    ((data([]), {"0": ""}), {"rules": "squad1"}, "question '0' has no answer in the data"),
+]
 
 
-def test_unsuitable_rules_raise(as_users_run):
-    with pytest.raises(ValueError, match="is not known; use squad2, squad1 or korquad"):
-        score(data([]), {"0": ""}, rules="1.1")
-    with pytest.raises(ValueError, match="na_probabilities were given, but the rules of squad1"):
-        score(data(["a"]), {"0": ""}, {"0": 0.5}, rules="squad1")
-    with pytest.raises(ValueError, match="question '0' has no answer in the data"):
-        score(data([]), {"0": ""}, rules="squad1")
-
-
-def test_invalid_json_raises(tmp_path):
+def test_invalid_inputs_raise(tmp_path, as_users_run):
+    for arguments, options, message in INVALID:
+        with pytest.raises((ValueError, FileNotFoundError), match=message):
+            score(*arguments, **options)
     (tmp_path / "a.json").write_bytes(b'{"data": [')
     with pytest.raises(ValueError, match=r"data: .*a\.json is not JSON in UTF-8"):
         score(tmp_path / "a.json", {})
 
 
-texts = st.lists(
-    st.sampled_from(["the", "A ", "sea", "Sea.", "바다", "'", "—", "\u3000", "é", "the-the"]), max_size=4
-).map(" ".join)
+TEXTS = ["the", "A ", "sea", "Sea.", "바다", "'", "—", "\u3000", "é", "the-the"]
+texts = st.lists(st.sampled_from(TEXTS), max_size=4).map(" ".join)
 
 
 @given(st.lists(st.tuples(st.lists(texts, max_size=3), texts, st.floats(0, 1)), min_size=1, max_size=6))
@@ -163,10 +135,6 @@ def test_properties_of_scores(questions):
     # The best threshold is at least as good as answering all questions, or none.
     assert figures["best_f1"] >= 100 * sum(not answers for answers, _, _ in questions) / len(questions) - 1e-9
     parts = [
-        (figures[f"{part}_f1"], figures[f"{part}_total"]) for part in ("HasAns", "NoAns") if f"{part}_f1" in figures
+        figures[f"{part}_f1"] * figures[f"{part}_total"] for part in ("HasAns", "NoAns") if f"{part}_f1" in figures
     ]
-    assert sum(value * count for value, count in parts) / len(questions) == pytest.approx(figures["f1"])
-
-
-def test_example_of_normalize():
-    assert (normalize("  The Sea, an ocean."), normalize("《강》의 'A'", korean=True)) == ("sea ocean", "강 의 a")
+    assert sum(parts) / len(questions) == pytest.approx(figures["f1"])
