@@ -196,7 +196,7 @@ MUTANTS = {
             "tests/experiments/test_finetune.py",
             "tests/experiments/test_finetune_tagger.py",
         ),
-        "sampled_coefficient": ('term.removesuffix("_sampled")', "term", "tests/families/elmo/test_objective.py"),
+        "sampled_coefficient": ('term.removesuffix("_sampled")', "term", "tests/families/elmo/test_loss.py"),
         "long_rate": (
             "_build_phase(o, o.long_learning_rate, o.long_warmup, long, width)",
             "_build_phase(o, o.learning_rate, o.long_warmup, long, width)",

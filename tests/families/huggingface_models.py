@@ -1,6 +1,7 @@
 """The classes of transformers that our families read and write: small configurations, heads, parts of a file."""
 
 import dataclasses
+import functools
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -113,9 +114,13 @@ for variant, config in {"": MODERNBERT, " biased": BIASED, " mean": MEAN}.items(
 def random_params(model, scale=1.0):
     """Return random parameters of a model, or of the class of transformers with this name."""
     model = CLASSES.get(model, model)
-    rng = np.random.default_rng(0)
-    shapes = param_shapes(model.family, model.config, model.heads, pooler=model.pooler, outputs=LABELS)
+    rng, shapes = np.random.default_rng(0), _shapes_of(model)
     return nest({path: rng.normal(scale=scale, size=shape).astype(np.float32) for path, shape in shapes.items()})
+
+
+@functools.cache
+def _shapes_of(model):
+    return param_shapes(model.family, model.config, model.heads, pooler=model.pooler, outputs=LABELS)
 
 
 def assert_same(ours, theirs):

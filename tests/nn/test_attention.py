@@ -1,4 +1,4 @@
-import itertools
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +13,11 @@ from bert_elmo_jax.nn.attention import visible
 pytestmark = pytest.mark.usefixtures("strict_dtypes")
 
 IMPLEMENTATIONS = [reference, fused]
+
+
+@functools.partial(jax.jit, static_argnums=0, static_argnames=("causal", "window"))
+def compute(attend, query, key, value, segments=None, **options):
+    return attend(query, key, value, segments, **options)
 
 
 def inputs(b=2, t=6, a=3, h=4, seed=0, dtype=jnp.float32):
@@ -39,7 +44,7 @@ def by_hand(query, key, value, segments, causal, window=None):
 @settings(max_examples=15)
 def test_matches_loops_with_any_segments(attend, segments, causal):
     q, k, v = inputs()
-    ours = attend(q, k, v, jnp.array(segments), causal=causal)
+    ours = compute(attend, q, k, v, np.array(segments), causal=causal)
     np.testing.assert_allclose(ours, by_hand(q, k, v, segments, causal), atol=2e-6)
 
 
@@ -55,7 +60,7 @@ def test_a_window_equals_loops(attend, causal):
         (short, {"lengths": jnp.array([6, 4])}),
     ):
         for window in (1, 2):
-            ours = attend(q, k, v, **how, causal=causal, window=window)
+            ours = compute(attend, q, k, v, **how, causal=causal, window=window)
             np.testing.assert_allclose(ours, by_hand(q, k, v, segments, causal, window), atol=2e-6)
 
 
@@ -73,40 +78,37 @@ def test_masks_by_hand():
 
 @pytest.mark.parametrize("attend", IMPLEMENTATIONS)
 @pytest.mark.parametrize("causal", [False, True])
-def test_lengths_equal_segments(attend, causal):
+def test_lengths_equal_segments_and_padding_does_not_affect_real_tokens(attend, causal):
     q, k, v = inputs()
-    segments = jnp.array([[1, 1, 1, 1, 0, 0], [1, 1, 0, 0, 0, 0]])
-    by_lengths = attend(q, k, v, lengths=np.array([4, 2]), causal=causal)
-    np.testing.assert_array_equal(by_lengths, attend(q, k, v, segments, causal=causal))
+    segments = np.array([[1, 1, 1, 1, 0, 0], [1, 1, 0, 0, 0, 0]])
+    by_lengths = compute(attend, q, k, v, lengths=np.array([4, 2]), causal=causal)
+    by_segments = compute(attend, q, k, v, segments, causal=causal)
+    np.testing.assert_array_equal(by_lengths, by_segments)
+    loud = (np.where(segments[..., None, None] == 0, np.float32(1e9), x) for x in (q, k, v))
+    np.testing.assert_array_equal(
+        np.asarray(compute(attend, *loud, segments, causal=causal))[segments > 0], np.asarray(by_segments)[segments > 0]
+    )
 
 
-def test_fused_equals_reference_values_and_gradients():
-    for seed, (segments, causal) in enumerate(
-        itertools.product([None, jnp.array([[1, 1, 2, 2, 2, 0], [1, 1, 1, 1, 1, 1]])], [False, True])
-    ):
-        q, k, v = inputs(seed=seed)
+@functools.partial(jax.jit, static_argnums=(0, 5))
+def value_and_gradients(attend, query, key, value, segments=None, causal=False):
+    def total(*qkv):
+        return jnp.square(attend(*qkv, segments, causal=causal)).sum()
 
-        def loss(attend, *qkv, segments=segments, causal=causal):
-            return jnp.square(attend(*qkv, segments, causal=causal)).sum()
+    return jax.value_and_grad(total, argnums=(0, 1, 2))(query, key, value)
 
-        ours, theirs = (jax.value_and_grad(loss, argnums=(1, 2, 3))(attend, q, k, v) for attend in IMPLEMENTATIONS)
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_fused_equals_reference_values_and_gradients(causal):
+    for segments in (None, np.array([[1, 1, 2, 2, 2, 0], [1, 1, 1, 1, 1, 1]])):
+        ours, theirs = (value_and_gradients(attend, *inputs(), segments, causal) for attend in IMPLEMENTATIONS)
         jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5), ours, theirs)
 
 
 @pytest.mark.parametrize("attend", IMPLEMENTATIONS)
 def test_rows_of_padding_have_finite_values_and_gradients(attend):
-    q, k, v = inputs()
-    segments = jnp.array([[0] * 6, [1, 1, 1, 0, 0, 0]])
-    value, gradients = jax.value_and_grad(lambda *x: attend(*x, segments).sum(), argnums=(0, 1, 2))(q, k, v)
-    assert np.isfinite(value) and all(np.isfinite(g).all() for g in gradients)
-
-
-@pytest.mark.parametrize("attend", IMPLEMENTATIONS)
-def test_padding_does_not_affect_real_tokens(attend):
-    q, k, v = inputs()
-    segments = jnp.array([[1, 1, 1, 1, 0, 0], [1, 1, 1, 1, 0, 0]])
-    loud = [x.at[:, 4:].set(1e9) for x in (q, k, v)]
-    np.testing.assert_array_equal(attend(q, k, v, segments)[:, :4], attend(*loud, segments)[:, :4])
+    found = value_and_gradients(attend, *inputs(), np.array([[0] * 6, [1, 1, 1, 0, 0, 0]]))
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(found))
 
 
 def test_maps_sum_to_one_in_float32():
@@ -120,14 +122,15 @@ def test_maps_sum_to_one_in_float32():
 @pytest.mark.parametrize("attend", IMPLEMENTATIONS)
 def test_bf16_is_close_to_float32(attend):
     exact, rough = inputs(), [x.astype(jnp.bfloat16) for x in inputs()]
-    assert attend(*rough).dtype == jnp.bfloat16
-    np.testing.assert_allclose(attend(*rough).astype(jnp.float32), attend(*exact), atol=0.03)
+    found = compute(attend, *rough)
+    assert found.dtype == jnp.bfloat16
+    np.testing.assert_allclose(found.astype(jnp.float32), compute(attend, *exact), atol=0.03)
 
 
 def test_attention_dropout_keeps_the_mean():
     q, k, v = inputs(b=1, t=4)
     keys = jax.random.split(jax.random.key(1), 4000)
-    drawn = jax.vmap(lambda key: reference(q, k, v, dropout=0.3, dropout_key=key))(keys)
+    drawn = jax.jit(jax.vmap(lambda key: reference(q, k, v, dropout=0.3, dropout_key=key)))(keys)
     np.testing.assert_allclose(drawn.mean(0), reference(q, k, v), atol=0.06)
     assert drawn.std(0).min() > 0.05
 
@@ -182,9 +185,10 @@ def test_segments_with_lengths_raise():
 def test_a_scale_multiplies_the_scores():
     x = jax.random.normal(jax.random.key(0), (1, 4, 6))
     module = SelfAttention(num_heads=2, stddev=0.5)
-    variables = module.init(jax.random.key(1), x)
-    plain, maps = module.apply(variables, x, maps=True)
-    same, _ = module.apply(variables, x, scale=jnp.float32(1.0))
-    np.testing.assert_array_equal(plain, same)
-    _, doubled = module.apply(variables, x, maps=True, scale=jnp.float32(2.0))
+    variables = jax.jit(module.init)(jax.random.key(1), x)
+    apply = jax.jit(functools.partial(module.apply, maps=True))
+    plain, maps = apply(variables, x)
+    same, _ = apply(variables, x, scale=jnp.float32(1.0))
+    np.testing.assert_allclose(plain, same, rtol=1e-6)
+    _, doubled = apply(variables, x, scale=jnp.float32(2.0))
     np.testing.assert_allclose(doubled, maps**2 / (maps**2).sum(-1, keepdims=True), atol=1e-6)

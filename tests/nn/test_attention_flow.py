@@ -84,8 +84,3 @@ def test_similarity_makes_no_array_of_pairs(texts):
     made = jax.make_jaxpr(jax.grad(lambda x, y: run(x, y).sum(), argnums=(0, 1)))(x, y)
     sizes = [v.aval.size for eqn in made.jaxpr.eqns for v in eqn.outvars]
     assert max(sizes) == 128 * 64 * 4  # the output
-
-
-def test_example_of_similarity():
-    x, y, ones = jnp.array([[[1.0], [2.0]]]), jnp.array([[[3.0]]]), jnp.ones(1)
-    assert similarity(x, y, both=ones, of_x=ones, of_y=ones).tolist() == [[[7.0], [11.0]]]

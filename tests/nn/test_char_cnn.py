@@ -70,9 +70,9 @@ def test_words_match_a_plain_implementation(changes):
     np.testing.assert_allclose(run(table.astype(np.int32), **changes), expected, atol=1e-5)
 
 
-@pytest.mark.parametrize("cut", [3, 4, 6, 7, 10, 11])
+@pytest.mark.parametrize("cut", [3, 6, 7, 11])
 def test_cutting_padding_changes_nothing(cut):
-    words = [word for word in WORDS if LONGEST[word] <= cut]
+    words = [word if LONGEST[word] <= cut else WORDS[0] for word in WORDS]
     table = np.concatenate([character_table(words, MAXIMUM), np.zeros((1, MAXIMUM), np.int32)])
     np.testing.assert_allclose(run(table[:, :cut]), run(table), atol=1e-6)
     # The shortest word's vector depends on the padding, so ignoring padding would fail this test.
@@ -100,22 +100,29 @@ def naive(characters, embedding, convolutions):
     return jnp.concatenate(found, axis=-1)
 
 
-@pytest.mark.parametrize("at_once", [1, 2, 5, 1000, None])
-def test_gradients_do_not_depend_on_at_once(at_once, monkeypatch):
+def weighted_gradients(function, *args):
+    """Return a weighted sum of a function's outputs on all words, and its gradients."""
+    tree, table = params(), character_table(WORDS, MAXIMUM)
+    weight = np.random.default_rng(5).normal(size=(len(WORDS), 20)).astype(np.float32)
+
+    def total(embedding, convolutions):
+        return (function(table, embedding, convolutions, *args) * weight).sum()
+
+    compute = jax.jit(jax.value_and_grad(total, argnums=(0, 1)))
+    return compute(tree["embedding"], [tree[f"conv_{n}"] for n in range(len(CONFIG.filters))])
+
+
+@pytest.fixture(scope="module")
+def expected():
+    with jax.numpy_dtype_promotion("strict"):
+        return weighted_gradients(naive)
+
+
+@pytest.mark.parametrize("at_once", [1, 5, None])
+def test_gradients_do_not_depend_on_at_once(at_once, expected, monkeypatch):
     monkeypatch.setattr(module, "places_at_once", lambda words: at_once)
-    tree = params()
-    convolutions = [tree[f"conv_{n}"] for n in range(len(CONFIG.filters))]
-    table = character_table(WORDS, MAXIMUM)
-    weight = jnp.asarray(np.random.default_rng(5).normal(size=(len(WORDS), 20)), jnp.float32)
-
-    def total(function, *args):
-        return lambda embedding, convolutions: (function(table, embedding, convolutions, *args) * weight).sum()
-
-    ours, theirs = (
-        jax.jit(jax.value_and_grad(f, argnums=(0, 1)))(tree["embedding"], convolutions)
-        for f in (total(convolve, MAXIMUM), total(naive))
-    )
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=2e-5), ours, theirs)
+    found = weighted_gradients(convolve, MAXIMUM)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=2e-5), found, expected)
 
 
 def test_leading_axes_and_empty_batches():
@@ -143,16 +150,16 @@ def test_highway_mixes_input_and_transform():
 
 def test_bfloat16_is_close_with_float32_parameters():
     table = character_table(WORDS, MAXIMUM)
-    near = jax.jit(make(dtype=jnp.bfloat16).apply)({"params": params()}, table)
+    near, exact = jax.jit(make(dtype=jnp.bfloat16).apply)({"params": params()}, table), run(table)
     assert near.dtype == jnp.bfloat16
-    assert np.abs(np.asarray(near, np.float32) - run(table)).max() < 0.05 * np.abs(run(table)).max()
+    assert np.abs(np.asarray(near, np.float32) - exact).max() < 0.05 * np.abs(exact).max()
     drawn = jax.eval_shape(make(dtype=jnp.bfloat16).init, jax.random.key(0), table)["params"]
     assert {x.dtype for x in jax.tree.leaves(drawn)} == {jnp.dtype("float32")}
 
 
 @pytest.mark.parametrize("activation", ["relu", "tanh"])
 def test_initialisation_matches_the_original(activation):
-    cnn = CharCNN(16, ((1, 32), (7, 1024)), 1, 512, activation)
+    cnn = CharCNN(16, ((1, 32), (7, 512)), 1, 256, activation)
     tree = jax.tree.map(np.asarray, jax.jit(cnn.init)(jax.random.key(0), jnp.zeros((1, 3), jnp.int32))["params"])
     assert 0.99 < np.abs(tree["embedding"]).max() <= 1 and abs(tree["embedding"].std() - 1 / np.sqrt(3)) < 0.01
     kernel = tree["conv_1"]["kernel"]
@@ -161,9 +168,9 @@ def test_initialisation_matches_the_original(activation):
     else:
         assert kernel.std() == pytest.approx((7 * 16) ** -0.5, rel=0.02)
     for part, bias in (("carry", -2), ("transform", 0)):
-        assert tree["highway_0"][part]["kernel"].std() == pytest.approx(1056**-0.5, rel=0.02)
+        assert tree["highway_0"][part]["kernel"].std() == pytest.approx(544**-0.5, rel=0.02)
         assert (tree["highway_0"][part]["bias"] == bias).all()
-    assert tree["projection"]["kernel"].std() == pytest.approx(1056**-0.5, rel=0.02)
+    assert tree["projection"]["kernel"].std() == pytest.approx(544**-0.5, rel=0.02)
     assert not tree["projection"]["bias"].any() and not tree["conv_1"]["bias"].any()
 
 

@@ -14,29 +14,35 @@ WORDS = ["배", "a", "bank", "banks"]
 @pytest.mark.parametrize("cell", ["gru", "lstm"])
 def test_the_last_states_of_both_directions(cell):
     rnn = CharRNN(embedding_size=3, size=4, cell=cell, num_layers=2)
-    table = jnp.asarray(character_table(WORDS, 12))
-    vectors, variables = rnn.init_with_output(jax.random.key(0), table)
-    params = variables["params"]
+    table = character_table(WORDS, 12)
+    vectors, variables = jax.jit(rnn.init_with_output)(jax.random.key(0), table)
+    params = jax.device_get(variables["params"])
     assert vectors.shape == (4, 8)
-    for row, word in enumerate(WORDS):
-        size = len(word.encode()) + 2
-        x = params["embedding"][table[row : row + 1, :size] - 1]
-        for n in range(2):
-            x = {"gru": bigru, "lstm": bilstm}[cell](x, params[f"layer_{n}"], jnp.array([size]))
-        np.testing.assert_allclose(vectors[row], jnp.concatenate([x[0, -1, :4], x[0, 0, 4:]]), atol=1e-6)
+    lengths = np.array([len(word.encode()) + 2 for word in WORDS])
+    x, read = params["embedding"][table - 1], jax.jit({"gru": bigru, "lstm": bilstm}[cell])
+    for n in range(2):
+        x = np.asarray(read(x, params[f"layer_{n}"], lengths))
+    ends = np.concatenate([x[np.arange(4), lengths - 1, :4], x[:, 0, 4:]], axis=1)
+    np.testing.assert_allclose(vectors, ends, atol=1e-6)
 
 
 def test_the_width_changes_nothing_and_no_word_is_zero():
     rnn = CharRNN(embedding_size=3, size=4, cell="gru")
-    narrow, wide = (jnp.asarray(character_table(WORDS, width)) for width in (9, 50))
-    params = rnn.init(jax.random.key(0), narrow)
-    vectors = rnn.apply(params, narrow)
-    np.testing.assert_allclose(rnn.apply(params, wide), vectors, atol=1e-6)
-    sentences = jnp.zeros((2, 3, 9), jnp.int32).at[1, :2].set(narrow[:2])
-    found = rnn.apply(params, sentences)
+    narrow, wide = (character_table(WORDS, width) for width in (9, 50))
+    params = jax.jit(rnn.init)(jax.random.key(0), narrow)
+    apply = jax.jit(rnn.apply)
+    vectors = np.asarray(apply(params, narrow))
+    np.testing.assert_allclose(apply(params, wide), vectors, atol=1e-6)
+    sentences = np.zeros((2, 3, 9), np.int32)
+    sentences[1, :2] = narrow[:2]
+
+    def total(params):
+        found = rnn.apply(params, sentences)
+        return jnp.square(found).sum(), found
+
+    gradient, found = jax.device_get(jax.jit(jax.grad(total, has_aux=True))(params))
     assert found.shape == (2, 3, 8)
     np.testing.assert_allclose(found[1, :2], vectors[:2], atol=1e-6)
     assert not found[0].any() and not found[1, 2].any()
-    gradient = jax.grad(lambda params: jnp.square(rnn.apply(params, sentences)).sum())(params)
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(gradient))
     assert gradient["params"]["embedding"][259 - 1].any() and not gradient["params"]["embedding"][261 - 1].any()

@@ -24,8 +24,9 @@ def random_params(layer):
     """Return parameters without zeros and ones, so that a bias or a scale that is not read shows."""
     shapes = jax.eval_shape(layer.init, jax.random.key(0), X)["params"]
     leaves, tree = jax.tree.flatten(shapes)
-    keys = jax.random.split(jax.random.key(1), len(leaves))
-    return tree.unflatten([0.5 * jax.random.normal(key, leaf.shape) for key, leaf in zip(keys, leaves, strict=True)])
+
+    random = np.random.default_rng(1)
+    return tree.unflatten([random.normal(0, 0.5, leaf.shape).astype(np.float32) for leaf in leaves])
 
 
 def dense(x, p):
@@ -86,17 +87,17 @@ def test_a_layer_by_hand(parts, theta):
     layer = Layer(CONFIG, LayerParts(**parts))
     params = random_params(layer)
     angles = rotary_angles(POSITIONS, 4, theta) if theta else None
-    outputs, _ = layer.apply({"params": params}, X, SEGMENTS, angles=angles)
+    outputs, _ = jax.jit(layer.apply)({"params": params}, X, SEGMENTS, angles=angles)
     np.testing.assert_allclose(outputs, by_hand(np.asarray(X), params, "norm_first" in parts, theta), atol=2e-5)
     biases = parts.get("norm_bias", True)
     assert all(("bias" in leaf) == biases for part in params.values() for leaf in part.values())
 
 
 def test_dropout_rates_of_the_parts():
-    key, params = jax.random.key(3), Layer(CONFIG).init(jax.random.key(2), X)
+    key, params = jax.random.key(3), jax.jit(Layer(CONFIG).init)(jax.random.key(2), X)
 
     def run(dropout_key=None, **parts):
-        return np.asarray(Layer(CONFIG, LayerParts(**parts)).apply(params, X, key=dropout_key)[0])
+        return np.asarray(jax.jit(Layer(CONFIG, LayerParts(**parts)).apply)(params, X, key=dropout_key)[0])
 
     none = {"attention_rate": 0.0, "output_rate": 0.0}
     np.testing.assert_array_equal(run(key, **none), run())
@@ -106,5 +107,6 @@ def test_dropout_rates_of_the_parts():
 
 
 def test_a_first_layer_has_no_norm_before_attention():
-    params = Layer(CONFIG, LayerParts(norm_first=True, first_norm=False)).init(jax.random.key(2), X)["params"]
+    layer = Layer(CONFIG, LayerParts(norm_first=True, first_norm=False))
+    params = jax.eval_shape(layer.init, jax.random.key(2), X)["params"]
     assert "norm" not in params["attention"] and "norm" in params["feed_forward"]

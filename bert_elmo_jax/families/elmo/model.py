@@ -4,6 +4,7 @@ Two independent language models over the same token vectors, one forward, one ba
 output; by default it is zero, so that equal inputs give equal vectors.
 """
 
+import functools
 from typing import Any, no_type_check
 
 import flax.linen as nn
@@ -240,5 +241,11 @@ def elmo_shapes(config: ElmoConfig, lm: bool = False) -> dict[str, tuple[int, ..
     >>> (shapes["encoder/forward/layer_1/state_kernel"], shapes["encoder/token/conv_6/kernel"], shapes["lm/bias"])
     ((512, 16384), (7, 16, 1024), (793471,))
     """
+    return dict(_trace_shapes(config, lm))
+
+
+# Tracing takes a quarter of a second, and writing a file asks three times.
+@functools.lru_cache(maxsize=32)
+def _trace_shapes(config: ElmoConfig, lm: bool) -> dict[str, tuple[int, ...]]:
     tree = jax.eval_shape(lambda: init_elmo_params(config, jax.random.key(0), lm))
     return {path: leaf.shape for path, leaf in flatten(tree).items()}

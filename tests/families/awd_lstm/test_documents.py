@@ -21,60 +21,70 @@ LENGTHS = np.array([24, 13, 3], np.int32)
 
 @pytest.fixture(scope="module")
 def params():
-    return jax.tree.map(lambda x: 3 * x, init_awd_lstm_params(CONFIG, jax.random.key(0), classifier=True))
+    init = jax.jit(lambda: init_awd_lstm_params(CONFIG, jax.random.key(0), classifier=True))
+    return jax.tree.map(lambda x: 3 * np.asarray(x), init())
 
 
-def whole(encoder):
-    output = AwdLstm(CONFIG).apply({"params": encoder}, WORDS, LENGTHS)
-    return read_pool(add_to_pool(start_pool(3, 6), output.last, LENGTHS))
+def pools_and_gradients(function, encoder):
+    """Return the pools that a function makes, and the gradients of a weighted sum of them."""
+    weight = np.random.default_rng(1).normal(size=(3, 18)).astype(np.float32)
+
+    def total(encoder):
+        pools = function(encoder)
+        return (pools * weight).sum(), pools
+
+    (_, pools), gradients = jax.jit(jax.value_and_grad(total, has_aux=True))(encoder)
+    return pools, jax.device_get(gradients)
 
 
-@pytest.mark.parametrize("part", [4, 8, 24])
-def test_pools_of_parts_are_those_of_the_whole(params, part):
-    found = pool_documents(CONFIG, params["encoder"], WORDS.reshape(3, -1, part), LENGTHS)
-    np.testing.assert_allclose(found, whole(params["encoder"]), rtol=0, atol=1e-5)
-    logits = classify_documents(CONFIG, params, WORDS, LENGTHS, part)
-    np.testing.assert_allclose(logits, classify_pooled(params["classifier"], found), rtol=0, atol=1e-4)
+def in_parts(steps, last=0):
+    return lambda encoder: pool_documents(CONFIG, encoder, WORDS.reshape(3, -1, steps), LENGTHS, last=last)
 
 
-def test_gradients_reach_every_part(params):
+@pytest.fixture(scope="module")
+def several(params):
+    """Return pools and gradients of six parts."""
+    return pools_and_gradients(in_parts(4), params["encoder"])
+
+
+def test_pools_and_gradients_of_parts(params, several):
     """One part has the gradients of the whole; each of several parts has its own, but none through the state."""
 
-    def gradient(function):
-        weight = np.random.default_rng(1).normal(size=(3, 18)).astype(np.float32)
-        return jax.grad(lambda encoder: (function(encoder) * weight).sum())(params["encoder"])
+    def whole(encoder):
+        output = AwdLstm(CONFIG).apply({"params": encoder}, WORDS, LENGTHS)
+        return read_pool(add_to_pool(start_pool(3, 6), output.last, LENGTHS))
 
-    expected = gradient(whole)
-    one = gradient(lambda encoder: pool_documents(CONFIG, encoder, WORDS[:, None], LENGTHS))
-    several = gradient(lambda encoder: pool_documents(CONFIG, encoder, WORDS.reshape(3, 6, 4), LENGTHS))
-    for name in expected:
-        for key in expected[name]:
-            np.testing.assert_allclose(one[name][key], expected[name][key], rtol=1e-3, atol=1e-4)
+    pools, expected = pools_and_gradients(whole, params["encoder"])
+    pools_of_one, one = pools_and_gradients(in_parts(24), params["encoder"])
+    for found in (pools_of_one, several[0]):
+        np.testing.assert_allclose(found, pools, rtol=0, atol=1e-5)
+    logits = classify_documents(CONFIG, params, WORDS, LENGTHS, 8)
+    np.testing.assert_allclose(logits, classify_pooled(params["classifier"], pools), rtol=0, atol=1e-4)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-4), one, expected)
     read = np.unique(np.concatenate([row[:length] for row, length in zip(WORDS, LENGTHS)]))
-    assert np.asarray(several["embeddings"]["word"])[read].any(axis=-1).all()
-    assert np.abs(several["layer_0"]["state_kernel"] - expected["layer_0"]["state_kernel"]).max() > 1e-4
+    assert several[1]["embeddings"]["word"][read].any(axis=-1).all()
+    assert np.abs(several[1]["layer_0"]["state_kernel"] - expected["layer_0"]["state_kernel"]).max() > 1e-4
 
 
-def test_memory_of_the_backward_pass_does_not_grow_with_the_state_of_all_steps():
-    """Twenty times as many parts need far less than twenty times the memory."""
+def memory_of_gradients(rows, parts, steps, **options):
+    """Return the bytes that the gradients of documents need while they are computed."""
     config = AwdLstmConfig(vocab_size=20, embedding_size=32, cell_size=64, num_layers=2)
     encoder = jax.eval_shape(lambda: init_awd_lstm_params(config, jax.random.key(0)))["encoder"]
+    words, lengths = (jax.ShapeDtypeStruct(shape, jnp.int32) for shape in ((rows, parts, steps), (rows,)))
+    gradient = jax.grad(lambda e, w, n: pool_documents(config, e, w, n, **options).sum())
+    return jax.jit(gradient).lower(encoder, words, lengths).compile().memory_analysis().temp_size_in_bytes
 
-    def memory(parts):
-        words = jax.ShapeDtypeStruct((8, parts, 16), jnp.int32)
-        lengths = jax.ShapeDtypeStruct((8,), jnp.int32)
-        gradient = jax.grad(lambda e, w, n: pool_documents(config, e, w, n).sum())
-        return jax.jit(gradient).lower(encoder, words, lengths).compile().memory_analysis().temp_size_in_bytes
 
-    assert memory(40) < 3 * memory(2)
+def test_memory_does_not_grow_with_the_state_of_all_steps():
+    """Twenty times as many parts need far less than twenty times the memory; with the last words alone only the ids."""
+    assert memory_of_gradients(8, 40, 16) < 3 * memory_of_gradients(8, 2, 16)
+    ids = 4 * 4 * 70  # bytes of a part
+    assert memory_of_gradients(4, 1536, 70, last=4) - memory_of_gradients(4, 32, 70, last=4) < 4 * 1536 * ids
 
 
 def test_dropout_of_documents(params):
-    parts = WORDS.reshape(3, 3, 8)
-    plain, one, other = (
-        pool_documents(CONFIG, params["encoder"], parts, LENGTHS, key)
-        for key in (None, jax.random.key(0), jax.random.key(1))
-    )
+    pool = jax.jit(lambda key: pool_documents(CONFIG, params["encoder"], WORDS.reshape(3, 3, 8), LENGTHS, key))
+    plain, one, other = (np.asarray(pool(key)) for key in (None, jax.random.key(0), jax.random.key(1)))
     assert (plain != one).any() and (one != other).any()
 
 
@@ -91,41 +101,18 @@ def test_rates_of_layers_are_those_of_the_golden(chunks):
             np.testing.assert_allclose(leaf, expected, rtol=1e-5)
 
 
-@pytest.mark.parametrize("last", [1, 2, 5, 9])
-def test_gradients_of_the_last_words_alone(params, last):
+@pytest.mark.parametrize("last", [1, 2, 9])
+def test_gradients_of_the_last_words_alone(params, several, last):
     """The pools are the same; words before the last parts of each document have no gradient."""
-
-    def pooled(encoder, last):
-        return pool_documents(CONFIG, encoder, WORDS.reshape(3, 6, 4), LENGTHS, last=last)
-
-    np.testing.assert_allclose(pooled(params["encoder"], last), pooled(params["encoder"], 0), rtol=0, atol=1e-5)
-
-    def word_gradients(last):
-        found = jax.grad(lambda encoder: jnp.square(pooled(encoder, last)).sum())(params["encoder"])
-        return np.asarray(found["embeddings"]["word"])
-
+    pools, gradients = pools_and_gradients(in_parts(4, last), params["encoder"])
+    np.testing.assert_allclose(pools, several[0], rtol=0, atol=1e-5)
     used = -(-LENGTHS // 4)
     kept = [row[max(0, (parts - last) * 4) : length] for row, length, parts in zip(WORDS, LENGTHS, used)]
-    reached = word_gradients(last).any(axis=1)
+    reached = gradients["embeddings"]["word"].any(axis=1)
     assert reached[np.unique(np.concatenate(kept))].all()
     assert not reached[np.setdiff1d(np.arange(20), np.concatenate(kept))].any()
     if last >= 6:
-        np.testing.assert_array_equal(word_gradients(last), word_gradients(0))
-
-
-def test_memory_with_gradients_of_the_last_words_does_not_grow():
-    """A document of 100,000 words needs only the memory of its ids more than one of 2,000."""
-    config = AwdLstmConfig(vocab_size=20, embedding_size=32, cell_size=64, num_layers=2)
-    encoder = jax.eval_shape(lambda: init_awd_lstm_params(config, jax.random.key(0)))["encoder"]
-
-    def memory(parts):
-        words = jax.ShapeDtypeStruct((4, parts, 70), jnp.int32)
-        lengths = jax.ShapeDtypeStruct((4,), jnp.int32)
-        gradient = jax.grad(lambda e, w, n: pool_documents(config, e, w, n, last=4).sum())
-        return jax.jit(gradient).lower(encoder, words, lengths).compile().memory_analysis().temp_size_in_bytes
-
-    ids = 4 * 4 * 70  # bytes of a part
-    assert memory(1536) - memory(32) < 4 * 1536 * ids
+        np.testing.assert_array_equal(gradients["embeddings"]["word"], several[1]["embeddings"]["word"])
 
 
 def test_a_text_as_ids():

@@ -1,5 +1,6 @@
 """Sentences and ids in, layers out: batches, directions, fine-tuning, and refused inputs."""
 
+import dataclasses
 import pickle
 
 import jax
@@ -18,45 +19,41 @@ WORDS = ["<S>", "</S>", "<UNK>", "the", "bank", "Bank", "river", "은행"]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Return an AWD-LSTM of odd sizes with a vocabulary as (folder, tensors)."""
+    """Return an AWD-LSTM of odd sizes with a vocabulary as (model, tensors)."""
     path, tensors = tmp_path_factory.mktemp("awd"), draw_tensors(len(WORDS), 5, 7, 2)
     WordVocabulary(WORDS).save(path)
-    return save_tensors(path, tensors), tensors
+    return load(save_tensors(path, tensors)), tensors
 
 
 def test_layers_of_sentences(folder):
-    path, tensors = folder
+    lm, tensors = folder
     sentences = [["the", "river", "unheard", "bank"], ["은행"], ["Bank", "THE"]]
-    encoding = load(path).encode(sentences)
-    ids = [[0, 3, 6, 2, 4], [0, 7], [0, 5, 2]]
-    for n, row in enumerate(ids):
+    encoding = lm.encode(sentences)
+    for n, row in enumerate([[0, 3, 6, 2, 4], [0, 7], [0, 5, 2]]):
         layers, _ = run_lm(tensors, np.array([row]), 2)
         for ours, theirs in zip(encoding.layers, layers, strict=True):
             np.testing.assert_allclose(ours[n, : len(row) - 1], theirs[0, 1:], rtol=0, atol=1e-5)
             assert not ours[n, len(row) - 1 :].any()
-    assert encoding.words == sentences and encoding.mask.sum(1).tolist() == [4, 1, 2]
     assert repr(encoding) == "AwdLstmEncoded(3 texts, last [3, 4, 5])"
-    assert encoding[1].last.shape == (1, 1, 5) and [len(one.words[0]) for one in encoding] == [4, 1, 2]
     assert encoding.logits is None and encoding.state is None
 
 
-def test_a_backward_model_reads_from_the_end(folder, tmp_path):
-    path, tensors = folder
-    forward = load(path)
-    config = type(forward.config)(**{**vars(forward.config), "direction": "backward"})
+def test_a_backward_model_reads_from_the_end(folder):
+    forward, tensors = folder
+    config = dataclasses.replace(forward.config, direction="backward")
     backward = AwdLstmEncoder(config, forward.params, forward.vocabulary)
     layers, _ = run_lm(tensors, np.array([[1, 4, 6, 3]]), 2)  # </S> bank river the
     encoding = backward.encode(["the river bank", "은행"])
     for ours, theirs in zip(encoding.layers, layers, strict=True):
         np.testing.assert_allclose(ours[0], theirs[0, :0:-1], rtol=0, atol=1e-5)
     batch = backward.word_batch([("the", "river", "bank"), ("은행",)], 2, 5)
-    found = backward.word_function()(backward.params["encoder"], batch, None)
+    found = jax.jit(backward.word_function())(backward.params["encoder"], batch, None)
     np.testing.assert_allclose(found[2, :, :3, :5], encoding.last, rtol=0, atol=1e-6)
     assert forward.fingerprint != backward.fingerprint
 
 
 def test_padding_is_not_read(folder):
-    lm = load(folder[0])
+    lm, _ = folder
     padded = lm.forward(words=[[3, 4, 99], [5, 6, 7]], lengths=[2, 3])
     short = lm.forward(words=[[3, 4]])
     np.testing.assert_allclose(padded.last[0, :2], short.last[0], rtol=0, atol=1e-6)
@@ -81,14 +78,14 @@ def test_padding_is_not_read(folder):
 )
 def test_ids_that_are_refused(folder, words, lengths, message):
     with pytest.raises((ValueError, TypeError), match=message):
-        load(folder[0]).forward(words=words, lengths=lengths)
+        folder[0].forward(words=words, lengths=lengths)
 
 
 @pytest.mark.usefixtures("as_users_run")
 def test_states_that_are_refused(folder, tmp_path):
-    lm, words = load(folder[0]), [[3, 4]]
+    lm, words = folder[0], [[3, 4]]
     other = load(save_tensors(tmp_path, draw_tensors(8, 5, 7, 3))).zero_state(1)
-    broken = jax.tree.map(lambda part: part * np.nan, lm.zero_state(1))
+    broken = jax.tree.map(lambda part: np.asarray(part) * np.float32(np.nan), lm.zero_state(1))
     for state, message in (
         (lm.zero_state(2), "state has 2 rows, and there are 1"),
         (other, "state belongs to another model"),
@@ -102,7 +99,7 @@ def test_states_that_are_refused(folder, tmp_path):
 
 @pytest.mark.usefixtures("as_users_run")
 def test_a_missing_classifier_and_another_vocabulary(folder, tmp_path):
-    lm = load(folder[0])
+    lm, _ = folder
     with pytest.raises(ValueError, match="has no classifier: load the file of a fastai text classifier"):
         lm.classify(words=[[1, 2]])
     save_tensors(tmp_path, draw_tensors(8, 5, 7, 2))

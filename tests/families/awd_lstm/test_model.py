@@ -1,5 +1,7 @@
 """The module in training: five kinds of dropout by their statistics, the state, and gradients."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -16,151 +18,146 @@ SIZES = {"vocab_size": 40, "embedding_size": 24, "cell_size": 32, "num_layers": 
 WORDS = np.random.default_rng(0).integers(0, 40, (6, 9))
 
 
-def run(key=None, params=None, words=WORDS, **rates):
-    """Return the configuration, its parameters and the output, with dropout if there is a key."""
+@functools.cache
+def fresh(**sizes):
+    config = AwdLstmConfig(**{**SIZES, **sizes})
+    init = jax.jit(lambda: init_awd_lstm_params(config, jax.random.key(5))["encoder"])
+    return jax.device_get(init())
+
+
+@functools.cache
+def compiled(config, trained):
+    return jax.jit(functools.partial(AwdLstm(config).apply, deterministic=not trained))
+
+
+def run(key=None, params=None, state=None, fresh_rows=None, **rates):
+    """Return the output, with dropout if there is a key."""
     config = AwdLstmConfig(**SIZES, **{**NONE, **rates})
-    params = params or init_awd_lstm_params(config, jax.random.key(5))["encoder"]
-    rngs = {} if key is None else {"dropout": jax.random.key(key)}
-    output = AwdLstm(config).apply({"params": params}, words, deterministic=key is None, rngs=rngs)
-    return config, params, output
+    options = {} if key is None else {"rngs": {"dropout": jax.random.key(key)}}
+    options |= {} if state is None else {"state": state, "fresh": fresh_rows}
+    return jax.device_get(compiled(config, key is not None)({"params": params or fresh()}, WORDS, **options))
 
 
 def test_without_rates_training_is_evaluation():
-    _, params, output = run()
-    _, _, trained = run(0, params)
-    assert (trained.last == output.last).all() and (trained.dropped == trained.last).all()
+    trained = run(0)
+    assert (trained.last == run().last).all() and (trained.dropped == trained.last).all()
 
 
-@pytest.mark.parametrize("rate", [0.2, 0.6])
-def test_one_mask_for_all_steps_of_a_row(rate):
-    x = jax.random.normal(jax.random.key(1), (7, 50, 80)) + 3
-    dropped = np.asarray(drop_everywhere(x, rate, jax.random.key(2)))
+def test_one_mask_for_all_steps_of_a_row():
+    x = np.random.default_rng(1).normal(3, 1, (7, 50, 80)).astype(np.float32)
+    dropped = np.asarray(drop_everywhere(jnp.asarray(x), 0.2, jax.random.key(2)))
     kept = dropped != 0
     assert (kept == kept[:1]).all()
     assert (kept[0] != kept[0, :1]).any()  # another mask for each row
-    assert kept.mean() == pytest.approx(1 - rate, abs=0.03)
-    np.testing.assert_allclose(dropped, np.where(kept, np.asarray(x) / (1 - rate), 0), rtol=1e-6)
+    assert kept.mean() == pytest.approx(0.8, abs=0.03)
+    np.testing.assert_allclose(dropped, np.where(kept, x / np.float32(0.8), 0), rtol=1e-6)
 
 
-@pytest.mark.parametrize("rate", [0.1, 0.5])
-def test_whole_words_are_dropped(rate):
-    words = jnp.asarray(np.random.default_rng(3).integers(0, 1000, (20, 60)))
-    dropped = np.asarray(drop_words(jnp.ones((20, 60, 4)), words, 1000, rate, jax.random.key(4)))
-    assert (dropped == dropped[..., :1]).all() and set(np.unique(dropped)) == {0.0, np.float32(1 / (1 - rate))}
+def test_whole_words_are_dropped():
+    words = np.random.default_rng(3).integers(0, 1000, (20, 60))
+    dropped = np.asarray(drop_words(jnp.ones((20, 60, 4)), jnp.asarray(words), 1000, 0.1, jax.random.key(4)))
+    assert (dropped == dropped[..., :1]).all() and set(np.unique(dropped)) == {0.0, np.float32(1 / 0.9)}
     of_word = {}
-    for word, value in zip(np.asarray(words).ravel(), dropped[..., 0].ravel()):
+    for word, value in zip(words.ravel(), dropped[..., 0].ravel()):
         assert of_word.setdefault(int(word), value) == value  # wherever the word is, in all rows
-    assert np.mean([value == 0 for value in of_word.values()]) == pytest.approx(rate, abs=0.05)
+    assert np.mean([value == 0 for value in of_word.values()]) == pytest.approx(0.1, abs=0.05)
 
 
 def test_output_dropout_changes_the_prediction_alone():
-    _, params, plain = run()
-    _, _, output = run(1, params, output_dropout=0.5)
+    plain, output = run(), run(1, output_dropout=0.5)
     assert all((ours == theirs).all() for ours, theirs in zip(output.layers, plain.layers))
-    kept = np.asarray(output.dropped) != 0
+    kept = output.dropped != 0
     assert (kept == kept[:, :1]).all() and kept.mean() == pytest.approx(0.5, abs=0.15)
-    np.testing.assert_allclose(output.dropped, np.where(kept, 2 * np.asarray(output.last), 0), rtol=1e-6)
+    np.testing.assert_allclose(output.dropped, np.where(kept, 2 * output.last, 0), rtol=1e-6)
 
 
 def test_hidden_dropout_is_between_the_layers():
-    _, params, plain = run()
-    _, _, output = run(1, params, hidden_dropout=0.5)
+    plain, output = run(), run(1, hidden_dropout=0.5)
     assert (output.layers[1] == plain.layers[1]).all() and (output.layers[2] != plain.layers[2]).any()
     assert (output.dropped == output.last).all()
 
 
 @pytest.mark.parametrize("name", ["input_dropout", "embedding_dropout"])
 def test_dropout_of_the_input_leaves_the_embeddings_of_the_output(name):
-    _, params, plain = run()
-    _, _, output = run(1, params, **{name: 0.5})
+    plain, output = run(), run(1, **{name: 0.5})
     assert (output.layers[0] == plain.layers[0]).all() and (output.layers[1] != plain.layers[1]).any()
 
 
 def test_weight_dropout_is_of_recurrent_weights_alone():
     """The first step starts from zeros, so only the others use recurrent weights."""
-    _, params, plain = run()
-    _, _, output = run(1, params, weight_dropout=0.5)
+    plain, output = run(), run(1, weight_dropout=0.5)
     np.testing.assert_allclose(output.layers[1][:, 0], plain.layers[1][:, 0], rtol=0, atol=1e-6)
     assert (output.layers[1][:, 1] != plain.layers[1][:, 1]).any(axis=-1).all()
 
 
-@pytest.mark.parametrize("rate", [0.25, 0.5])
-def test_one_mask_of_weights_per_batch(rate):
+def test_one_mask_of_weights_per_batch():
     """The gradient of a dropped weight is zero, over all rows and steps, and no other is."""
-    config = AwdLstmConfig(**SIZES, **{**NONE, "weight_dropout": rate})
-    params = init_awd_lstm_params(config, jax.random.key(5))["encoder"]
+    config = AwdLstmConfig(**SIZES, **{**NONE, "weight_dropout": 0.25})
 
     def total(params, key):
         return AwdLstm(config).apply({"params": params}, WORDS, deterministic=False, rngs={"dropout": key}).last.sum()
 
-    gradient = flatten(jax.grad(total)(params, jax.random.key(6)))
-    shares = {name: float((np.asarray(g) == 0).mean()) for name, g in gradient.items() if "kernel" in name}
+    gradients = jax.jit(jax.grad(total))
+    gradient, other = (flatten(jax.device_get(gradients(fresh(), jax.random.key(key)))) for key in (6, 7))
+    shares = {name: float((g == 0).mean()) for name, g in gradient.items() if "kernel" in name}
     assert shares["layer_0/input_kernel"] == shares["layer_1/input_kernel"] == 0
     for n in range(2):
-        assert shares[f"layer_{n}/state_kernel"] == pytest.approx(rate, abs=0.03)
-    masks = [np.asarray(gradient[f"layer_{n}/state_kernel"])[:24, :96] == 0 for n in range(2)]
-    assert (masks[0] != masks[1]).any()  # another mask for each layer
-    other = np.asarray(flatten(jax.grad(total)(params, jax.random.key(7)))["layer_0/state_kernel"]) == 0
-    assert (other[:24, :96] != masks[0]).any()
+        assert shares[f"layer_{n}/state_kernel"] == pytest.approx(0.25, abs=0.03)
+    first, second = (gradient[f"layer_{n}/state_kernel"][:24, :96] == 0 for n in range(2))
+    assert (first != second).any()  # another mask for each layer
+    assert ((other["layer_0/state_kernel"][:24, :96] == 0) != first).any()
 
 
 def test_the_mean_over_masks_is_the_output_without_dropout():
     """With small recurrent weights, inverted dropout keeps the mean to first order."""
-    _, params, plain = run()
-    params = jax.tree.map(lambda x: 0.1 * x, params)
-    _, _, plain = run(params=params)
+    params = jax.tree.map(lambda x: np.float32(0.1) * x, fresh())
     module = AwdLstm(AwdLstmConfig(**SIZES, **{**NONE, "input_dropout": 0.3}))
 
     def first_layer(key):
         return module.apply({"params": params}, WORDS, deterministic=False, rngs={"dropout": key}).layers[1]
 
     found = jax.jit(jax.vmap(first_layer))(jax.random.split(jax.random.key(0), 200)).mean(axis=0)
-    np.testing.assert_allclose(found, plain.layers[1], rtol=0, atol=5e-3)
+    np.testing.assert_allclose(found, run(params=params).layers[1], rtol=0, atol=5e-3)
 
 
 def test_a_fresh_row_forgets_its_state():
-    config, params, first = run()
-    module = AwdLstm(config)
-    after = module.apply({"params": params}, WORDS, state=first.state, fresh=np.array([True] + [False] * 5))
-    carried = module.apply({"params": params}, WORDS, state=first.state)
+    first = run()
+    after, carried = (run(state=first.state, fresh_rows=np.array([forgets] + [False] * 5)) for forgets in (True, False))
     np.testing.assert_allclose(after.last[0], first.last[0], rtol=0, atol=1e-6)
     np.testing.assert_allclose(after.last[1:], carried.last[1:], rtol=0, atol=1e-6)
     assert (carried.last[1:] != first.last[1:]).any()
-
-
-def test_a_state_of_another_shape():
-    config, params, _ = run()
+    config = AwdLstmConfig(**SIZES)
     with pytest.raises(ValueError, match=r"the state's cell has the shapes .* a batch of 6 rows in this model needs"):
-        AwdLstm(config).apply({"params": params}, WORDS, state=zero_state(config, 5))
+        AwdLstm(config).apply({"params": fresh()}, WORDS, state=zero_state(config, 5))
 
 
 def test_gradients_are_finite_differences():
-    config = AwdLstmConfig(**{**SIZES, "embedding_size": 3, "cell_size": 4}, **NONE)
-    params = init_awd_lstm_params(config, jax.random.key(5))["encoder"]
+    sizes, rng = {"embedding_size": 3, "cell_size": 4}, np.random.default_rng(6)
+    config, params = AwdLstmConfig(**{**SIZES, **sizes}, **NONE), fresh(**sizes)
     weight = np.random.default_rng(4).normal(size=(6, 9, 3)).astype(np.float32)
 
     @jax.jit
-    def value(params):
-        return (AwdLstm(config).apply({"params": params}, WORDS).last * weight).sum()
+    def value_and_slopes(params):
+        return jax.value_and_grad(lambda p: (AwdLstm(config).apply({"params": p}, WORDS).last * weight).sum())(params)
 
-    rng = np.random.default_rng(6)
-    way = jax.tree.map(lambda x: rng.normal(size=x.shape).astype(np.float32), params)
-    grads = jax.jit(jax.grad(value))(params)
-    slope = sum(float((a * b).sum()) for a, b in zip(jax.tree.leaves(grads), jax.tree.leaves(way)))
-    step = 1e-2
-    ahead, back = (value(jax.tree.map(lambda x, d, size=size: x + size * d, params, way)) for size in (step, -step))
+    way, step = jax.tree.map(lambda x: rng.normal(size=x.shape).astype(np.float32), params), np.float32(1e-2)
+    _, grads = value_and_slopes(params)
+    slope = sum(float((np.asarray(a) * b).sum()) for a, b in zip(jax.tree.leaves(grads), jax.tree.leaves(way)))
+    ahead, _ = value_and_slopes(jax.tree.map(lambda x, d: x + step * d, params, way))
+    back, _ = value_and_slopes(jax.tree.map(lambda x, d: x - step * d, params, way))
     assert slope == pytest.approx(float(ahead - back) / (2 * step), rel=5e-3)
 
 
 def test_fresh_parameters_are_those_of_torch():
     config = AwdLstmConfig(vocab_size=500, embedding_size=20, cell_size=100, num_layers=2, tie_softmax=False)
-    params = flatten(init_awd_lstm_params(config, jax.random.key(0), lm=True))
-    assert np.abs(params["encoder/embeddings/word"]).max() == pytest.approx(0.1, rel=1e-2)
-    for name in ("input_kernel", "state_kernel"):
-        assert np.abs(params[f"encoder/layer_0/{name}"]).max() == pytest.approx(0.1, rel=1e-2)
-    bias = np.asarray(params["encoder/layer_0/bias"]).reshape(4, 100)
+    params = flatten(jax.device_get(jax.jit(lambda: init_awd_lstm_params(config, jax.random.key(0), lm=True))()))
+    for name in ("embeddings/word", "layer_0/input_kernel", "layer_0/state_kernel"):
+        assert np.abs(params[f"encoder/{name}"]).max() == pytest.approx(0.1, rel=1e-2)
+    bias = params["encoder/layer_0/bias"].reshape(4, 100)
     assert bias.mean(axis=1) == pytest.approx([0, 0, -1, 0], abs=0.05)  # `recurrence` adds 1 to the forget gate
-    assert not np.asarray(params["lm/bias"]).any() and params["lm/embedding"].shape == (500, 20)
+    assert not params["lm/bias"].any() and params["lm/embedding"].shape == (500, 20)
+    assert AwdLstmConfig.preset("original", vocab_size=9).layer_sizes == (1150, 1150, 400)
+    assert AwdLstmConfig.preset("fastai", vocab_size=9, num_layers=1).layer_sizes == (400,)
 
 
 @pytest.mark.usefixtures("as_users_run")
@@ -178,8 +175,3 @@ def test_fresh_parameters_are_those_of_torch():
 def test_configurations_that_are_refused(changes, message):
     with pytest.raises(ValueError, match=message):
         AwdLstmConfig(**{**SIZES, **changes})
-
-
-def test_example_of_named_sizes():
-    assert AwdLstmConfig.preset("original", vocab_size=9).layer_sizes == (1150, 1150, 400)
-    assert AwdLstmConfig.preset("fastai", vocab_size=9, num_layers=1).layer_sizes == (400,)

@@ -1,5 +1,7 @@
 """The objective: batches of streams, its terms against sums by hand, both directions, the carried state."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -30,20 +32,25 @@ def config_of(corpus, *changes):
     return config
 
 
+@functools.cache
+def compiled(config):
+    def apply(params, words, lengths, **options):
+        output = AwdLstm(config).apply({"params": params["encoder"]}, words, lengths, **options)
+        return output.last, jax.nn.log_softmax(score_words(config, params, output.last)), output.state
+
+    return jax.jit(apply)
+
+
 def by_hand(config, params, batch, state):
     """Return the three terms of a batch without dropout, row by row, and the state."""
-    d = config.direction
-    output = AwdLstm(config).apply(
-        {"params": params["encoder"]}, batch[f"words_{d}"], batch["lengths"], state=state,
-        fresh=None if state is None else batch["fresh"],
-    )  # fmt: skip
-    scores = np.asarray(jax.nn.log_softmax(score_words(config, params, output.last)))
-    last, nll, squares, changes = np.asarray(output.last), [], [], []
+    d, options = config.direction, {} if state is None else {"state": state, "fresh": batch["fresh"]}
+    last, scores, state = compiled(config)(params, batch[f"words_{d}"], batch["lengths"], **options)
+    scores, last, nll, squares, changes = np.asarray(scores), np.asarray(last), [], [], []
     for row, length in enumerate(batch["lengths"]):
         nll += [-scores[row, t, batch[f"{d}_targets"][row, t]] for t in range(length)]
         squares += [last[row, :length] ** 2]
         changes += [np.diff(last[row, :length], axis=0) ** 2]
-    return np.mean(nll), np.concatenate(squares).mean(), np.concatenate(changes).mean(), output.state
+    return np.mean(nll), np.concatenate(squares).mean(), np.concatenate(changes).mean(), state
 
 
 @pytest.mark.parametrize("direction", ["forward", "backward"])
@@ -51,8 +58,7 @@ def test_terms_are_sums_by_hand_and_the_state_is_carried(corpus, direction):
     config = config_of(corpus)
     config.model.direction = direction
     _, objective = build_objective(config, None)
-    params = objective.init(jax.random.key(0))
-    params = jax.tree.map(lambda x: 3 * x, params)
+    params = jax.tree.map(lambda x: 3 * np.asarray(x), jax.jit(objective.init)(jax.random.key(0)))
     batches = train_batches(corpus, objective.phases[0].examples, 4)
     carry, state = objective.carry(4), None
     model = AwdLstmConfig(vocab_size=params["lm"]["bias"].shape[0], **config.model)
@@ -74,17 +80,15 @@ def test_held_out_text_has_plain_windows_and_one_term(corpus):
     _, objective = build_objective(config_of(corpus), None)
     batch = next(eval_batches(corpus, objective.held_out_examples, 4))
     assert batch["words_forward"].shape == (4, 12)
-    terms, _, _ = objective.held_out_loss(objective.init(jax.random.key(0)), batch, None, objective.carry(4))
+    params = jax.eval_shape(objective.init, jax.random.key(0))
+    terms, _, _ = jax.eval_shape(objective.held_out_loss, params, batch, None, objective.carry(4))
     assert set(terms) == {"lm"}
     assert objective.figures({"lm": np.log(8.0)}) == pytest.approx({"held_out/perplexity": 8, "held_out/score": -8})
-
-
-def test_sentences_have_no_state(corpus):
-    config = config_of(corpus, {"reading": "sentences"})
-    _, objective = build_objective(config, None)
+    # Sentences have no state.
+    _, objective = build_objective(config_of(corpus, {"reading": "sentences"}), None)
     assert objective.carry(4) is None
     batch = next(train_batches(corpus, objective.phases[0].examples, 4))
-    terms, _, after = objective.loss(objective.init(jax.random.key(0)), batch, None, None)
+    terms, _, after = jax.jit(objective.loss)(jax.jit(objective.init)(jax.random.key(0)), batch, None, None)
     assert after is None and np.isfinite(float(terms["lm"][0]))
 
 
@@ -92,7 +96,8 @@ def test_dropout_reaches_every_term(corpus):
     config = config_of(corpus)
     config.model.update(dict.fromkeys(NONE, 0.3))
     _, objective = build_objective(config, None)
-    params, batch = objective.init(jax.random.key(0)), next(train_batches(corpus, objective.phases[0].examples, 4))
+    params = jax.jit(objective.init)(jax.random.key(0))
+    batch = next(train_batches(corpus, objective.phases[0].examples, 4))
     loss, carry = jax.jit(objective.loss), objective.carry(4)
     plain, _, _ = loss(params, batch, None, carry)
     found = [loss(params, batch, jax.random.key(n), carry)[0] for n in (0, 0, 1)]
@@ -105,7 +110,7 @@ def test_dropout_reaches_every_term(corpus):
 @pytest.mark.parametrize("options", [{"output_bias": False}, {"tie_softmax": False}])
 def test_other_softmaxes_have_gradients(options):
     config = AwdLstmConfig(vocab_size=30, embedding_size=6, cell_size=8, num_layers=2, **options, **NONE)
-    params = init_awd_lstm_params(config, jax.random.key(0), lm=True)
+    params = jax.jit(lambda: init_awd_lstm_params(config, jax.random.key(0), lm=True))()
     rng = np.random.default_rng(0)
     batch = {
         "words_forward": rng.integers(0, 30, (3, 5)), "forward_targets": rng.integers(0, 30, (3, 5)),
@@ -113,13 +118,14 @@ def test_other_softmaxes_have_gradients(options):
     }  # fmt: skip
 
     @jax.jit
-    def loss(params):
-        terms, _, _ = awd_lstm_loss(config)(params, batch, None, None)
-        return sum(total / weight for total, weight in terms.values())
+    def loss_and_gradients(params):
+        terms = lambda params: awd_lstm_loss(config)(params, batch, None, None)[0].values()  # noqa: E731
+        return jax.value_and_grad(lambda params: sum(total / weight for total, weight in terms(params)))(params)
 
     *expected, _ = by_hand(config, params, batch, None)
-    assert float(loss(params)) == pytest.approx(sum(expected), rel=1e-5)
-    assert all(np.asarray(g).any() for g in jax.tree.leaves(jax.jit(jax.grad(loss))(params)))
+    loss, gradients = loss_and_gradients(params)
+    assert float(loss) == pytest.approx(sum(expected), rel=1e-5)
+    assert all(np.asarray(g).any() for g in jax.tree.leaves(gradients))
 
 
 def test_padding_counts_nowhere():

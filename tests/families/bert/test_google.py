@@ -1,8 +1,6 @@
 """Google's checkpoints of pretraining, classifiers and SQuAD, with optimiser state."""
 
 import json
-import shutil
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,13 +12,9 @@ from bert_elmo_jax.inference.read_model import read_weights
 from bert_elmo_jax.weights.parameter_tree import flatten
 
 CONFIG = {
-    "vocab_size": 11,
-    "hidden_size": 4,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
-    "intermediate_size": 6,
+    "vocab_size": 11, "hidden_size": 4, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 6,
     "max_position_embeddings": 5,
-}
+}  # fmt: skip
 
 
 def variables(parts=("encoder", "pooler")) -> dict[str, np.ndarray]:
@@ -70,6 +64,7 @@ def test_the_golden_checkpoint_equals_the_hugging_face_folder(goldens):
 
 def test_by_prefix_by_index_and_by_folder(goldens):
     folder = goldens / "bert_tiny_tf"
+    assert checkpoint_prefix(folder) == folder / "bert_model.ckpt" and is_prefix(folder / "bert_model.ckpt")
     for path in (folder, folder / "bert_model.ckpt", folder / "bert_model.ckpt.index"):
         params, config, report = read_weights(path)
         assert config.num_layers == 3 and report.heads == ("mlm", "nsp") and "encoder" in params
@@ -101,17 +96,10 @@ def test_scopes(google, scope):
 
 def test_what_optimisers_leave(google):
     tensors = variables(("encoder", "pooler", "classify"))
-    slots = {
-        f"{name}/{slot}": np.zeros_like(value)
-        for name, value in tensors.items()
-        for slot in ("adam_m", "adam_v", "Adam", "Adam_1", "lamb_m", "vr", "Momentum", "ExponentialMovingAverage")
-    }
-    counters = {
-        "global_step": np.array(3, np.int64),
-        "beta1_power": np.array(0.9, np.float32),
-        "loss_scale": np.float32(1),
-    }
-    counters["loss_scale"] = np.asarray(counters["loss_scale"])
+    names = ("adam_m", "adam_v", "Adam", "Adam_1", "lamb_m", "vr", "Momentum", "ExponentialMovingAverage")
+    slots = {f"{name}/{slot}": np.zeros_like(value) for name, value in tensors.items() for slot in names}
+    counters = {"global_step": np.array(3, np.int64), "beta1_power": np.array(0.9, np.float32)}
+    counters["loss_scale"] = np.array(1, np.float32)
     params, report = read_google(google(tensors | slots | counters | {"extra/kernel": np.ones((2, 2), np.float32)}))
     assert set(report.skipped) == {*slots, *counters}
     assert report.unexpected == ["extra/kernel"] and set(params) == {"encoder", "classify"}
@@ -130,31 +118,15 @@ def test_all_that_does_not_fit_is_named(google):
     tensors["bert/embeddings/position_embeddings"] = np.ones((6, 4), np.float32)
     with pytest.raises(ValueError) as problem:
         read_google(google(tensors))
-    for text in (
-        "bert/encoder/layer_1/intermediate/dense/bias",
-        "cls/seq_relationship/output_bias",
-        "bert/embeddings/position_embeddings: [6, 4], expected [5, 4]",
-    ):
+    for text in ("bert/encoder/layer_1/intermediate/dense/bias", "cls/seq_relationship/output_bias",
+                 "bert/embeddings/position_embeddings: [6, 4], expected [5, 4]"):  # fmt: skip
         assert text in str(problem.value)
-
-
-def test_nan(google):
     tensors = variables()
     tensors["bert/pooler/dense/bias"][0] = np.nan
     with pytest.raises(ValueError, match=r"hold NaN or infinity .*: bert/pooler/dense/bias"):
         read_google(google(tensors))
-
-
-def test_names_of_objects(google):
     with pytest.raises(ValueError, match="has no such encoder: no name ends with"):
         read_google(google({"model/layer/kernel/.ATTRIBUTES/VARIABLE_VALUE": np.ones((2, 2), np.float32)}))
-
-
-def test_no_configuration(google, goldens):
-    folder = google(variables())
-    (folder / "bert_config.json").unlink()
-    with pytest.raises(FileNotFoundError, match=r"bert_config.json does not exist; .* or give config="):
-        read_google(folder)
 
 
 def test_several_checkpoints(google):
@@ -170,19 +142,25 @@ def test_several_checkpoints(google):
         checkpoint_prefix(folder)
 
 
-def test_no_checkpoint(tmp_path, google):
+def test_no_checkpoint_and_no_configuration(tmp_path, google):
     with pytest.raises(FileNotFoundError, match=r"there is no file that ends with .index"):
         checkpoint_prefix(tmp_path)
     folder = google(variables())
+    (folder / "bert_config.json").unlink()
+    with pytest.raises(FileNotFoundError, match=r"bert_config.json does not exist; .* or give config="):
+        read_google(folder)
     (folder / "bert_model.ckpt.index").unlink()
     with pytest.raises(FileNotFoundError, match=r"without it, bert_model.ckpt.data-00000-of-00001 cannot be read"):
         checkpoint_prefix(folder)
-    shutil.rmtree(folder)
 
 
-def test_example_of_checkpoint_prefix():
-    assert checkpoint_prefix("tests/goldens/bert_tiny_tf").name == "bert_model.ckpt"
-
-
-def test_example_of_is_prefix():
-    assert is_prefix(Path("tests/goldens/bert_tiny_tf/bert_model.ckpt"))
+def test_names_in_both_formats():
+    path = "encoder/layer_11/attention/output/kernel"
+    assert WEIGHTS.names(12)[path] == "encoder.layer.11.attention.output.dense.weight"
+    table = names(12)
+    assert table[path] == "encoder/layer_11/attention/output/dense/kernel"
+    assert table["encoder/embeddings/type"] == "embeddings/token_type_embeddings"
+    assert table["encoder/layer_0/attention/norm/scale"] == "encoder/layer_0/attention/output/LayerNorm/gamma"
+    assert table["mlm/norm/bias"] == "cls/predictions/transform/LayerNorm/beta"
+    assert (table["mlm/bias"], table["span/bias"]) == ("cls/predictions/output_bias", "cls/squad/output_bias")
+    assert (table["nsp/kernel"], table["classify/bias"]) == ("cls/seq_relationship/output_weights", "output_bias")

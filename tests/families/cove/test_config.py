@@ -32,10 +32,7 @@ def test_sizes():
         CoveConfig.preset("toi")
     with pytest.raises(ValueError, match="the parameters have a decoder, but vocab_size is None"):
         cove_shapes(CoveConfig(4, 3, 1, decoder_layers=1), decoder=True)
-
-
-def test_shapes_of_the_released_model():
-    shapes = cove_shapes(CoveConfig())
+    shapes = cove_shapes(CoveConfig())  # of the released model
     assert len(shapes) == 12 and shapes["encoder/layer_1/forward/input_kernel"] == (600, 1200)
     assert sum(size * (rest[0] if rest else 1) for size, *rest in shapes.values()) == 3_604_800
 

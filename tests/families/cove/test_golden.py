@@ -1,5 +1,7 @@
 """CoVe's encoder and decoder against torch."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -36,9 +38,8 @@ def convert(golden):
     }
 
 
-@pytest.mark.parametrize("name", ["cove_tiny", "cove_tiny/wmtlstm.pth"])
-def test_layers_are_those_of_torch(goldens, golden, name):
-    output = load(goldens / name).forward(vectors=golden["vectors"], lengths=golden["lengths"])
+def test_layers_are_those_of_torch(goldens, golden):
+    output = load(goldens / "cove_tiny" / "wmtlstm.pth").forward(vectors=golden["vectors"], lengths=golden["lengths"])
     assert len(output.layers) == 3
     for n in (0, 1):
         np.testing.assert_allclose(output.layers[n - 2], golden[f"layer_{n}"], rtol=0, atol=1e-5)
@@ -49,7 +50,8 @@ def test_layers_are_those_of_torch(goldens, golden, name):
 
 def test_last_states_are_those_of_torch(goldens, golden):
     cove = load(goldens / "cove_tiny")
-    output = Cove(cove.config).apply({"params": cove.params["encoder"]}, golden["vectors"], golden["lengths"])
+    apply = jax.jit(Cove(cove.config).apply)
+    output = apply({"params": cove.params["encoder"]}, golden["vectors"], golden["lengths"])
     for ours, theirs in ((output.hidden, golden["last_h"]), (output.cells, golden["last_c"])):
         # Torch: layer 0 forward, layer 0 backward, layer 1 forward, …
         both = theirs.reshape(2, 2, 4, 24).transpose(0, 2, 1, 3).reshape(2, 4, 48)
@@ -62,33 +64,29 @@ def test_six_steps_of_the_decoder_are_those_of_torch(golden):
     zeros = jnp.zeros((2, 4, 48))  # the golden starts from zero, not from the encoder's last state
     output = CoveOutput((jnp.asarray(golden["layer_1"]),), zeros, zeros)
     memory = read_source(config, params, output, jnp.asarray(golden["lengths"]))
-    contexts, shares, after = decode(config, params, memory, golden["decoder_inputs"])
+    run = jax.jit(functools.partial(decode, config))
+    contexts, shares, after = run(params, memory, golden["decoder_inputs"])
     np.testing.assert_allclose(score_words(config, params, contexts), golden["scores"], rtol=0, atol=1e-5)
     np.testing.assert_allclose(shares, golden["alignments"], rtol=0, atol=1e-6)
     # Step by step, as text is written, it is the same.
     for t in range(6):
-        context, _, memory = decode(config, params, memory, golden["decoder_inputs"][:, t : t + 1])
+        context, _, memory = run(params, memory, golden["decoder_inputs"][:, t : t + 1])
         np.testing.assert_allclose(context[:, 0], contexts[:, t], rtol=0, atol=1e-6)
     np.testing.assert_allclose(memory["cell"], after["cell"], rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize(("vector_size", "lstm_size", "layers"), [(5, 4, 1), (12, 3, 3), (3, 6, 2)])
-def test_other_sizes_and_depths(tmp_path, vector_size, lstm_size, layers):
+@pytest.mark.parametrize(
+    ("vector_size", "lstm_size", "layers", "biases"), [(5, 4, 1, True), (12, 3, 3, True), (4, 3, 2, False)]
+)
+def test_other_sizes_and_depths(tmp_path, vector_size, lstm_size, layers, biases):
     tensors = draw_tensors(vector_size, lstm_size, layers)
-    cove = load(save_lstm(tmp_path, tensors))
+    tensors = {name: array for name, array in tensors.items() if biases or name.startswith("weight")}
     rng, lengths = np.random.default_rng(5), [7, 1, 4]
     vectors = rng.normal(size=(3, 7, vector_size)).astype(np.float32)
-    found = cove.forward(vectors=vectors, lengths=lengths).layers
+    found = load(save_lstm(tmp_path, tensors)).forward(vectors=vectors, lengths=lengths).layers
     assert len(found) == layers + 1
     for ours, theirs in zip(found[1:], run_lstm(tensors, vectors, lengths, layers), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-5)
-
-
-def test_an_lstm_without_biases(tmp_path):
-    tensors = {name: array for name, array in draw_tensors(4, 3, 2).items() if name.startswith("weight")}
-    vectors = np.random.default_rng(2).normal(size=(2, 5, 4)).astype(np.float32)
-    found = load(save_lstm(tmp_path, tensors)).forward(vectors=vectors).layers
-    np.testing.assert_allclose(found[-1], run_lstm(tensors, vectors, [5, 5], 2)[-1], rtol=0, atol=1e-5)
 
 
 def test_gradients_are_finite_differences(tmp_path):
@@ -96,18 +94,19 @@ def test_gradients_are_finite_differences(tmp_path):
     vectors = np.random.default_rng(3).normal(size=(2, 4, 3)).astype(np.float32)
     weight = np.random.default_rng(4).normal(size=(2, 4, 4)).astype(np.float32)
 
-    def value(params, vectors):
-        output = Cove(cove.config).apply({"params": params}, vectors, jnp.array([4, 2]))
-        return (output.last * weight).sum()
+    @jax.jit
+    def value_and_slopes(both):
+        def value(both):
+            output = Cove(cove.config).apply({"params": both[0]}, both[1], jnp.array([4, 2]))
+            return (output.last * weight).sum()
 
-    params = cove.params["encoder"]
-    grads = jax.grad(value, argnums=(0, 1))(params, vectors)
-    rng = np.random.default_rng(6)
-    way = jax.tree.map(lambda x: rng.normal(size=x.shape).astype(np.float32), (params, vectors))
-    slope = sum(float((a * b).sum()) for a, b in zip(jax.tree.leaves(grads), jax.tree.leaves(way)))
-    step = 1e-2
-    ahead, back = (
-        value(*jax.tree.map(lambda x, d, size=size: x + size * d, (params, vectors), way)) for size in (step, -step)
-    )
+        return jax.value_and_grad(value)(both)
+
+    given, rng, step = (cove.params["encoder"], vectors), np.random.default_rng(6), np.float32(1e-2)
+    _, grads = value_and_slopes(given)
+    way = jax.tree.map(lambda x: rng.normal(size=x.shape).astype(np.float32), given)
+    slope = sum(float((np.asarray(a) * b).sum()) for a, b in zip(jax.tree.leaves(grads), jax.tree.leaves(way)))
+    ahead, _ = value_and_slopes(jax.tree.map(lambda x, d: x + step * d, given, way))
+    back, _ = value_and_slopes(jax.tree.map(lambda x, d: x - step * d, given, way))
     assert slope == pytest.approx(float(ahead - back) / (2 * step), rel=2e-3)
     assert not grads[1][1, 2:].any()

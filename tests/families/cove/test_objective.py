@@ -1,5 +1,6 @@
 """The loss of translation: pieces that count and pieces that do not, frozen word vectors, vectors from a file."""
 
+import dataclasses
 import functools
 
 import jax
@@ -22,7 +23,7 @@ CONFIG = CoveConfig(5, 4, 2, vocab_size=20, decoder_layers=2, target_size=3, dro
 
 @pytest.fixture(scope="module")
 def params():
-    return init_cove_params(CONFIG, jax.random.key(3), decoder=True)
+    return jax.device_get(jax.jit(lambda: init_cove_params(CONFIG, jax.random.key(3), decoder=True))())
 
 
 def make_batch(pairs, width=7):
@@ -46,15 +47,23 @@ def pair_loss(config):
     return held_out_pair_loss(functools.partial(score_targets, config), 1)
 
 
-@jax.jit
-def measure(params, batch):
-    return pair_loss(CONFIG)(params, batch, None, None)
+@functools.partial(jax.jit, static_argnames="config")
+def measure(params, batch, key=None, config=CONFIG):
+    return pair_loss(config)(params, batch, key, None)
+
+
+@functools.partial(jax.jit, static_argnames="config")
+def gradients(params, batch, config=CONFIG):
+    return jax.grad(lambda p: pair_loss(config)(p, batch, None, None)[0]["translation"][0])(params)
+
+
+force = jax.jit(functools.partial(score_targets, CONFIG))  # the scores of given targets
 
 
 def test_the_loss_is_the_cross_entropy_of_each_word(params):
     batch = make_batch(PAIRS)
     terms, metrics, _ = measure(params, batch)
-    log = jax.nn.log_softmax(score_targets(CONFIG, params, jax.tree.map(jnp.asarray, batch)))
+    log = np.asarray(jax.nn.log_softmax(force(params, batch)))
     expected = -sum(
         float(log[row, t, word]) for row, (_, target) in enumerate(PAIRS) for t, word in enumerate([*target, 1])
     )
@@ -75,53 +84,50 @@ def test_rows_and_padding_do_not_matter(params):
 
 
 def test_a_row_without_words_has_finite_gradients(params):
-    batch = make_batch([([], [])])
-    grads = jax.grad(lambda p: pair_loss(CONFIG)(p, batch, None, None)[0]["translation"][0])(params)
-    assert not any(np.asarray(leaf).any() for leaf in jax.tree.leaves(grads))
+    found = gradients(params, make_batch([([], [])] * 3))
+    assert not any(np.asarray(leaf).any() for leaf in jax.tree.leaves(found))
 
 
 def test_dropout_needs_a_key(params):
-    batch = make_batch(PAIRS)
     keys = [None, None, *jax.random.split(jax.random.key(0))]
-    totals = [float(pair_loss(CONFIG)(params, batch, key, None)[0]["translation"][0]) for key in keys]
+    totals = [float(measure(params, make_batch(PAIRS), key)[0]["translation"][0]) for key in keys]
     assert totals[0] == totals[1] and len(set(totals)) == 3
 
 
 @pytest.mark.parametrize("trained", [False, True])
 def test_word_vectors_are_trained_only_on_request(params, trained):
-    import dataclasses
-
-    config = dataclasses.replace(CONFIG, train_vectors=trained)
-    grads = jax.grad(lambda p: pair_loss(config)(p, make_batch(PAIRS), None, None)[0]["translation"][0])(params)
+    grads = gradients(params, make_batch(PAIRS), config=dataclasses.replace(CONFIG, train_vectors=trained))
     assert bool(np.asarray(grads["encoder"]["embeddings"]["word"]).any()) == trained
     rest = {name: part for name, part in grads["encoder"].items() if name != "embeddings"}
     assert all(np.asarray(leaf).any() for leaf in jax.tree.leaves([rest, grads["decoder"]]))
 
 
-def test_the_loss_falls_on_what_it_sees(params):
+def test_the_loss_falls_on_what_it_sees():
     """Gradient descent learns three sentences by heart; then they are exact."""
     config = CoveConfig(5, 16, 2, vocab_size=20, decoder_layers=1, target_size=8, dropout=0.0)
-    loss, batch = pair_loss(config), make_batch(PAIRS)
+    batch = make_batch(PAIRS)
 
     @jax.jit
-    def step(params, momentum):
-        grads = jax.grad(lambda p: loss(p, batch, None, None)[0]["translation"][0] / 10)(params)
-        momentum = jax.tree.map(lambda m, g: 0.9 * m + g, momentum, grads)
-        return jax.tree.map(lambda x, m: x - 0.3 * m, params, momentum), momentum
+    def train(params):
+        def step(carried, _):
+            params, momentum = carried
+            momentum = jax.tree.map(lambda m, g: 0.9 * m + g / 10, momentum, gradients(params, batch, config=config))
+            return (jax.tree.map(lambda x, m: x - 0.3 * m, params, momentum), momentum), None
 
-    found = init_cove_params(config, jax.random.key(0), decoder=True)
-    momentum = jax.tree.map(jnp.zeros_like, found)
-    assert float(loss(found, batch, None, None)[1]["exact"][0]) == 0
-    for _ in range(60):
-        found, momentum = step(found, momentum)
-    assert [float(x) for x in loss(found, batch, None, None)[1]["exact"]] == [3, 3]
+        return jax.lax.scan(step, (params, jax.tree.map(jnp.zeros_like, params)), length=60)[0][0]
+
+    fresh = jax.jit(lambda: init_cove_params(config, jax.random.key(0), decoder=True))()
+    found = train(fresh)
+    exact = [measure(params, batch, config=config)[1]["exact"] for params in (fresh, found)]
+    assert [float(right) for right, _ in exact] == [0, 3] and float(exact[0][1]) == 3
     # Word by word, as `generate` writes, it is the same.
     decoder = cove_decoder(config)
-    memory, written = decoder.start(found, batch["source_tokens"], batch["source_segments"], 7), []
+    start, step, written = jax.jit(decoder.start, static_argnums=3), jax.jit(decoder.step), []
+    memory = start(found, batch["source_tokens"], batch["source_segments"], 7)
     token = np.full((3, 1), decoder.first, np.int32)
     for at in range(6):
-        logits, memory = decoder.step(found, memory, token, np.full((3, 1), at), at, np.ones((3, 7), bool))
-        token = np.asarray(logits.argmax(-1), np.int32)
+        logits, memory = step(found, memory, token, np.full((3, 1), at), at, np.ones((3, 7), bool))
+        token = np.asarray(logits).argmax(-1).astype(np.int32)
         written.append(token[:, 0])
     for row, (_, target) in enumerate(PAIRS):
         assert [int(words[row]) for words in written][: len(target) + 1] == [*target, 1]
@@ -135,19 +141,19 @@ def test_the_decoder_of_the_contract(params):
     mask = np.array([[1, 1, 1, 0, 0], [1, 1, 0, 0, 0]])
     words = np.array([[0, 7, 8], [0, 12, 3]], np.int32)
     seen = np.ones((2, 8), bool)
-    memory = decoder.start(params, source, mask, 8)
+    start, step = jax.jit(decoder.start, static_argnums=3), jax.jit(decoder.step)
+    memory = start(params, source, mask, 8)
     assert all(len(leaf) == 2 for leaf in jax.tree.leaves(memory))
-    together, after = decoder.step(params, memory, words, np.arange(3)[None].repeat(2, 0), 0, seen)
+    together, after = step(params, memory, words, np.arange(3)[None].repeat(2, 0), 0, seen)
     assert together.shape == (2, 3, 20) and together.dtype == jnp.float32
-    flipped = jax.tree.map(lambda x: x[::-1], decoder.start(params, np.where(mask, source, 13), mask, 8))
+    flipped = jax.tree.map(lambda x: np.asarray(x)[::-1], start(params, np.where(mask, source, 13), mask, 8))
     for t in range(3):
-        logits, flipped = decoder.step(params, flipped, words[::-1, t : t + 1], np.full((2, 1), t), t, seen)
+        logits, flipped = step(params, flipped, words[::-1, t : t + 1], np.full((2, 1), t), t, seen)
         np.testing.assert_allclose(logits[::-1, 0], together[:, t], rtol=0, atol=1e-5)
     np.testing.assert_allclose(flipped["context"][::-1], after["context"], rtol=0, atol=1e-5)
     # Teacher forcing gives the same scores.
-    batch = make_batch([([4, 5, 6], [7, 8]), ([9, 10], [12, 3])])
-    forced = score_targets(CONFIG, params, jax.tree.map(jnp.asarray, batch))
-    np.testing.assert_allclose(forced[:, :3], together, rtol=0, atol=1e-5)
+    batch = make_batch([([4, 5, 6], [7, 8]), ([9, 10], [12, 3]), ([], [])])
+    np.testing.assert_allclose(force(params, batch)[:2, :3], together, rtol=0, atol=1e-5)
 
 
 def test_a_table_of_vectors_for_a_corpus(tmp_path):

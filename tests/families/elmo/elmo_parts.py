@@ -57,5 +57,5 @@ def by_hand(encoder, words, state=None):
     rows, length = np.arange(WIDE)[None], len(words) + 2
     table = np.concatenate([[begin], character_table(words), [end], np.zeros((WIDE - length, 50), np.int32)])
     state = encoder.zero_state(1) if state is None else state
-    output = module(encoder.config, encoder.params, rows, np.array([length]), table[None], state)
-    return np.asarray(output.layers)[:, 0, 1 : length - 1], output.state
+    output = jax.device_get(module(encoder.config, encoder.params, rows, np.array([length]), table[None], state))
+    return output.layers[:, 0, 1 : length - 1], output.state

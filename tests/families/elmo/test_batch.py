@@ -6,8 +6,6 @@ from bert_elmo_jax.encoders.sentences import batches, max_rows, width_for
 from bert_elmo_jax.families.elmo.batch import PIECES, number_words, pad, pieces, used_characters
 from bert_elmo_jax.text.characters import PAD_CHARACTER, boundary_characters, character_table
 
-WORDS = ["<S>", "New York", "a\x00b", "\x00", " ", "강가의", "x" * 10_000, "🌊"]
-
 
 @given(st.lists(st.lists(st.sampled_from("abcdefg"), min_size=1), min_size=1))
 def test_numbers_lead_back_to_the_words(sentences):
@@ -36,7 +34,7 @@ def test_batches_hold_every_row_once(lengths, batch_size):
 def test_shapes_of_batches_are_few():
     shapes = {
         pad([np.arange(length)] * rows, 32)[0].shape
-        for length in range(1, 600)
+        for length in range(1, 600, 3)
         for rows in (32, 17, 1)
         if rows <= max_rows(length, 32)
     }
@@ -62,7 +60,7 @@ def test_pieces_hold_every_word_once_and_whole(words, max_characters, times):
 
 
 def test_little_is_wasted_on_words():
-    for count in range(1, 2000):
+    for count in range(1, 2000, 7):
         table = np.repeat(boundary_characters(50)[:1], count, axis=0)
         computed = sum(len(piece) for _, piece in pieces(table))
         assert count <= computed <= max(8, count * 1.34 + 8)
@@ -74,18 +72,3 @@ def test_characters_behind_a_zero_are_kept():
     assert used_characters(table).tolist() == [4]
     table[0, 4] = 0
     assert used_characters(table).tolist() == [50]
-
-
-def test_example_of_number_words():
-    assert (
-        repr(number_words([["a", "b", "a"], ["b"]]))
-        == "(['a', 'b'], [array([0, 2, 3, 2, 1], dtype=int32), array([0, 3, 1], dtype=int32)])"
-    )
-
-
-def test_example_of_used_characters():
-    assert used_characters(np.array([[259, 98, 260, 261, 261], [259, 98, 0, 261, 261]])).tolist() == [3, 5]
-
-
-def test_example_of_pad():
-    assert pad([np.array([0, 2, 1]), np.array([0, 1])], 32)[1].tolist() == [3, 2]

@@ -62,21 +62,16 @@ def test_dropout_falls_on_each_output_by_itself_while_training():
     np.testing.assert_allclose(quiet, 1, atol=1e-6)
 
 
-def test_a_number_of_outputs_that_is_none():
+@pytest.mark.usefixtures("as_users_run")
+def test_wrong_numbers_and_masks_are_refused():
     with pytest.raises(ValueError, match="num_outputs is 0; it must be at least 1"):
         start(ElmoLayer(num_outputs=0))
-
-
-@pytest.mark.usefixtures("as_users_run")
-def test_a_mask_of_another_batch_is_refused():
-    layers = jnp.ones((3, 2, 5, 4))
     with pytest.raises(ValueError, match=r"with a mask of shape \(1, 5\); expected \(2, 5\)"):
-        ElmoLayer().init(jax.random.key(0), layers, jnp.ones((1, 5), bool))
+        ElmoLayer().init(jax.random.key(0), LAYERS, MASK[:1])
 
 
 def test_what_stands_behind_the_mask_is_in_no_gradient():
-    layers = jnp.ones((3, 2, 5, 4)).at[:, 1, 3:].set(jnp.nan)
-    mask = jnp.ones((2, 5), bool).at[1, 3:].set(False)
-    params = ElmoLayer().init(jax.random.key(0), layers, mask)["params"]
-    gradients = jax.grad(lambda p: ElmoLayer().apply({"params": p}, layers, mask)[0][0].sum())(params)
+    layers = np.where(MASK[None, :, :, None], LAYERS, np.float32(np.nan))
+    params = start(ElmoLayer())
+    gradients = jax.grad(lambda p: ElmoLayer().apply({"params": p}, layers, MASK)[0][0].sum())(params)
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(gradients))

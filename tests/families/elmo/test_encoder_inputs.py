@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from bert_elmo_jax.families.elmo.encoder import ElmoEncoder
 from bert_elmo_jax.families.elmo.model import Elmo
 from bert_elmo_jax.text.characters import boundary_characters, character_table
 
-from .elmo_parts import CONFIG, VOCABULARY, WORD_CONFIG, by_hand, close
+from .elmo_parts import CONFIG, VOCABULARY, WORD_CONFIG, by_hand, close, module
 
 # Raw ids.
 
@@ -65,9 +66,8 @@ def test_words_padded_by_zeros_are_other_words(elmo):
     assert np.abs(found[0] - found[1]).max() > 1e-3
     half = ids.copy()
     half[0, 1, 30:] = 261
-    exact = Elmo(CONFIG).apply(
-        {"params": elmo.params["encoder"]}, np.array([[0, 1]]), np.array([2]), characters=half.astype(np.int32)
-    )
+    places, lengths = np.array([[0, 1]]), np.array([2])
+    exact = module(CONFIG, elmo.params, places, lengths, half.astype(np.int32), elmo.zero_state(1))
     close(elmo.forward(half, boundaries="given").layers, np.asarray(exact.layers))
 
 
@@ -108,7 +108,8 @@ def test_wrong_ids(elmo, given, message):
 
 def test_words_by_their_number(by_words):
     ids = [1, 3, 2, 4, 0]
-    expected = Elmo(WORD_CONFIG).apply({"params": by_words.params["encoder"]}, np.array([ids]), np.array([5]))
+    compute = jax.jit(Elmo(WORD_CONFIG).apply)
+    expected = jax.device_get(compute({"params": by_words.params["encoder"]}, np.array([ids]), np.array([5])))
     found = by_words.encode(["강 미지의 river", ["bank"]])
     close(found.layers[:, :1], np.asarray(expected.layers)[:, :, 1:-1])
     for given, boundaries, part in [
@@ -175,50 +176,25 @@ def test_a_vocabulary_that_is_not_needed(elmo, params):
 
 
 @pytest.mark.usefixtures("as_users_run")
-@pytest.mark.parametrize(
-    ("sentences", "wish", "message"),
-    [
-        ("강가의 은행", {}, r"a single string was given: write \['강가의 은행'\]"),
-        (b"bank", {}, "a single string was given"),
-        (None, {}, "a list of texts is expected, None was given"),
-        (3, {}, "a list of texts is expected, 3 was given"),
-        ((["a"], ["b"]), {}, "a tuple was given"),
-        ({"a": 1}, {}, "a list of texts is expected"),
-        (["a"], {"batch_size": 0}, "batch_size=0: use a whole number, at least 1"),
-        (["a"], {"batch_size": 2.0}, "batch_size=2.0"),
-        (["a"], {"warmup": -1}, "warmup=-1: use a whole number, at least 0"),
-        (["a"], {"warmup": 0.5}, "warmup=0.5"),
-        (["a"], {"warmup": True}, "warmup=True"),
-    ],
-)
-def test_what_is_refused_at_once(elmo, sentences, wish, message):
-    for encode in (elmo.encode, elmo.encode_batches):
-        with pytest.raises((ValueError, TypeError), match=message):
-            encode(sentences, **wish)
+def test_what_is_refused_at_once(elmo):
+    """The rest is refused for every encoder of words: tests/encoders/test_word_encoders.py."""
+    for warmup in (-1, 0.5, True):
+        for encode in (elmo.encode, elmo.encode_batches):
+            with pytest.raises((ValueError, TypeError), match=f"warmup={warmup}: use a whole number, at least 0"):
+                encode(["a"], warmup=warmup)
 
 
 @pytest.mark.usefixtures("as_users_run")
 def test_a_bad_sentence_is_named_by_its_place_among_all(elmo):
-    for bad, error, message in [
-        ([], ValueError, r"text 70 has no words: \[\]"),
-        (" ", ValueError, "text 70 has no words: ' '"),
-        (["a", ""], ValueError, "text 70 holds an empty word, word 1 of 2"),
-        (["a", "b\ud83d"], ValueError, r"text 70 holds a lone surrogate, U\+D83D at character 1 of word 1"),
-        (None, TypeError, "text 70 is None; expected a list of words, or a string"),
-        (["a", 3], TypeError, "text 70 holds 3 as word 1; expected a string"),
-        ([["a"]], TypeError, r"text 70 holds \['a'\] as word 0"),
-        (("a", "b"), TypeError, "text 70 is .*; write it as a list of words"),
+    for bad, message in [
+        ([], r"text 70 has no words: \[\]"),
+        (["a", "b\ud83d"], r"text 70 holds a lone surrogate, U\+D83D at character 1 of word 1"),
+        (None, "text 70 is None; expected a list of words, or a string"),
     ]:
         texts = [*["강가의 은행"] * 70, bad]
-        for attempt in (
-            lambda texts=texts: elmo.encode(texts),
-            lambda texts=texts: list(elmo.encode_batches(iter(texts), batch_size=4)),
-            lambda texts=texts: elmo.check(iter(texts)),
-        ):
-            with pytest.raises(error, match=message):
-                attempt()
-    with pytest.raises(ValueError, match="no texts were given: the list is empty"):
-        elmo.encode([])
+        for attempt in (elmo.encode, lambda texts: list(elmo.encode_batches(iter(texts), batch_size=4)), elmo.check):
+            with pytest.raises((ValueError, TypeError), match=message):
+                attempt(texts)
     with pytest.raises(TypeError, match=r"a generator was given: write list\(texts\), or use encode_batches"):
         elmo.encode(text for text in ["a"])
     elmo.check(["강가의 은행", ["New York"]])
@@ -234,11 +210,3 @@ def test_words_of_any_kind(elmo):
     assert np.abs(elmo.encode([["x" * 47]]).last - elmo.encode([["x" * 48]]).last).max() > 1e-3
     mark = elmo.forward(boundary_characters(50)[:1][None]).layers
     assert np.abs(encoding.layers[0, 0, 0] - mark[0, 0, 0]).max() > 1e-3
-
-
-def test_strings_are_split_at_whitespace(elmo):
-    found = elmo.encode(["강가의\t은행\u3000앞\u00a0에 \n", ["강가의", "은행", "앞", "에"]])
-    assert found.words[0] == found.words[1]
-    close(found.layers[:, 0], found.layers[:, 1])
-    # A list of strings is a list of sentences.
-    assert elmo.encode(["The", "bank"]).words == [["The"], ["bank"]]

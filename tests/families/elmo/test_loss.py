@@ -1,5 +1,7 @@
 """The language model's loss: both softmaxes, carried state, and word tables with sparse gradients."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -33,25 +35,24 @@ def batch(config, seed=0, rows=3, length=5):
     return given
 
 
-@pytest.fixture(params=[pytest.param(name, marks=[pytest.mark.long] * (name == "words")) for name in MODELS])
-def model(request):
-    config = MODELS[request.param]
-    return config, init_elmo_params(config, jax.random.key(1), lm=True)
+@functools.cache
+def make(name):
+    """Return a configuration, its parameters, and its compiled loss."""
+    config, init = MODELS[name], jax.jit(init_elmo_params, static_argnums=(0, 2))
+    return config, init(config, jax.random.key(1), True), jax.jit(elmo_loss(config, chunk=7))
 
 
-def test_the_full_softmax_counts_what_is_real(model):
-    config, params = model
-    terms, _, carry = jax.jit(elmo_loss(config, chunk=7))(params, batch(config), None, None)
-    assert carry is None
+LONG = [pytest.param(name, marks=pytest.mark.long) for name in ("words", "tied")]
+
+
+@pytest.mark.parametrize("name", ["characters", *LONG])
+def test_the_full_softmax_counts_what_is_real_and_the_state_is_carried_and_forgotten(name):
+    config, params, loss = make(name)
+    state = zero_state(config, 3)
+    terms, _, after = loss(params, batch(config), None, state)
     assert {name: float(weight) for name, (_, weight) in terms.items()} == {"forward": 9.0, "backward": 9.0}
     assert float(terms["forward"][0]) / 9 == pytest.approx(np.log(60), rel=0.2)
-
-
-def test_the_state_is_carried_and_forgotten(model):
-    config, params = model
-    loss = jax.jit(elmo_loss(config))
-    state = zero_state(config, 3)
-    _, _, after = loss(params, batch(config), None, state)
+    assert jax.eval_shape(loss, params, batch(config), None, None)[2] is None
     assert float(jnp.abs(after.hidden).max()) > 0
     one, _, _ = loss(params, batch(config, seed=5), None, after)
     two, _, _ = loss(params, {**batch(config, seed=5), "fresh": np.ones(3, bool)}, None, after)
@@ -60,31 +61,34 @@ def test_the_state_is_carried_and_forgotten(model):
     assert float(two["forward"][0]) == pytest.approx(float(three["forward"][0]), rel=1e-6)
 
 
-def test_no_gradient_flows_into_the_step_before(model):
-    config, params = model
+@pytest.mark.parametrize("name", ["characters", *LONG])
+def test_no_gradient_flows_into_the_step_before(name):
+    config, params, loss = make(name)
 
     def through(params):
-        _, _, after = elmo_loss(config)(params, batch(config), None, zero_state(config, 3))
-        return after.hidden.sum()
+        return loss(params, batch(config), None, zero_state(config, 3))[2].hidden.sum()
 
     assert all(not np.asarray(leaf).any() for leaf in jax.tree.leaves(jax.jit(jax.grad(through))(params)))
 
 
-def test_rows_of_tables_give_the_loss_of_whole_tables(model):
-    config, params = model
+@pytest.mark.parametrize("name", ["characters", "tied", LONG[0]])
+def test_rows_of_tables_give_the_loss_of_whole_tables(name):
+    config, params, _ = make(name)
     given = batch(config)
     given |= build_draw(config, 20)(given, jax.random.key(3))
-    loss = jax.jit(elmo_loss(config, sampled=True))
-    whole, _, _ = loss(params, given, None, None)
-    assert set(whole) == {"forward_sampled", "backward_sampled"}
     rows = find_rows(params, build_touched(config)(given))
-    small = take_rows(params, rows)
-    part, _, _ = jax.jit(lambda s: loss(as_rows(s, rows), given, None, None))(small)
+    small, loss = take_rows(params, rows), elmo_loss(config, sampled=True)
+
+    def summed(tables, widen):
+        terms = loss(widen(tables), given, None, None)[0]
+        return sum(total for total, _ in terms.values()), terms
+
+    compute = jax.jit(jax.value_and_grad(summed, has_aux=True), static_argnums=1)
+    (_, whole), dense = compute(params, dict)
+    (_, part), sparse = compute(small, lambda s: as_rows(s, rows))
+    assert set(whole) == {"forward_sampled", "backward_sampled"}
     for name in whole:
         np.testing.assert_allclose(part[name], whole[name], rtol=1e-6)
-    dense = jax.jit(jax.grad(lambda p: sum(total for total, _ in loss(p, given, None, None)[0].values())))(params)
-    summed = lambda s: sum(total for total, _ in loss(as_rows(s, rows), given, None, None)[0].values())  # noqa: E731
-    sparse = jax.jit(jax.grad(summed))(small)
     for ours, theirs in zip(jax.tree.leaves(sparse), jax.tree.leaves(take_rows(dense, rows)), strict=True):
         np.testing.assert_allclose(ours, theirs, atol=1e-5)
     # Rows that were not read have no gradient in the dense table either.
@@ -96,19 +100,3 @@ def test_each_direction_draws_its_own():
     config = MODELS["words"]
     drawn = build_draw(config, 20)({}, jax.random.key(0))
     assert drawn["forward_negatives"].ids.tolist() != drawn["backward_negatives"].ids.tolist()
-
-
-def test_example_of_elmo_loss():
-    import jax
-    import numpy as np
-
-    from bert_elmo_jax.families.elmo.model import init_elmo_params
-
-    config = ElmoConfig.preset("toy", input="words", vocab_size=100)
-    words, count = np.array([[0, 7, 9]]), np.array([3])
-    batch = {"words_forward": words, "words_backward": words[:, ::-1], "lengths": count, "fresh": count > 0}
-    batch |= {"forward_targets": words, "forward_weights": words * 0.0 + 1}
-    batch |= {"backward_targets": words, "backward_weights": words * 0.0 + 1}
-    params = init_elmo_params(config, jax.random.key(0), lm=True)
-    terms, _, _ = jax.jit(elmo_loss(config))(params, batch, None, None)
-    assert [float(weight) for _, weight in terms.values()] == [3.0, 3.0]

@@ -44,20 +44,6 @@ def run():
     return apply
 
 
-def test_the_golden_from_the_folder(run, goldens):
-    folder = goldens / "elmo_tiny"
-    params, config, _ = read_weights(folder)
-    golden = np.load(folder / "outputs.npz")
-    sentences = json.loads((folder / "sentences.json").read_text(encoding="utf-8"))[0]
-    characters, places, lengths = batch_of(sentences)
-    output = run(config, params["encoder"], characters, places, lengths, zero_state(config, 3))
-    mask = golden["0/mask_with_bos_eos"].astype(bool)
-    assert mask.sum() == lengths.sum()
-    for layer in range(config.num_layers + 1):
-        found, wanted = (x[mask] for x in (np.asarray(output.layers[layer]), golden[f"0/layer_{layer}"]))
-        assert np.abs(found - wanted).max() <= 1e-5 * np.abs(wanted).max()
-
-
 @pytest.fixture(scope="module")
 def theirs(shared, tmp_path_factory):
     """Return the folder of AllenNLP's own small model, with its expected vectors."""

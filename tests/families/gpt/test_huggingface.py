@@ -32,10 +32,12 @@ def test_old_files_have_masks_and_no_prefix(tmp_path):
     save_file({name: value for name, value in (prefixed | decoder).items() if "wte" not in name}, file)
     np.testing.assert_array_equal(read_weights(tmp_path)[0]["encoder"]["embeddings"]["word"], stored["wte.weight"])
     save_file(prefixed | {"lm_head.weight": stored["wte.weight"] + 1}, file)
-    with pytest.raises(
-        ValueError, match=r"lm_head.weight differs from the word embeddings, but a GPT scores pieces by"
-    ):
+    with pytest.raises(ValueError, match=r"lm_head.weight differs from the word embeddings, but a GPT scores pieces b"):
         load(tmp_path)
+    save_file(stored, file)
+    for end in ("9", "[9]"):
+        (tmp_path / "generation_config.json").write_text(f'{{"eos_token_id": {end}}}')
+        assert load(tmp_path).config.end_id == 9
 
 
 def test_released_files_are_read():
@@ -113,15 +115,5 @@ def test_what_cannot_be_honoured(change, message):
 def test_a_gpt1_that_transformers_has_not(change, message):
     with pytest.raises(ValueError, match=message):
         dataclasses.replace(GPT1, **change).to_huggingface()
-
-
-def test_the_end_of_texts_in_generation_config(tmp_path):
-    write(tmp_path, random_params("GPT2LMHeadModel"), GPT2)
-    for end in ("9", "[9]"):
-        (tmp_path / "generation_config.json").write_text(f'{{"eos_token_id": {end}}}')
-        assert load(tmp_path).config.end_id == 9
-
-
-def test_impossible_rates():
     with pytest.raises(ValueError, match=r"embedding_dropout is 1.5; a dropout rate is at least 0 and below 1"):
         GptConfig(embedding_dropout=1.5)

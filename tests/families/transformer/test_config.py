@@ -32,19 +32,9 @@ def test_the_sizes_of_the_paper():
 
 def test_the_decoder_takes_the_encoders_sizes_unless_it_has_its_own():
     config = TransformerConfig(
-        70,
-        32,
-        3,
-        4,
-        20,
-        target_vocab_size=50,
-        decoder_layers=1,
-        decoder_heads=2,
-        decoder_feed_forward_size=40,
-        share_embeddings=False,
-        end_ids=(49,),
-        attention="fused",
-    )
+        70, 32, 3, 4, 20, target_vocab_size=50, decoder_layers=1, decoder_heads=2, decoder_feed_forward_size=40,
+        share_embeddings=False, end_ids=(49,), attention="fused",
+    )  # fmt: skip
     side = config.target
     assert (side.vocab_size, side.num_layers, side.num_heads, side.feed_forward_size) == (50, 1, 2, 40)
     assert side.causal and not config.causal and side.attention == "reference"
@@ -58,10 +48,7 @@ def test_a_released_file_is_read():
         forbidden_ids=(58100,), forced_end_id=0, initializer_range=0.02,
     )  # fmt: skip
     assert TransformerConfig.from_json(config.to_huggingface(("decoder",))) == config
-
-
-def test_missing_fields_have_the_values_of_transformers():
-    config = TransformerConfig.from_json({"model_type": "marian"})
+    config = TransformerConfig.from_json({"model_type": "marian"})  # as transformers completes it
     assert (config.hidden_size, config.num_layers, config.num_heads, config.feed_forward_size) == (1024, 12, 16, 4096)
     assert config.activation == "gelu" and not config.scale_embeddings and config.max_positions == 1024
     assert (config.pad_id, config.start_id, config.end_ids, config.forced_end_id) == (58100, 58100, (0,), 0)

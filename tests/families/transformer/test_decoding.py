@@ -3,14 +3,14 @@
 import functools
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from bert_elmo_jax.families import get_family
-from bert_elmo_jax.families.init_params import init_params
+from bert_elmo_jax.families.init_params import param_shapes
 from bert_elmo_jax.families.transformer.config import TransformerConfig
 from bert_elmo_jax.families.transformer.model import run_pair
+from bert_elmo_jax.weights.parameter_tree import nest
 
 pytestmark = pytest.mark.usefixtures("strict_dtypes")
 CONFIGS = {
@@ -23,11 +23,16 @@ CONFIGS = {
 }  # fmt: skip
 
 
+FAMILY = get_family("transformer")
+
+
 @functools.cache
 def fresh(config):
-    family = get_family("transformer")
-    params = init_params(family, config, jax.random.key(3), ("decoder",), pooler=False)
-    return family, jax.tree.map(lambda x: x + 0.1 * jax.random.normal(jax.random.key(x.size), x.shape), params)
+    """Return a decoder, its compiled functions, and random parameters."""
+    shapes, rng = param_shapes(FAMILY, config, ("decoder",), pooler=False), np.random.default_rng(3)
+    params = nest({path: rng.normal(0, 0.3, shape).astype(np.float32) for path, shape in shapes.items()})
+    decoder = FAMILY.decoder(config)
+    return decoder, jax.jit(decoder.start, static_argnums=3), jax.jit(decoder.step), params
 
 
 def all_at_once(config):
@@ -36,54 +41,44 @@ def all_at_once(config):
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS.keys())
 def test_cached_equals_uncached(config):
-    family, params = fresh(config)
-    decoder, rng = family.decoder(config), np.random.default_rng(0)
-    source = rng.integers(4, 40, (3, 6)).astype(np.int32)
-    mask = (np.arange(6)[None, :] < np.array([[6], [3], [1]])).astype(np.int32)
-    target = rng.integers(4, 30, (3, 7)).astype(np.int32)
+    decoder, start, step, params = fresh(config)
+    rng, mask = np.random.default_rng(0), (np.arange(6)[None, :] < np.array([[6], [3], [1]])).astype(np.int32)
+    source, target = rng.integers(4, 40, (3, 6)).astype(np.int32), rng.integers(4, 30, (3, 7)).astype(np.int32)
     target[:, 0] = decoder.first
     whole = all_at_once(config)(params, {"tokens": source, "segments": mask}, {"tokens": target})
-    memory = jax.jit(decoder.start, static_argnums=3)(params, source, mask, 9)
+    memory, logits = start(params, source, mask, 9), []
     assert all(leaf.shape[0] == 3 for leaf in jax.tree.leaves(memory))
-    step, logits = jax.jit(decoder.step), []
     for first, last in ((0, 1), (1, 4), (4, 7)):
         seen = np.broadcast_to(np.arange(9) < last, (3, 9))
         places = np.broadcast_to(np.arange(first, last, dtype=np.int32), (3, last - first))
         found, memory = step(params, memory, target[:, first:last], places, first, seen)
         logits.append(found)
-    np.testing.assert_allclose(jnp.concatenate(logits, 1), whole, rtol=1e-5, atol=2e-5)
+    np.testing.assert_allclose(np.concatenate(logits, 1), whole, rtol=1e-5, atol=2e-5)
 
 
 def test_a_row_with_a_shorter_beginning_leaves_its_first_slots_empty():
-    config = CONFIGS["marian"]
-    family, params = fresh(config)
-    decoder = family.decoder(config)
+    _, start, step, params = fresh(CONFIGS["marian"])
     source, mask = np.array([[5, 6, 7]], np.int32), np.ones((1, 3), np.int32)
     target = np.array([[2, 8, 9]], np.int32)
-    whole = all_at_once(config)(params, {"tokens": source}, {"tokens": target})
-    memory = jax.jit(decoder.start, static_argnums=3)(params, source, mask, 6)
+    whole = all_at_once(CONFIGS["marian"])(params, {"tokens": source}, {"tokens": target})
+    memory = start(params, source, mask, 6)
     seen = np.array([[0, 0, 1, 1, 1, 0]], bool)
     shifted = np.array([[7, 7, 2, 8, 9]], np.int32)
-    found, _ = jax.jit(decoder.step)(params, memory, shifted, np.array([[0, 0, 0, 1, 2]], np.int32), 0, seen)
-    np.testing.assert_allclose(found[:, 2:], whole, rtol=1e-5, atol=2e-5)
+    found, _ = step(params, memory, shifted, np.array([[0, 0, 0, 1, 2]], np.int32), 0, seen)
+    np.testing.assert_allclose(np.asarray(found)[:, 2:], whole, rtol=1e-5, atol=2e-5)
 
 
 def test_the_fields_of_the_decoder():
-    config = TransformerConfig(40, pad_id=1, forbidden_ids=(7,), end_ids=(3, 4))
-    decoder = get_family("transformer").decoder(config)
+    decoder = FAMILY.decoder(TransformerConfig(40, pad_id=1, forbidden_ids=(7,), end_ids=(3, 4)))
     assert decoder.forbidden == (7,) and decoder.ends == (3, 4) and decoder.pad == 1
     assert decoder.first == 2 and decoder.most == 512
 
 
 def test_prepared_parameters_give_the_same_numbers():
-    config = CONFIGS["apart"]
-    family, params = fresh(config)
-    decoder = family.decoder(config)
-    prepared = decoder.prepare(params)
+    decoder, start, step, params = fresh(CONFIGS["apart"])
     source, mask = np.array([[5, 6]], np.int32), np.ones((1, 2), np.int32)
     given = np.array([[2, 8]], np.int32), np.array([[0, 1]], np.int32), 0, np.ones((1, 2), bool)
-    start, step = jax.jit(decoder.start, static_argnums=3), jax.jit(decoder.step)
-    one, other = (step(p, start(p, source, mask, 2), *given)[0] for p in (params, prepared))
+    one, other = (step(p, start(p, source, mask, 2), *given)[0] for p in (params, decoder.prepare(params)))
     np.testing.assert_array_equal(one, other)
     with pytest.raises(ValueError, match="only the encoder"):
         decoder.prepare({"encoder": params["encoder"]})

@@ -2,15 +2,15 @@
 
 import dataclasses
 
-import jax
 import numpy as np
 import pytest
 
 from bert_elmo_jax import load
 from bert_elmo_jax.families import get_family
-from bert_elmo_jax.families.init_params import init_params
+from bert_elmo_jax.families.init_params import param_shapes
 from bert_elmo_jax.families.transformer.config import TransformerConfig
 from bert_elmo_jax.families.transformer.translator import Translator
+from bert_elmo_jax.weights.parameter_tree import nest
 
 
 @pytest.fixture(scope="module")
@@ -73,8 +73,9 @@ def test_the_last_piece_may_be_forced(model, sources):
 
 def test_a_target_with_more_pieces_than_the_source():
     config = TransformerConfig(9, 16, 1, 2, 24, 12, target_vocab_size=60, share_embeddings=False, end_ids=(59,))
-    params = init_params(get_family("transformer"), config, jax.random.key(0), ("decoder",), pooler=False)
-    model = Translator(config, jax.tree.map(lambda x: 4 * x, params), None, "toy")
+    shapes, rng = param_shapes(get_family("transformer"), config, ("decoder",), pooler=False), np.random.default_rng(0)
+    params = nest({path: rng.normal(size=shape).astype(np.float32) for path, shape in shapes.items()})
+    model = Translator(config, params, None, "toy")
     found = model.generate(source=[[5, 6], [8]], max_new=4, beams=4, n_best=4)
     assert max(piece for texts in found for text in texts for piece in text.ids) > 9
     with pytest.raises(ValueError, match="outside of the vocabulary: its ids are 0 to 8"):
