@@ -107,6 +107,7 @@ bench: $(INSTALLED)
 wheel: $(INSTALLED)
 	rm -rf build dist
 	$(RUN) -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
+	@rm -rf build
 	@ls dist/*.whl
 
 # With --strict, a broken link is an error. --quiet would hide the warnings that --strict counts.

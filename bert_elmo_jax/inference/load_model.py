@@ -1,6 +1,7 @@
 """Load a model from any format."""
 
 import dataclasses
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -41,7 +42,10 @@ def load(
     (64, 48)
     """
     loaded: Any  # one of many classes
-    attention = attention or implementation
+    if implementation is not None:
+        moved = "load(implementation=…) is now load(attention=…); the old name goes in version 0.4"
+        warnings.warn(moved, DeprecationWarning, stacklevel=2)
+        attention = attention or implementation
     model = read_model(path, format=format, lowercase=lowercase, verify=verify, revision=revision, token=token)
     if model.network:
         from bert_elmo_jax.inference.task_network import load_network

@@ -57,6 +57,12 @@ def test_a_class_has_each_method_with_its_arguments(name):
     assert {p.name for p in typed} <= set().union(*arguments)
 
 
+def test_the_earlier_name_of_an_argument_warns():
+    with pytest.warns(DeprecationWarning, match=r"implementation=…\) is now load\(attention=…\)"):
+        model = bert_elmo_jax.load(ROOT / "tests" / "goldens" / "bert_tiny", implementation="reference")
+    assert model.config.attention == "reference"
+
+
 def test_public_names():
     assert dir(bert_elmo_jax) == sorted(bert_elmo_jax.__all__) and {"load", "__version__", "nn"} <= set(
         dir(bert_elmo_jax)
