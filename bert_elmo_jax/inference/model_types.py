@@ -71,6 +71,14 @@ class Model(Protocol):
         """Nested dicts of arrays: the encoder, and a dict per head."""
 
     @property
+    def module(self) -> Any:
+        """The Linen module of the encoder; `module.apply(variables, …)` returns its output."""
+
+    @property
+    def variables(self) -> dict[str, Any]:
+        """The parameters of `module`, as it takes them."""
+
+    @property
     def family(self) -> Any:
         """The record of its family; see docs/architecture.md."""
 
