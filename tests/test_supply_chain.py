@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 PERMITTED = {"0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "CC0-1.0", "CNRI-Python", "ISC", "MIT", "MPL-2.0",
              "PSF-2.0", "Zlib"}  # fmt: skip
 # Packages whose metadata do not say it in known words: the licence in their repository.
-KNOWN = {"grain": "Apache-2.0"}
+KNOWN = {"flatbuffers": "Apache-2.0", "grain": "Apache-2.0"}
 # For other systems and Pythons, so not installed everywhere.
 ELSEWHERE = {"appnope": "BSD-2-Clause", "cffi": "MIT", "httpx2-jsfetch": "BSD-3-Clause", "nest-asyncio": "BSD-2-Clause",
              "pycparser": "BSD-3-Clause"}  # fmt: skip

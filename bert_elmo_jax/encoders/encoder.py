@@ -12,7 +12,6 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float32, PRNGKeyArray
 
-from bert_elmo_jax.nn.checked_module import bind_parts
 from bert_elmo_jax.weights.parameter_tree import flatten
 
 READ_AHEAD = 4  # batches of sentences that are sorted together
@@ -107,6 +106,8 @@ class Encoder(Loaded):
         >>> encoder.module.apply(encoder.variables, **inputs).last.shape
         (1, 8, 64)
         """
+        from bert_elmo_jax.nn.checked_module import bind_parts  # encoding does not import it
+
         return bind_parts(self._build_module(), tuple(self._params["encoder"]))
 
     @property

@@ -101,6 +101,8 @@ class WeightFormat(NamedTuple):
     # For a format name that several families have: the `model_type`s of this family; "" is a missing one.
     model_types: tuple[str, ...] = ()
     model_type: Callable[[Path], str] = lambda folder: ""  # reads it from a folder
+    # configuration -> the names of a model's tensors, a `WeightFile`; None for a format without such a table.
+    names: Callable[[Any], Any] | None = None
 
 
 def encoder_depth(path: str) -> int | None:

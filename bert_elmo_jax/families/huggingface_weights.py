@@ -90,7 +90,8 @@ class WeightFile:
     def format(self) -> WeightFormat:
         """Return the entry in the `formats` of a family that reads and writes all its files by these names."""
         model_types = (self.config_file.model_type, *self.config_file.variants)
-        return make_format(self.read_config, self.read_weights, self.write, model_types, self.classifiers)
+        form = make_format(self.read_config, self.read_weights, self.write, model_types, self.classifiers)
+        return form._replace(names=lambda config: self)
 
     def names(self, num_layers: int, classifier: str | None = None) -> dict[str, str]:
         """Return their name for each path of the tree, without prefix; `classifier` selects one of `classifiers`."""
@@ -160,7 +161,7 @@ class WeightFile:
         if self._only_classifier(plain):
             gone = self.heads["mlm"].keys() - self.heads.get(classifier or "", {}).keys()
             table = {path: name for path, name in table.items() if path.rsplit("/", 1)[0] not in {*gone, "mlm"}}
-        names, expected = locate(table, plain, prefix, ".", self._outside(classifier))
+        names, expected = locate(table, plain, prefix, ".", self.stored_outside(classifier))
         unread = f"the head {classifier} does not read it"
         if classifier is None:
             unread = "the architectures in config.json do not say which head the classifier is; give classifier="
@@ -235,7 +236,7 @@ class WeightFile:
     def _all_heads(self) -> tuple[str, ...]:
         return (*self._family.heads, *TASKS)
 
-    def _outside(self, classifier: str | None) -> set[str]:
+    def stored_outside(self, classifier: str | None) -> set[str]:
         """Return the paths of the encoder that are stored with a head, such as the classifier."""
         heads = [modules for head, modules in self.heads.items() if head not in self.classifiers or head == classifier]
         modules = [path for of_head in heads for path in of_head if path.startswith("encoder/")]
@@ -310,7 +311,7 @@ class WeightFile:
         if lacking:
             raise ValueError(f"{', '.join(lacking)} cannot be written without its pooler: encoder/pooler is missing")
         classifier = classifiers[0] if classifiers else None
-        names, outside = self.names(config.num_layers, classifier), self._outside(classifier)
+        names, outside = self.names(config.num_layers, classifier), self.stored_outside(classifier)
         table = {path: name for path, name in names.items() if _exists(path, shapes)}
         if has_pooler and not any(path.startswith("encoder/pooler/") for path in table):
             raise ValueError(

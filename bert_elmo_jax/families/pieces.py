@@ -69,7 +69,7 @@ class Pieces(Inputs):
                 "labels": "a list of strings or null",
                 "problem_type": "a string or null",
             },
-            {"task": "an object", "features": "an object or null", "sentences": "an object"},
+            {"task": "an object", "features": "an object or null", "sentences": "an object", "lora": "an object"},
         )
 
     def describe(self, shapes: Shapes) -> dict[str, Any]:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from bert_elmo_jax.families.fill_mask import Guess
     from bert_elmo_jax.families.forward import ForwardOutput
     from bert_elmo_jax.families.piece_encoder import PieceEncoder
+    from bert_elmo_jax.inference.adapter_files import save_adapter
     from bert_elmo_jax.inference.load_model import load
     from bert_elmo_jax.inference.run_directory import write_run_directory
     from bert_elmo_jax.inference.save_model import save

@@ -9,8 +9,9 @@ from typing import Any
 from bert_elmo_jax import optim
 from bert_elmo_jax.families import get_family
 from bert_elmo_jax.families.sentence_files import write_sentence_files
-from bert_elmo_jax.files import write_bytes, write_sums
+from bert_elmo_jax.files import read_json, write_bytes, write_sums
 from bert_elmo_jax.heads.sentence_head import NAME
+from bert_elmo_jax.inference.adapter_files import read_adapted
 from bert_elmo_jax.inference.model_kinds import find_kind
 from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.inference.run_directory import check_finite, is_run_directory, write_run_directory
@@ -30,17 +31,22 @@ def convert(
     classifier: str | None = None,
     lowercase: bool | None = None,
     verify: bool = False,
+    adapter: str | None = None,
 ) -> tuple[str, Report]:
     """Read a model in any format and write it in another; return the format written and the report of all tensors.
 
     `to_format` is "run" or a format that the family can write, by default its own. `average` is the number of newest
-    checkpoints of a run directory to average. `verify` checks the hashes of the source first. The folder appears when
+    checkpoints of a run directory to average. `verify` checks the hashes of the source first. `adapter` is a folder of
+    peft, whose adapters are added to the weights. The folder appears when
     it is complete, with the hashes of its files in `SHA256SUMS`; the report has the digest of the tensors.
     """
     target = Path(target)
     if target.exists() and any(target.iterdir()):
         raise ValueError(f"{target} is not empty; give another --to")
-    model = read_model(source, format=format, classifier=classifier, lowercase=lowercase, verify=verify)
+    if adapter is not None and average != 1:
+        raise ValueError(f"--adapter={adapter} with --average={average}: give one of both")
+    options: dict[str, Any] = {"format": format, "classifier": classifier, "lowercase": lowercase, "verify": verify}
+    model = read_model(source, adapter=adapter, **options)
     if average != 1:
         steps, params = average_checkpoints(source, average)
         report = dataclasses.replace(model.report, source=f"{source}, mean of steps {', '.join(map(str, steps))}")
@@ -134,5 +140,7 @@ def average_checkpoints(run: str | Path, count: int) -> tuple[list[int], dict[st
             "requested: use fewer, or train with a larger --config.keep"
         )
     params = optim.average(load_params(run, step)[1] for step in steps[-count:])
+    if lora := read_json(Path(run) / "model.json").get("lora"):
+        params = read_adapted(Path(run), lora, params)
     check_finite(params, f"the average of {run}")
     return steps[-count:], params

@@ -25,6 +25,7 @@ def load(
     verify: bool = False,
     revision: str | None = None,
     token: str | bool | None = None,
+    adapter: str | Path | None = None,
     implementation: str | None = None,
 ) -> Model:
     """Load an encoder, a fine-tuned model or a task network from a folder in any format, or by its hub name.
@@ -36,7 +37,7 @@ def load(
     `TaskModel`, a `TaskNetwork` or a `DocumentModel`, which can `predict`. `verify=True` first checks the hashes of
     the files, which folders written by `convert`, run directories and the hub's cache have, and raises where there
     are none. `revision` is a branch, tag or commit of a hub name; `token` is for private models, by default the one
-    that `hf auth login` stored.
+    that `hf auth login` stored. `adapter` is a folder with an adapter of peft, which is added to the weights.
 
     >>> load("tests/goldens/bert_tiny").config.hidden_size, load("tests/goldens/elmo_tiny").config.cell_size
     (64, 48)
@@ -46,7 +47,9 @@ def load(
         moved = "load(implementation=…) is now load(attention=…); the old name goes in version 0.4"
         warnings.warn(moved, DeprecationWarning, stacklevel=2)
         attention = attention or implementation
-    model = read_model(path, format=format, lowercase=lowercase, verify=verify, revision=revision, token=token)
+    model = read_model(
+        path, format=format, lowercase=lowercase, verify=verify, revision=revision, token=token, adapter=adapter
+    )
     if model.network:
         from bert_elmo_jax.inference.task_network import load_network
 

@@ -37,13 +37,19 @@ def read_model(
     verify: bool = False,
     revision: str | None = None,
     token: str | bool | None = None,
+    adapter: str | Path | None = None,
 ) -> StoredModel:
     """Read the model of a folder in any format, a checkpoint's prefix, a file of ELMo's weights, or a hub name.
 
     A run directory gives its newest checkpoint, or the one in the path: `runs/bert/checkpoints/2000`. The tokenizer is
     None if its files are missing, or if an ELMo needs none. `verify` first checks the files' hashes. `revision` and
-    `token` are for the hub.
+    `token` are for the hub. `adapter` is a folder of peft, whose adapters are added to the weights.
     """
+    if adapter is not None:
+        from bert_elmo_jax.inference.adapter_files import add_adapter
+
+        options: dict[str, Any] = {"format": format, "classifier": classifier, "lowercase": lowercase}
+        return add_adapter(read_model(path, verify=verify, revision=revision, token=token, **options), adapter)
     run_of, step = checkpoint_of(check_path(path))
     try:
         folder = run_of if step is not None else resolve(path, revision=revision, token=token)

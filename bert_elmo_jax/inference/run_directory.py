@@ -30,6 +30,7 @@ PROBLEM_TYPES = {"classification": "single_label_classification", "regression": 
 task_from_json = lazy_function("bert_elmo_jax.data.tasks.task", "task_from_json")
 task_to_json = lazy_function("bert_elmo_jax.data.tasks.task", "task_to_json")
 load_params = lazy_function("bert_elmo_jax.train.checkpoint", "load_params")
+read_adapted = lazy_function("bert_elmo_jax.inference.adapter_files", "read_adapted")
 load_average = lazy_function("bert_elmo_jax.train.averaged", "load_average")
 save_params = lazy_function("bert_elmo_jax.train.checkpoint", "save_params")
 saved_steps = lazy_function("bert_elmo_jax.train.checkpoint", "saved_steps")
@@ -107,13 +108,15 @@ def describe(
     encoder: Mapping[str, Any] | None = None,
     sentences: SentenceHead | None = None,
     average_with: Sequence[str] = (),
+    lora: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return the content of `model.json`; raise on parameters that do not fit the configuration.
 
     `labels` and `problem_type` of a classifier are kept for transformers' `config.json`. A fine-tuned model has its
     `task`, and the `features` that its head reads, if any. A task network has the description of its `encoder`
     (`describe_encoder`), and a sentence model its head (`sentences`). `average_with` are folders below the model's,
-    with models whose probabilities are averaged with its own.
+    with models whose probabilities are averaged with its own. `lora` says how adapters, which the checkpoints hold, are
+    added to the encoder in `base/`; `params` are all parameters.
     """
     family = find_kind(config)
     if task is not None:
@@ -137,6 +140,7 @@ def describe(
         **({} if features is None else {"features": dataclasses.asdict(features)}),
         **({} if sentences is None else {"sentences": _sentence_files().head_to_json(sentences)}),
         **({"average_with": list(average_with)} if average_with else {}),
+        **({} if lora is None else {"lora": dict(lora)}),
         "tokenizer": None,
     }
     if tokenizer is not None:
@@ -183,6 +187,8 @@ def read_run_directory(path: str | Path, *, step: int | None = None) -> StoredMo
     else:
         at, params = averaged[0][-1], averaged[1]
         source = f"{folder}, the mean of steps {', '.join(map(str, averaged[0]))}"
+    if "lora" in fields:
+        params = read_adapted(folder, fields["lora"], params)
     shapes = {name: np.shape(value) for name, value in flatten(params).items()}
     check_depth(getattr(config, "num_layers", 0), shapes, source)  # before shapes are made for every layer
     check_shapes(shapes, family.shapes(config, fields, str(file)), source)

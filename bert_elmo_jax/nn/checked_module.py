@@ -46,7 +46,8 @@ def bind_parts(module: nn.Module, parts: Sequence[str]) -> Any:
     (1, 2)
     """
     fields = {f.name: getattr(module, f.name) for f in dataclasses.fields(module) if f.name not in ("parent", "name")}
-    return _checked_class(type(module))(**fields, parts=tuple(parts))
+    module_class: Any = type(module)
+    return _checked_class(module_class)(**fields, parts=tuple(parts))
 
 
 @functools.cache

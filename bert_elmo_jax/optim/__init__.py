@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from bert_elmo_jax.lazy_imports import lazy_names
 
 if TYPE_CHECKING:
+    from bert_elmo_jax.optim.adapters import Lora, Merge, count_params, list_adapters, lora
     from bert_elmo_jax.optim.masks import decayed, depths, freeze, scale_by_depth
     from bert_elmo_jax.optim.optimizers import adagrad, adamw, bert_adam, lamb
     from bert_elmo_jax.optim.paths import average, matches

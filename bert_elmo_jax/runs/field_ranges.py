@@ -138,6 +138,8 @@ RANGES: Mapping[str, Range] = {
     "temperature": POSITIVE,
     "negatives": OPTIONAL_COUNT,
     "lm_weight": FACTOR,
+    "lora.rank": Range(1, SIZE),
+    "lora.alpha": POSITIVE,
     "mix_l2": FACTOR,
     "sentences.scale": POSITIVE,
     "sentences.margin": FACTOR,

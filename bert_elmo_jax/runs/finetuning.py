@@ -26,7 +26,10 @@ from bert_elmo_jax.runs.with_network import ADDED as NETWORK_ADDED
 # Fields that may change when a run is resumed: the places of the same data, and what affects speed and comfort only.
 FREE = ("train", "dev", "test", "mesh", "log_every", "checkpoint_every", "cache")
 # Fields that runs of earlier versions lack, with the values that these had.
-ADDED = {"transfer": "all", "head_epochs": 1.0, **NETWORK_ADDED}
+ADDED = {
+    "transfer": "all", "head_epochs": 1.0, "lora.rank": 8, "lora.alpha": 16.0, "lora.targets": "query,value",
+    "lora.rslora": False, **NETWORK_ADDED,
+}  # fmt: skip
 Setting = dict[str, Any]
 
 
@@ -160,7 +163,7 @@ def drop_worse(folders: Sequence[Path]) -> None:
     best = find_best(folders)
     for folder in folders:
         if folder != best and read_result(folder) is not None:
-            for part in ("checkpoints", "encoder", BACKWARD):
+            for part in ("checkpoints", "encoder", "base", "adapter", BACKWARD):
                 shutil.rmtree(folder / part, ignore_errors=True)
 
 

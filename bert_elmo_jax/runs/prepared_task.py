@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 import optax
 from ml_collections import ConfigDict
@@ -47,6 +48,8 @@ class PreparedTask(NamedTuple):
     sharding: Sequence[Any] = ()  # rules of the encoder's family
     carry: Any = None  # of the loss, before the first step
     change_step: Callable[[Any], Any] = lambda step: step
+    constants: Mapping[str, Any] = {}  # entries of every batch that no step changes
+    conclude: Callable[[Path], None] = lambda workdir: None  # after the last step, before the scores
 
     def begin(self, workdir: Path) -> tuple[Collate, Predict]:
         """Describe the model in a folder, and return the functions of `open`."""
@@ -80,6 +83,8 @@ def build_task(
         return Feed(batches, evaluate)
 
     def finish(workdir: Path, state: train.State, evaluate: Evaluate) -> Ending:
+        if jax.process_index() == 0:
+            prepared.conclude(workdir)
         return score_best(workdir, config, data, sections(workdir))
 
     count = f"{steps:,} steps of {config.batch_size:,} rows ({len(rows):,} are an epoch)"
@@ -98,7 +103,8 @@ def build_task(
         open=open_feed,
         finish=finish,
         report_holds="the curves of this run, and its mistakes",
-        step_options={"accumulate": config.accumulate},
+        step_options={"accumulate": config.accumulate, "shared": tuple(prepared.constants)},
+        constants=prepared.constants,
         change_step=prepared.change_step,
         carry=prepared.carry,
         sharding=prepared.sharding,

@@ -18,7 +18,7 @@ from bert_elmo_jax.runs.start_run import say
 from bert_elmo_jax.runs.task_data import Length
 
 # Values of `config.transfer`; `gradual` is another name of `top_down`.
-WAYS = ("all", "frozen", "head_first", "top_down", "gradual", "chain_thaw", "upper")
+WAYS = ("all", "frozen", "head_first", "top_down", "gradual", "chain_thaw", "upper", "lora")
 DepthOf = Callable[[str], int | None]
 
 
@@ -46,6 +46,11 @@ def build_transfer(
     patterns of the result, so that no gradient of a frozen parameter is computed.
     """
     choose("transfer", config.transfer, dict.fromkeys(WAYS))
+    if config.transfer == "lora":
+        raise ValueError(
+            "config.transfer=lora is for a head on an encoder of pieces (experiments/configs/finetune.py): use another "
+            f"value, such as {WAYS[0]}"
+        )
     o = config.optimizer
     rate = build_schedule(o, length.steps)
     if "encoder" not in params or depth_of is None:

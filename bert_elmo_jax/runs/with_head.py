@@ -32,6 +32,15 @@ from bert_elmo_jax.runs.prepared_task import Predict, PreparedTask, Put
 from bert_elmo_jax.runs.start_run import say
 from bert_elmo_jax.runs.task_data import Data, class_weights, count_steps
 from bert_elmo_jax.runs.transfer import build_transfer, hold
+from bert_elmo_jax.runs.with_adapters import (
+    BASE,
+    adapt,
+    describe_adapters,
+    export_adapters,
+    join_loss,
+    join_outputs,
+    train_adapters,
+)
 from bert_elmo_jax.runs.with_sentences import prepare_sentences
 from bert_elmo_jax.text import Tokenizer, load_tokenizer
 
@@ -123,7 +132,11 @@ def prepare_head(
     rows, dev_rows = (make_rows(task, examples, tokenizer) for examples in (data.train, data.dev))
     length = count_steps(config, len(rows))
     fresh = ("encoder/pooler/.*",) if new_pooler and "pooler" in params["encoder"] else ()
-    rate, method, still = build_transfer(config, family.depth_of, params, length, fresh)
+    adapted = adapt(config, params, bool(fresh), report) if config.transfer == "lora" else None
+    if adapted is None:
+        rate, method, still = build_transfer(config, family.depth_of, params, length, fresh)
+    else:
+        (rate, method), still = train_adapters(config, length), ()
     weights = class_weights(config.class_weights, task, data.train)
     frozen = config.transfer == "frozen"
     score_next = choose_next(config, family, model, task.kind)
@@ -132,13 +145,19 @@ def prepare_head(
     else:
         factors: Any = {"kind": task.loss, "scale": config.sentences.scale, "margin": config.sentences.margin}
         loss = sentence_loss(module, head, **factors, frozen=frozen, axis=placement.axis)
+    if adapted is not None:
+        loss = join_loss(loss, adapted.merge)
     shapes = RowShapes.of(task, head, family, model)
 
     def describe(workdir: Path) -> None:
-        describe_run(workdir, model, params, tokenizer, task=task, features=features, sentences=sentences)
+        fields: dict[str, Any] = {"task": task, "features": features, "sentences": sentences}
+        if adapted is not None:
+            fields["lora"] = describe_adapters(workdir, model, adapted, tokenizer)
+        describe_run(workdir, model, params, tokenizer, **fields)
 
     def open_task(workdir: Path) -> tuple[Collate, Predict]:
-        outputs = jax.jit(functools.partial(task_outputs, module, head))
+        outputs: Callable[..., Any] = functools.partial(task_outputs, module, head)
+        outputs = jax.jit(outputs if adapted is None else join_outputs(outputs, adapted.merge))
 
         def predict(params: Any, put: Put) -> list[Any]:
             def run(batch: Mapping[str, np.ndarray]) -> Any:
@@ -156,10 +175,14 @@ def prepare_head(
         return packed or functools.partial(collate, limit=shapes.limit, pad_id=shapes.pad_id), predict
 
     terms = coefficients(task.kind) | ({} if score_next is None else {"lm": config.lm_weight})
-    return PreparedTask(
+    prepared = PreparedTask(
         task, rows, length, params, hold(loss, still), terms, rate, method, describe, open_task,
         lambda batch: int((batch["segments"] > 0).sum()), family.sharding,
     )  # fmt: skip
+    if adapted is None:
+        return prepared
+    export = functools.partial(export_adapters, model=model, adapted=adapted)
+    return prepared._replace(params=adapted.trained, constants={BASE: adapted.base}, conclude=export)
 
 
 def choose_next(config: ConfigDict, family: Family, model: Any, kind: str) -> Callable[[Any, Any], Any] | None:

@@ -12,7 +12,6 @@ from jaxtyping import Bool, Int32, Int64, Integer
 
 from bert_elmo_jax.files import write_bytes
 from bert_elmo_jax.text.encoding import Encoding, Frame, build_encoding, join_texts
-from bert_elmo_jax.text.piece_batch import Text, batch_texts
 
 PAD, UNK, CLS, SEP, MASK = SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 PROJECT_KEY = "bert_elmo_jax"  # of this project's entries in `tokenizer_config.json`
@@ -78,7 +77,12 @@ class Tokenizer(ABC):
         return self.encode(text, specials=specials)
 
     def batch(
-        self, texts: Sequence[Text], *, length: int | None = None, packed: bool = False, rows: int | None = None
+        self,
+        texts: Sequence[str | Sequence[str] | tuple[Any, Any]],
+        *,
+        length: int | None = None,
+        packed: bool = False,
+        rows: int | None = None,
     ) -> dict[str, np.ndarray]:
         """Return the arrays `tokens, types, positions, segments` [B, T] of texts, for `encoder.module.apply`.
 
@@ -92,6 +96,8 @@ class Tokenizer(ABC):
         >>> tokenizer.batch(["the bank", "the river", "bank"], length=9, packed=True)["segments"].tolist()
         [[1, 1, 1, 1, 2, 2, 2, 2, 0], [1, 1, 1, 0, 0, 0, 0, 0, 0]]
         """
+        from bert_elmo_jax.text.piece_batch import batch_texts  # few programs need it
+
         return batch_texts(self, texts, length=length, packed=packed, rows=rows)
 
     @abstractmethod

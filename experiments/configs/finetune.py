@@ -20,7 +20,7 @@ def fields() -> ConfigDict:
     c.compute = config_dict.placeholder(str)  # cpu, gpu, tpu, auto: dtype, attention that suit it; empty: unchanged
     # The trained parts of a pretrained encoder: all; frozen: none; head_first: the head, then all; top_down: the head,
     # then one more layer in every epoch; chain_thaw: the head, then each layer alone from the lowest up, then all;
-    # upper: the head and the `upper_layers`.
+    # upper: the head and the `upper_layers`; lora: the head and low-rank adapters (the fields `lora`).
     c.transfer = "all"
     c.upper_layers = config_dict.placeholder(int)
     c.head_epochs = 1.0  # for head_first, top_down: how long the head is trained alone; chain_thaw: each part
@@ -76,6 +76,9 @@ def base(**changes: Any) -> ConfigDict:
     c.both_orders = config_dict.placeholder(bool)
     # Of the term that predicts the next pieces of the task's texts, for a GPT (its paper: 0.5); empty: no such term.
     c.lm_weight = config_dict.placeholder(float)
+    # Of transfer=lora: the rank of adapters, their factor alpha / rank (or alpha / √rank), and the layers that get one:
+    # names or ends of paths, such as query, feed_forward/up, or all.
+    c.lora = ConfigDict({"rank": 8, "alpha": 16.0, "targets": "query,value", "rslora": False})
     c.class_weights = ""  # balanced, or numbers by label: 0=1,1=2.5
     c.update(changes)
     return c

@@ -91,5 +91,7 @@ def test_names_of_lazy_packages_are_found() -> None:
 def test_an_unknown_name_is_refused() -> None:
     from bert_elmo_jax import optim
 
-    with pytest.raises(AttributeError, match=r"module 'bert_elmo_jax\.optim' has no attribute 'adam'; it has Rows,.*"):
+    with pytest.raises(
+        AttributeError, match=r"module 'bert_elmo_jax\.optim' has no attribute 'adam'; it has Lora, Merge, Rows,.*"
+    ):
         optim.adam  # noqa: B018 -- raises

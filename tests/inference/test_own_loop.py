@@ -139,6 +139,14 @@ def train_classifier(name, folder, put=jnp.asarray):
     return expected, losses, save(folder / "mine", encoder, params, labels=task.labels, task="sst2", length=32)
 
 
+def put_on_two():
+    """Return a function that shares the rows of batches by two devices, and puts parameters on both, as on the page."""
+    types = (jax.sharding.AxisType.Auto,)
+    mesh = jax.make_mesh((2,), ("data",), axis_types=types, devices=jax.devices()[:2])
+    rows, everywhere = (jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(*axes)) for axes in (["data"], []))
+    return lambda array: jax.device_put(array, rows if isinstance(array, np.ndarray) else everywhere)
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_own_loop_has_the_losses_of_finetune(name, tmp_path):
     expected, losses, folder = train_classifier(name, tmp_path)
@@ -152,13 +160,7 @@ def test_own_loop_has_the_losses_of_finetune(name, tmp_path):
 @pytest.mark.devices
 @pytest.mark.parametrize("name", MODELS)
 def test_own_loop_on_two_devices_has_the_losses_of_finetune(name, tmp_path):
-    mesh = jax.make_mesh((2,), ("data",), devices=jax.devices()[:2])
-    rows, same = (jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(*axes)) for axes in (("data",), ()))
-
-    def put(array):
-        return jax.device_put(array, rows if isinstance(array, np.ndarray) else same)
-
-    expected, losses, folder = train_classifier(name, tmp_path, put)
+    expected, losses, folder = train_classifier(name, tmp_path, put_on_two())
     np.testing.assert_allclose(losses, expected, rtol=1e-4)
     assert load(folder).predict(["the film was good"])
 
@@ -207,11 +209,7 @@ def test_own_loop_with_an_elmo_has_the_losses_of_finetune(tmp_path):
 
 @pytest.mark.devices
 def test_own_loop_with_an_elmo_on_two_devices(tmp_path):
-    mesh = jax.make_mesh((2,), ("data",), devices=jax.devices()[:2])
-    rows, same = (jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(*axes)) for axes in (("data",), ()))
-    expected, losses, _ = train_tagger(
-        tmp_path, lambda array: jax.device_put(array, rows if isinstance(array, np.ndarray) else same)
-    )
+    expected, losses, _ = train_tagger(tmp_path, put_on_two())
     np.testing.assert_allclose(losses, expected, rtol=1e-4)
 
 

@@ -27,7 +27,9 @@ def is_prefix(path: Path) -> bool:
 
 
 FORMATS = {
-    "huggingface": huggingface_format("bert_elmo_jax.families.gpt.huggingface", "gpt2", "openai-gpt", classifiers=()),
+    "huggingface": huggingface_format(
+        "bert_elmo_jax.families.gpt.huggingface", "gpt2", "openai-gpt", classifiers=()
+    )._replace(names=lazy_function("bert_elmo_jax.families.gpt.huggingface", "weight_file")),
     "openai": WeightFormat(
         owner="OpenAI",
         looks_like="hparams.json with *.index, or params_shapes.json",

@@ -67,7 +67,7 @@ def read_weights(
     """Return the parameter tree of a folder and a report on every tensor; raise if the decoder is not tied."""
     folder = Path(folder)
     config = config or read_config(folder)
-    params, report = _of_config(config).read_weights(folder, config=config, classifier=classifier)
+    params, report = weight_file(config).read_weights(folder, config=config, classifier=classifier)
     untied = [name for name, why in report.skipped.items() if "differs from its tied tensor" in why]
     if untied:
         raise ValueError(
@@ -79,7 +79,7 @@ def read_weights(
 
 def write(folder: str | Path, params: Mapping[str, Any], config: GptConfig, **more: Any) -> None:
     """Write a folder that transformers can load; see `WeightFile.write`."""
-    _of_config(config).write(folder, params, config, **more)
+    weight_file(config).write(folder, params, config, **more)
 
 
 def _of_folder(folder: Path) -> WeightFile:
@@ -87,5 +87,6 @@ def _of_folder(folder: Path) -> WeightFile:
     return GPT1_WEIGHTS if path.is_file() and choose_file(path) is GPT1 else GPT2_WEIGHTS
 
 
-def _of_config(config: GptConfig) -> WeightFile:
+def weight_file(config: GptConfig) -> WeightFile:
+    """Return the names of the tensors of a GPT-2 or a GPT-1."""
     return GPT2_WEIGHTS if config.norm_first else GPT1_WEIGHTS

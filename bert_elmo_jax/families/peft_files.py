@@ -1,0 +1,286 @@
+"""Adapters as peft stores them: `adapter_config.json` and `adapter_model.safetensors`, by a family's names of tensors.
+
+The matrix `lora_A` is [rank, in] and `lora_B` [out, rank], also for the modules of a GPT-2 whose kernels are [in, out].
+The format: https://huggingface.co/docs/peft/developer_guides/checkpoint.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bert_elmo_jax.families.family import Family
+from bert_elmo_jax.files import read_json
+from bert_elmo_jax.optim.adapters import Merge, list_adapters
+from bert_elmo_jax.weights.huggingface_files import read_safetensors, write_safetensors
+from bert_elmo_jax.weights.parameter_tree import flatten, nest
+
+CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
+SCOPE = "base_model.model."
+HEADS = {"SEQ_CLS": "classify", "TOKEN_CLS": "tag", "QUESTION_ANS": "span"}  # by peft's task_type
+# What a field may be; another value changes the mathematics in a way that is not computed here.
+ONLY: Mapping[str, tuple[Any, ...]] = {
+    "use_dora": (False,),
+    "bias": ("none",),
+    "lora_bias": (False,),
+    "layer_replication": (),
+    "target_parameters": (),
+    "trainable_token_indices": (),
+    "alora_invocation_tokens": (),
+    "use_qalora": (False,),
+    "use_bdlora": (False,),
+    "megatron_config": (),
+    **dict.fromkeys((f"{name}_config" for name in ("arrow", "corda", "kasa", "lora_ga", "monteclora", "velora")), ()),
+}
+# These ways to begin change the weights below the adapter, which its file does not hold.
+CHANGED_BASE = ("pissa", "olora", "corda", "loftq")
+PAIR = {"lora_A": "down", "lora_B": "up"}
+
+
+class PeftAdapter(NamedTuple):
+    """An adapter that was read: its matrices, their scale, and the parts of the model that it replaces."""
+
+    adapters: dict[str, Any]
+    merge: Merge
+    parts: dict[str, Any]
+    base: str  # the name of the model that it was trained on
+
+
+class Names(NamedTuple):
+    """The names of a family's modules in files of transformers, by our paths, and the prefix of the encoder's."""
+
+    modules: Mapping[str, str]  # "encoder/layer_0/attention/query" -> "encoder.layer.0.attention.self.query"
+    prefix: str
+    outside: frozenset[str]  # paths of the encoder whose names have no prefix
+    joined: Mapping[str, Sequence[str]]
+    turned: Sequence[str]
+    bare: bool
+
+    def find(self, module: str) -> str | None:
+        """Return our path of a module of a file, or None."""
+        for path, name in self.modules.items():
+            if module in (name, self.prefix + name):
+                return path
+        return None
+
+    def parts_of(self, module: str) -> Sequence[str]:
+        """Return the names of the modules that a file stores as one, or the module itself."""
+        parts = next((parts for end, parts in self.joined.items() if f".{module}".endswith(f".{end}")), ())
+        return [f"{module}.{part}" for part in parts] or [module]
+
+
+def read_names(family: Family, config: Any, head: str | None) -> Names:
+    """Return the names of a family's modules; `head` is the one that a classifier is."""
+    form = family.formats.get("huggingface")
+    if form is None or form.names is None:
+        raise ValueError(f"{family.called} has no files of transformers, so peft has no names for its layers")
+    file = form.names(config)
+    table = file.names(config.num_layers, head if head in file.classifiers else None)
+    modules = {path.removesuffix("/kernel"): name.removesuffix(".weight")
+               for path, name in table.items() if path.endswith("/kernel")}  # fmt: skip
+    outside = {path.rpartition("/")[0] for path in file.stored_outside(head)}
+    return Names(modules, file.prefix, frozenset(outside), file.joined, file.turned, file.bare)
+
+
+def read_adapter(folder: Path, family: Family, config: Any) -> PeftAdapter:
+    """Return the adapter of a folder for a model of this configuration; raise if it is of another kind or model."""
+    path = folder / CONFIG
+    if not path.is_file():
+        raise FileNotFoundError(f"{folder} holds no adapter: there is no {CONFIG}")
+    fields = read_json(path)
+    check_fields(fields, str(path))
+    weights = folder / WEIGHTS
+    if not weights.is_file():
+        raise FileNotFoundError(f"{folder} has no {WEIGHTS}; an adapter_model.bin must first be saved as safetensors")
+    merge = Merge(int(fields["r"]), float(fields.get("lora_alpha", 8)), bool(fields.get("use_rslora")))
+    head = HEADS.get(fields.get("task_type") or "")
+    names = read_names(family, config, head)
+    pairs: dict[str, dict[str, np.ndarray]] = {}
+    parts: dict[str, np.ndarray] = {}
+    for name, tensor in read_safetensors(weights).items():
+        module, kind = split_name(name, str(weights))
+        values = np.asarray(tensor.read(), np.float32)
+        if kind in PAIR:
+            pairs.setdefault(module, {})[PAIR[kind]] = np.ascontiguousarray(values.T)
+            continue
+        parts |= {find_part(names, module, kind, str(weights), family): values.T if kind == "weight" else values}
+    flat: dict[str, np.ndarray] = {}
+    for module, pair in pairs.items():
+        if set(pair) != set(PAIR.values()):
+            raise ValueError(f"{weights} has only one of the two matrices of {module}: copy it again")
+        for place, matrices in read_pair(names, module, pair, str(weights), family).items():
+            factor = scale_of(fields, module, merge, pair["down"].shape[1]) / merge.scale
+            flat |= {f"{place}/down": matrices["down"], f"{place}/up": matrices["up"] * np.float32(factor)}
+    if not flat:
+        raise ValueError(f"{weights} holds no matrices of LoRA (….lora_A.weight)")
+    contiguous = {path: np.ascontiguousarray(value) for path, value in parts.items()}
+    return PeftAdapter(nest(flat), merge, nest(contiguous), str(fields.get("base_model_name_or_path") or ""))
+
+
+def check_fields(fields: Mapping[str, Any], source: str) -> None:
+    """Raise ValueError for an adapter that is not plain LoRA.
+
+    >>> check_fields({"peft_type": "LORA", "r": 8, "use_dora": True}, "adapter_config.json")
+    Traceback (most recent call last):
+    ...
+    ValueError: adapter_config.json: use_dora=True is not supported: merge the adapter with peft, and load the result
+    """
+    kind = fields.get("peft_type")
+    advice = "is not supported: merge the adapter with peft, and load the result"
+    if kind != "LORA":
+        raise ValueError(f"{source}: peft_type={kind!r} {advice}")
+    for name, allowed in ONLY.items():
+        if (value := fields.get(name)) not in (None, *allowed) and value != [] and value != {}:
+            raise ValueError(f"{source}: {name}={value!r} {advice}")
+    begin = fields.get("init_lora_weights")
+    if isinstance(begin, str) and begin.startswith(CHANGED_BASE):
+        raise ValueError(f"{source}: init_lora_weights={begin!r} changed the weights below the adapter, so it {advice}")
+    if type(fields.get("r")) is not int or fields["r"] < 1:
+        raise ValueError(f"{source}: r={fields.get('r')!r}; expected a whole number from 1: copy it again")
+
+
+def split_name(name: str, source: str) -> tuple[str, str]:
+    """Return the module of a tensor and its kind: lora_A, lora_B, weight or bias.
+
+    >>> split_name("base_model.model.bert.pooler.dense.lora_A.weight", "adapter_model.safetensors")
+    ('bert.pooler.dense', 'lora_A')
+    """
+    plain = name.removeprefix(SCOPE).replace(".default", "").replace("modules_to_save.", "").replace("base_layer.", "")
+    module, _, kind = plain.rpartition(".")
+    above, _, matrix = module.rpartition(".")
+    if kind == "weight" and matrix in PAIR:
+        return above, matrix
+    if kind not in ("weight", "bias") or "lora_" in plain:
+        raise ValueError(f"{source} holds {name}, which is not supported: only lora_A, lora_B and saved modules are")
+    return module, kind
+
+
+def find_part(names: Names, module: str, kind: str, source: str, family: Family) -> str:
+    """Return our path of a tensor of a module that was trained as it is."""
+    path = names.find(module)
+    if path is None or any(f".{module}".endswith(f".{end}") for end in (*names.turned, *names.joined)):
+        raise ValueError(f"{source} holds {module}.{kind}, for which {family.called} has no place")
+    return f"{path}/{'kernel' if kind == 'weight' else 'bias'}"
+
+
+def read_pair(
+    names: Names, module: str, pair: Mapping[str, np.ndarray], source: str, family: Family
+) -> dict[str, dict[str, np.ndarray]]:
+    """Return the matrices of a module by our path, several if the file stores several of our layers as one."""
+    parts = names.parts_of(module)
+    ups = np.split(pair["up"], len(parts), axis=1) if pair["up"].shape[1] % len(parts) == 0 else []
+    matrices = {}
+    for part, up in zip(parts, ups):
+        path = names.find(part)
+        if path is None:
+            raise ValueError(f"{source} has an adapter for {module}, and {family.called} has no such layer")
+        matrices[path] = {"down": pair["down"], "up": np.ascontiguousarray(up)}
+    return matrices
+
+
+def scale_of(fields: Mapping[str, Any], module: str, merge: Merge, rank: int) -> float:
+    """Return the factor of a module's matrices, whose rank or alpha may differ from the others'."""
+    alpha = merge.alpha
+    for pattern, value in (fields.get("alpha_pattern") or {}).items():
+        if re.match(rf"(.*\.)?({pattern})$", module):
+            alpha = float(value)
+            break
+    return Merge(rank, alpha, merge.rslora).scale
+
+
+def write_adapter(
+    folder: Path,
+    family: Family,
+    config: Any,
+    adapters: Mapping[str, Any],
+    merge: Merge,
+    parts: Mapping[str, Any],
+    *,
+    base: str = "",
+) -> None:
+    """Write adapters, and parts that were trained as they are, as peft does; `base` names the model below."""
+    head = next((name for name in HEADS.values() if name in parts), None)
+    names = read_names(family, config, head)
+    scope = SCOPE + (names.prefix if head or not names.bare else "")
+    modules: dict[str, dict[str, Mapping[str, np.ndarray]]] = {}
+    for path, pair in list_adapters(adapters):
+        if path not in names.modules:
+            raise ValueError(f"the layer {path} has no name in files of transformers, so peft could not find it")
+        name, matrices = names.modules[path], {kind: np.asarray(x, np.float32) for kind, x in pair.items()}
+        joined = next((name.rpartition(".")[0] for end in names.joined if f".{name.rpartition('.')[0]}".endswith(
+            f".{end}")), name)  # fmt: skip
+        modules.setdefault(joined, {})[name] = matrices
+    tensors: dict[str, np.ndarray] = {}
+    ranks: dict[str, int] = {}
+    for module, by_name in modules.items():
+        down, up = join_pairs([by_name.get(part) for part in names.parts_of(module)])
+        tensors[f"{scope}{module}.lora_A.weight"] = np.ascontiguousarray(down.T)
+        tensors[f"{scope}{module}.lora_B.weight"] = np.ascontiguousarray(up.T)
+        ranks[module] = down.shape[1]
+    saved = []
+    for path, value in flatten(parts).items():
+        place, _, kind = path.rpartition("/")
+        if place not in names.modules:
+            raise ValueError(f"the part {place} has no name in files of transformers, so peft could not find it")
+        inside = place.startswith("encoder/") and place not in names.outside
+        module = (scope if inside else SCOPE) + names.modules[place]
+        saved.append(names.modules[place])
+        array = np.asarray(value, np.float32)
+        weight = kind == "kernel"
+        tensors[f"{module}.{'weight' if weight else kind}"] = np.ascontiguousarray(array.T if weight else array)
+    other = {module: rank for module, rank in ranks.items() if rank != merge.rank}
+    fields = {
+        "peft_type": "LORA",
+        "task_type": next((task for task, name in HEADS.items() if name == head), None if names.bare else "CAUSAL_LM"),
+        "base_model_name_or_path": base or None,
+        "r": merge.rank,
+        "lora_alpha": merge.alpha,
+        "lora_dropout": 0.0,
+        "use_rslora": merge.rslora,
+        "target_modules": sorted(modules),
+        "rank_pattern": other,
+        "alpha_pattern": {module: alpha_for(merge, rank) for module, rank in other.items()},
+        "modules_to_save": sorted(set(saved)) or None,
+        "fan_in_fan_out": any(f".{module}".endswith(f".{end}") for module in modules for end in names.turned),
+        "bias": "none",
+        "use_dora": False,
+        "init_lora_weights": True,
+        "inference_mode": True,
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    write_safetensors(folder / WEIGHTS, tensors, {"format": "pt"})
+    text = json.dumps(fields, indent=2, ensure_ascii=False) + "\n"
+    (folder / CONFIG).write_text(text, encoding="utf-8", newline="\n")
+
+
+def alpha_for(merge: Merge, rank: int) -> float:
+    """Return the alpha that gives matrices of another rank the same factor.
+
+    >>> alpha_for(Merge(rank=4, alpha=8.0), 12)
+    24.0
+    """
+    return merge.scale * (rank**0.5 if merge.rslora else rank)
+
+
+def join_pairs(pairs: Sequence[Mapping[str, np.ndarray] | None]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the matrices of one module whose columns are several layers' in turn; None is a layer without an adapter.
+
+    >>> one = {"down": np.ones((3, 2)), "up": np.ones((2, 4))}
+    >>> [matrix.shape for matrix in join_pairs([one, None])], [matrix.shape for matrix in join_pairs([one, one])]
+    ([(3, 2), (2, 8)], [(3, 2), (2, 8)])
+    """
+    there = [pair for pair in pairs if pair is not None]
+    first = there[0]
+    if len(there) == len(pairs) and all(np.array_equal(pair["down"], first["down"]) for pair in there):
+        return first["down"], np.concatenate([pair["up"] for pair in there], axis=1)
+    width = first["up"].shape[1]
+    rows: list[np.ndarray] = []
+    for number, pair in enumerate(pairs):
+        if pair is not None:
+            up = np.zeros((len(pair["up"]), width * len(pairs)), np.float32)
+            up[:, number * width : (number + 1) * width] = pair["up"]
+            rows.append(up)
+    return np.concatenate([pair["down"] for pair in there], axis=1), np.concatenate(rows)

@@ -1,0 +1,131 @@
+"""Adapters of peft, read and written; the goldens are made by tests/goldens/make_peft.py."""
+
+import json
+import shutil
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from bert_elmo_jax import load
+from bert_elmo_jax.families import find_family
+from bert_elmo_jax.families.peft_files import CONFIG, WEIGHTS, read_adapter, write_adapter
+from bert_elmo_jax.heads import Classify
+from bert_elmo_jax.inference import save_adapter
+from bert_elmo_jax.optim import count_params, list_adapters, lora
+from bert_elmo_jax.weights.parameter_tree import flatten
+
+from ..conftest import GOLDENS
+
+MODELS = {"peft_bert": "bert_tiny", "peft_gpt2": "gpt2_tiny", "peft_modernbert": "modernbert_tiny"}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_an_adapter_of_peft_gives_its_numbers(name):
+    encoder = load(GOLDENS / MODELS[name], adapter=GOLDENS / name)
+    with np.load(GOLDENS / name / "outputs.npz") as file:
+        outputs = dict(file)
+    mask = outputs["attention_mask"].astype(bool)
+    inputs = {"tokens": outputs["input_ids"].astype(np.int32), "segments": mask.astype(np.int32)}
+    result = encoder.module.apply(encoder.variables, **inputs)
+    np.testing.assert_allclose(np.asarray(result.last)[mask], outputs["last"][mask], rtol=1e-5, atol=1e-5)
+    plain = load(GOLDENS / MODELS[name])
+    assert np.abs(np.asarray(plain.module.apply(plain.variables, **inputs).last) - outputs["last"])[mask].max() > 0.1
+    if "logits" in outputs:
+        logits = Classify(2).apply({"params": encoder.params["classify"]}, result.pooled)
+        np.testing.assert_allclose(logits, outputs["logits"], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_what_is_written_is_read_again(name, tmp_path):
+    encoder = load(GOLDENS / MODELS[name])
+    family = find_family(encoder.config)
+    adapter = read_adapter(GOLDENS / name, family, encoder.config)
+    write_adapter(tmp_path / "same", family, encoder.config, adapter.adapters, adapter.merge, adapter.parts)
+    again = read_adapter(tmp_path / "same", family, encoder.config)
+    expected, found = (
+        flatten(one.merge(encoder.params, one.adapters) | {"parts": one.parts}) for one in (adapter, again)
+    )
+    assert expected.keys() == found.keys()
+    for path, value in expected.items():
+        np.testing.assert_allclose(found[path], value, atol=1e-5, err_msg=path)
+    theirs, ours = (load_file(folder / WEIGHTS) for folder in (GOLDENS / name, tmp_path / "same"))
+    # A GPT without a head is written as one inside of a model with a head.
+    assert theirs.keys() == {key.replace(".transformer.", ".") for key in ours}
+
+
+def test_layers_that_a_file_joins_are_written_as_one(tmp_path):
+    encoder = load(GOLDENS / "modernbert_tiny")
+    adapters, merge = lora(encoder.params, 2, ["attention/query", "attention/value"])
+    for _, pair in list_adapters(adapters):
+        pair["up"] = pair["up"] + 0.1
+    save_adapter(tmp_path / "adapter", encoder, adapters, merge)
+    fields = json.loads((tmp_path / "adapter" / CONFIG).read_text(encoding="utf-8"))
+    assert set(fields["rank_pattern"].values()) == {4}
+    merged = load(GOLDENS / "modernbert_tiny", adapter=tmp_path / "adapter").params
+    for path, value in flatten(merge(encoder.params, adapters)).items():
+        np.testing.assert_allclose(flatten(merged)[path], value, atol=1e-5, err_msg=path)
+    assert sum(file.stat().st_size for file in (tmp_path / "adapter").iterdir()) < 20 * count_params(adapters)
+
+
+def changed_config(**fields):
+    def change(folder):
+        path = folder / CONFIG
+        path.write_text(json.dumps({**json.loads(path.read_text(encoding="utf-8")), **fields}), encoding="utf-8")
+
+    return change
+
+
+def changed_tensors(function):
+    def change(folder):
+        tensors = load_file(folder / WEIGHTS)
+        save_file(function(tensors), folder / WEIGHTS)
+
+    return change
+
+
+QUERY = "base_model.model.bert.encoder.layer.0.attention.self.query"
+REFUSED = {
+    "DoRA": (changed_config(use_dora=True), "use_dora=True is not supported: merge the adapter with peft"),
+    "a bias": (changed_config(bias="lora_only"), "bias='lora_only' is not supported"),
+    "another kind": (changed_config(peft_type="IA3"), "peft_type='IA3' is not supported"),
+    "PiSSA": (changed_config(init_lora_weights="pissa"), "changed the weights below the adapter"),
+    "no rank": (changed_config(r=None), "r=None; expected a whole number"),
+    "no weights": (lambda folder: (folder / WEIGHTS).unlink(), "has no adapter_model.safetensors"),
+    "no config": (lambda folder: (folder / CONFIG).unlink(), "holds no adapter: there is no adapter_config.json"),
+    "half a pair": (
+        changed_tensors(lambda t: {name: x for name, x in t.items() if name != f"{QUERY}.lora_A.weight"}),
+        "only one of the two matrices of bert.encoder.layer.0.attention.self.query",
+    ),
+    "another width": (
+        changed_tensors(lambda t: t | {f"{QUERY}.lora_A.weight": np.zeros((4, 32), np.float32)}),
+        "the adapter of encoder/layer_0/attention/query is for a kernel of 32 x 64 .* and the model's is 64 x 64",
+    ),
+    "a deeper model": (
+        changed_tensors(lambda t: {name.replace("layer.2.", "layer.7."): x for name, x in t.items()}),
+        "has an adapter for bert.encoder.layer.7.attention",
+    ),
+    "embeddings": (
+        changed_tensors(lambda t: t | {"base_model.model.bert.embeddings.lora_embedding_A": np.zeros((4, 9), "f4")}),
+        "lora_embedding_A, which is not supported",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+@pytest.mark.usefixtures("as_users_run")
+def test_adapters_that_do_not_fit_are_refused_in_one_line(case, tmp_path):
+    change, message = REFUSED[case]
+    shutil.copytree(GOLDENS / "peft_bert", tmp_path / "adapter")
+    change(tmp_path / "adapter")
+    with pytest.raises((ValueError, FileNotFoundError), match=message) as error:
+        load(GOLDENS / "bert_tiny", adapter=tmp_path / "adapter")
+    assert "\n" not in str(error.value)
+
+
+def test_families_without_files_of_transformers_have_no_names(tmp_path):
+    encoder = load(GOLDENS / "elmo_tiny")
+    adapters = {"encoder": {"forward": {"down": jnp.ones((2, 1)), "up": jnp.ones((1, 2))}}}
+    with pytest.raises(ValueError, match="has no files of transformers"):
+        save_adapter(tmp_path, encoder, adapters, lora({"a": {"kernel": jnp.ones((2, 2))}}, 1, "a").merge)
