@@ -13,7 +13,7 @@ from bert_elmo_jax.data.tasks import TaggedSentence, find_tags
 from bert_elmo_jax.data.tasks.labels import find_scheme, legal_transitions
 from bert_elmo_jax.losses import crf
 
-TAGS, LONGEST = (1, 2, 3), 4
+TAGS, LONGEST = (1, 3), 4
 
 # All rows are padded to the longest, so that each function compiles once per number of tags.
 log_partition, marginals, viterbi = (jax.jit(f) for f in (crf.log_partition, crf.marginals, crf.viterbi))
@@ -142,9 +142,8 @@ def test_gradients():
     def ours(scores, transitions):
         return crf.crf_loss(scores, transitions, lengths, target)[0]
 
-    assert float(jax.jit(ours)(scores, transitions)) == pytest.approx(
-        float(written_out(np, scores, transitions)), rel=1e-5
-    )
+    expected = float(written_out(np, scores, transitions))
+    assert float(jax.jit(ours)(scores, transitions)) == pytest.approx(expected, rel=1e-5)
     found = jax.jit(jax.grad(ours, argnums=(0, 1)))(scores, transitions)
     expected = jax.jit(jax.grad(lambda *x: written_out(jnp, *x), argnums=(0, 1)))(scores, transitions)
     for mine, right in zip(found, expected):
@@ -163,32 +162,28 @@ def test_gradients_are_finite():
     lengths = np.array([4, 2, 0])
     legal = np.ones((4, 4), bool)
     legal[0, 1] = legal[3, 2] = False
-    gradient = jax.jit(
-        jax.grad(lambda s, t: crf.crf_loss(s, t, lengths, jnp.ones((3, 4), jnp.int32))[0], argnums=(0, 1))
-    )
+    target = np.ones((3, 4), np.int32)
+    gradient = jax.jit(jax.grad(lambda s, t: crf.crf_loss(s, t, lengths, target)[0], argnums=(0, 1)))
     for transition in (transitions, crf.forbid(transitions, legal)):
         found = gradient(scores, transition)
         assert all(np.isfinite(part).all() for part in found)
         assert not np.asarray(found[0])[2].any()
 
 
-def test_rows_without_words():
-    scores, transitions = jnp.zeros((2, 0, 3)), jnp.ones((4, 4))
-    lengths = jnp.zeros(2, jnp.int32)
-    assert crf.log_partition(scores, transitions, lengths).tolist() == [0.0, 0.0]
-    path, value = crf.viterbi(scores, transitions, lengths)
+def test_rows_without_words_and_invalid_tags():
+    scores, transitions = np.zeros((2, 0, 3), np.float32), np.ones((4, 4), np.float32)
+    lengths = np.zeros(2, np.int32)
+    assert log_partition(scores, transitions, lengths).tolist() == [0.0, 0.0]
+    path, value = viterbi(scores, transitions, lengths)
     assert path.shape == (2, 0)
     assert value.tolist() == [0.0, 0.0]
-    assert crf.marginals(scores, transitions, lengths).shape == (2, 0, 3)
-    total, weight = crf.crf_loss(scores, transitions, lengths, jnp.zeros((2, 0), jnp.int32))
+    assert marginals(scores, transitions, lengths).shape == (2, 0, 3)
+    total, weight = jax.jit(crf.crf_loss)(scores, transitions, lengths, np.zeros((2, 0), np.int32))
     assert (float(total), float(weight)) == (0.0, 0.0)
-
-
-@pytest.mark.parametrize("tag", [-1, 3])
-def test_invalid_tags_give_nan(tag):
     scores, transitions = make(3, rows=1)
-    found = log_likelihood(scores, transitions, np.array([2]), np.array([[0, tag, 0, 0]], np.int32))
-    assert np.isnan(found[0])
+    for tag in (-1, 3):
+        tags = np.array([[0, tag, 0, 0]], np.int32)
+        assert np.isnan(log_likelihood(scores, transitions, np.array([2]), tags)[0])
 
 
 # Schemes.
@@ -236,28 +231,15 @@ def test_viterbi_returns_only_legal_paths(scheme, data):
     assert all(legal[a, b] for a, b in itertools.pairwise(steps))
 
 
-def test_single_tag_without_a_scheme():
+def test_single_tags_without_a_scheme_and_paths_by_hand():
     assert legal_transitions(["O"], "IOB2").all()
     assert legal_transitions(["NOUN", "I-am-no-entity"], None).all()
-    path, _ = crf.viterbi(np.zeros((1, 3, 1), np.float32), np.zeros((2, 2), np.float32), np.array([3]))
+    path, _ = viterbi(np.zeros((1, 3, 1), np.float32), np.zeros((2, 2), np.float32), np.array([3]))
     assert path.tolist() == [[0, 0, 0]]
-
-
-def test_example_of_path_score():
-    import jax.numpy as jnp
-
-    from bert_elmo_jax.losses import crf
-
-    transitions = jnp.zeros((3, 3)).at[0, 1].set(5.0).at[1, 2].set(100.0)  # 0 before 1, and 1 at the end
-    assert crf.path_score(jnp.ones((1, 2, 2)), transitions, jnp.array([2]), jnp.array([[0, 1]])).tolist() == [107.0]
-
-
-def test_example_of_forbid():
-    import jax.numpy as jnp
-
-    from bert_elmo_jax.losses import crf
-
-    legal = jnp.ones((3, 3), bool).at[2, 0].set(False)  # nothing begins with tag 0
-    assert crf.marginals(jnp.zeros((1, 1, 2)), crf.forbid(jnp.zeros((3, 3)), legal), jnp.array([1])).tolist() == [
-        [[0.0, 1.0]]
-    ]
+    transitions = np.array([[0, 5, 0], [0, 0, 100], [0, 0, 0]], np.float32)  # 0 before 1, and 1 at the end
+    ones = np.ones((1, 2, 2), np.float32)
+    assert path_score(ones, transitions, np.array([2]), np.array([[0, 1]], np.int32)).tolist() == [107.0]
+    legal = np.ones((3, 3), bool)
+    legal[2, 0] = False  # nothing begins with tag 0
+    allowed = crf.forbid(np.zeros((3, 3), np.float32), legal)
+    assert marginals(np.zeros((1, 1, 2), np.float32), allowed, np.array([1])).tolist() == [[[0.0, 1.0]]]

@@ -49,10 +49,8 @@ def test_values_and_gradients_match_tensorflow(golden, name, counts):
     (total, weight), gradients = of_golden(golden, name == "remove_hits", expected, jnp.ones(24))
     np.testing.assert_allclose(total, golden[f"{name}/loss"].sum(), rtol=1e-6)
     assert weight == 24
-    for gradient, theirs in zip(gradients, ("inputs", "weights", "biases")):
-        np.testing.assert_allclose(
-            gradient / 24, golden[f"{name}/grad_{theirs}"], atol=5e-7
-        )  # TensorFlow's gradient is of the mean
+    for gradient, theirs in zip(gradients, ("inputs", "weights", "biases")):  # TensorFlow's gradient is of the mean
+        np.testing.assert_allclose(np.asarray(gradient) / 24, golden[f"{name}/grad_{theirs}"], atol=5e-7)
 
 
 @pytest.mark.parametrize("name", ["remove_hits", "keep_hits"])
@@ -71,10 +69,14 @@ def test_only_the_rows_used_have_gradients(golden):
     assert set(np.flatnonzero(bias)) <= set(used)
 
 
+TABLE = np.random.default_rng(1).normal(size=(50, 4)).astype(np.float32)
+BIAS = np.linspace(-1, 1, 50, dtype=np.float32)
+HIDDEN = np.random.default_rng(0).normal(size=(6, 4)).astype(np.float32)
+
+
 def of_toy(hidden, targets, negatives, weights, remove_hits=True):
-    table, bias = jax.random.normal(jax.random.key(1), (50, 4)), jnp.linspace(-1, 1, 50)
     expected = negatives.expected(targets), negatives.expected(negatives.ids)
-    return sampled_softmax(hidden, table, bias, targets, negatives.ids, *expected, weights, remove_hits=remove_hits)
+    return sampled_softmax(hidden, TABLE, BIAS, targets, negatives.ids, *expected, weights, remove_hits=remove_hits)
 
 
 toy = jax.jit(of_toy, static_argnums=4)
@@ -83,75 +85,69 @@ nine = jax.jit(lambda: draw_negatives(jax.random.key(2), 9, 50))
 
 
 def test_masked_positions_are_ignored():
-    hidden, negatives = jax.random.normal(jax.random.key(0), (6, 4)), nine()
-    targets, weights = jnp.array([3, 4, 5, 6, 7, 8]), jnp.array([1.0, 0, 2, 0, 1, 0])
+    hidden, negatives = HIDDEN.copy(), nine()
+    targets, weights = np.array([3, 4, 5, 6, 7, 8], np.int32), np.array([1, 0, 2, 0, 1, 0], np.float32)
     (total, weight), gradient = toy_gradient(hidden, targets, negatives, weights)
-    hostile = hidden.at[1::2].set(jnp.nan), targets.at[1::2].set(-100)
-    (other, _), of_hostile = toy_gradient(*hostile, negatives, weights)
+    part = toy(hidden[::2], targets[::2], negatives, weights[::2])[0]
+    hidden[1::2], targets[1::2] = np.nan, -100
+    (other, _), hostile_gradient = toy_gradient(hidden, targets, negatives, weights)
     assert total == other and weight == 4
-    np.testing.assert_array_equal(gradient, of_hostile)
-    np.testing.assert_allclose(toy(hidden[::2], targets[::2], negatives, weights[::2])[0], total, rtol=1e-6)
-    (nothing, _), zero = toy_gradient(*hostile, negatives, jnp.zeros(6))
+    np.testing.assert_array_equal(gradient, hostile_gradient)
+    np.testing.assert_allclose(part, total, rtol=1e-6)
+    (nothing, _), zero = toy_gradient(hidden, targets, negatives, 0 * weights)
     assert nothing == 0 and not np.any(zero)
 
 
 def test_loss_is_zero_if_every_negative_is_the_target():
     negatives = Negatives(jnp.array([7]), jnp.int32(1), 50)
-    (total, _), gradient = toy_gradient(jnp.ones((2, 4)), jnp.array([7, 7]), negatives, jnp.ones(2))
-    assert total == 0 and np.array_equal(gradient, np.zeros((2, 4)))
-    assert toy(jnp.ones((2, 4)), jnp.array([7, 7]), negatives, jnp.ones(2), False)[0] > 0
+    sevens, ones = np.full(6, 7, np.int32), np.ones(6, np.float32)
+    (total, _), gradient = toy_gradient(HIDDEN, sevens, negatives, ones)
+    assert total == 0 and np.array_equal(gradient, np.zeros((6, 4)))
+    assert toy(HIDDEN, sevens, negatives, ones, False)[0] > 0
 
 
-@pytest.mark.parametrize("target", [50, -1])
-def test_targets_outside_give_nan(target):
-    table, negatives, one = jnp.ones((50, 4)), jnp.arange(9), jnp.ones(1)
-    total, _ = jax.jit(sampled_softmax)(
-        jnp.ones((1, 4)), table, jnp.zeros(50), jnp.array([target]), negatives, one, jnp.ones(9), one
-    )
-    assert np.isnan(total)
-
-
-def test_infinite_loss_of_word_0_does_not_affect_masked_positions():
+def test_targets_outside_give_nan_and_an_infinite_loss_of_word_0_does_not_affect_masked_positions():
     """Targets of weight zero become word 0, whose loss may be infinite."""
-    bias, ones = jnp.zeros(50).at[0].set(-jnp.inf), jnp.ones(2)
-    total, _ = jax.jit(sampled_softmax)(
-        jnp.ones((2, 4)), jnp.ones((50, 4)), bias, jnp.array([3, 7]), jnp.arange(10, 19), ones, jnp.ones(9),
-        jnp.array([1.0, 0.0]),
-    )  # fmt: skip
-    np.testing.assert_allclose(total, np.log(10), rtol=1e-6)
+    bias, ones = np.where(np.arange(50) == 0, -np.inf, 0).astype(np.float32), np.ones(9, np.float32)
+    loss = jax.jit(sampled_softmax)
+    hidden, table, negatives = np.ones((2, 4), np.float32), np.ones((50, 4), np.float32), np.arange(10, 19)
+    weights = np.array([1.0, 0.0], np.float32)
+    for target, expected in ((3, np.log(10)), (50, np.nan), (-1, np.nan)):
+        total, _ = loss(hidden, table, bias, np.array([target, 7]), negatives, ones[:2], ones, weights)
+        np.testing.assert_allclose(total, expected, rtol=1e-6)
 
 
 def test_all_other_words_as_negatives_equal_the_full_softmax():
-    hidden, target = jax.random.normal(jax.random.key(0), (1, 4)), jnp.array([7])
-    table, bias = jax.random.normal(jax.random.key(1), (50, 4)), jnp.linspace(-1, 1, 50)
-    others = jnp.delete(jnp.arange(50), 7)
-    ours, _ = sampled_softmax(hidden, table, bias, target, others, jnp.ones(1), jnp.ones(49), jnp.ones(1))
-    np.testing.assert_allclose(ours, cross_entropy(hidden @ table.T + bias[None], target, jnp.ones(1))[0], rtol=1e-6)
+    others, ones = np.delete(np.arange(50), 7), np.ones(49, np.float32)
+    target = np.array([7])
+    ours, _ = jax.jit(sampled_softmax)(HIDDEN[:1], TABLE, BIAS, target, others, ones[:1], ones, ones[:1])
+    full = jax.jit(cross_entropy)(HIDDEN[:1] @ TABLE.T + BIAS[None], target, ones[:1])
+    np.testing.assert_allclose(ours, full[0], rtol=1e-6)
 
 
 def test_mean_gradient_matches_the_full_softmax():
     """With the correction by expected counts, the mean gradient equals the full softmax's."""
-    words, hidden, target = 200, jax.random.normal(jax.random.key(0), (1, 4)), jnp.array([3])
-    table, bias = 0.3 * jax.random.normal(jax.random.key(1), (words, 4)), -0.5 * jnp.log(jnp.arange(1.0, words + 1))
+    words, hidden, target, one = 200, HIDDEN[:1], np.array([3]), np.ones(1, np.float32)
+    table = 0.3 * np.random.default_rng(1).normal(size=(words, 4)).astype(np.float32)
+    bias = (-0.5 * np.log(np.arange(1.0, words + 1))).astype(np.float32)
 
     def sampled(h, key, corrected):
         negatives = draw_negatives(key, 100, words)
         expected = jnp.where(corrected, negatives.expected(negatives.ids), jnp.ones(100))
         # The target is always present, so its expected count is 1.
-        return sampled_softmax(h, table, bias, target, negatives.ids, jnp.ones(1), expected, jnp.ones(1))[0]
+        return sampled_softmax(h, table, bias, target, negatives.ids, one, expected, one)[0]
 
     mean = jax.jit(
         lambda keys, corrected: jax.vmap(lambda key: jax.grad(sampled)(hidden, key, corrected))(keys).mean(axis=0)
     )
     keys = jax.random.split(jax.random.key(2), 400)
-    full = jax.grad(lambda h: cross_entropy(h @ table.T + bias[None], target, jnp.ones(1))[0])(hidden)
-    off = {corrected: np.abs(mean(keys, corrected) - full).max() for corrected in (True, False)}
+    full = jax.jit(jax.grad(lambda h: cross_entropy(h @ table.T + bias[None], target, one)[0]))(hidden)
+    off = {corrected: np.abs(mean(keys, corrected) - np.asarray(full)).max() for corrected in (True, False)}
     assert 4 * off[True] < 0.04 < off[False]
 
 
 def test_bf16_hidden_keeps_float32_logits():
-    hidden, negatives = jax.random.normal(jax.random.key(0), (6, 4)), nine()
-    targets = jnp.arange(6)
-    (total, _), gradient = toy_gradient(hidden.astype(jnp.bfloat16), targets, negatives, jnp.ones(6))
+    targets, ones, negatives = np.arange(6, dtype=np.int32), np.ones(6, np.float32), nine()
+    (total, _), gradient = toy_gradient(HIDDEN.astype(jnp.bfloat16), targets, negatives, ones)
     assert total.dtype == jnp.float32 and gradient.dtype == jnp.bfloat16
-    np.testing.assert_allclose(total, toy(hidden, targets, negatives, jnp.ones(6))[0], rtol=0.02)
+    np.testing.assert_allclose(total, toy(HIDDEN, targets, negatives, ones)[0], rtol=0.02)
