@@ -7,16 +7,14 @@ import optax
 import pytest
 
 from bert_elmo_jax.optim import adagrad, adamw, bert_adam, lamb, linear_from_start
+from bert_elmo_jax.optim.optimizers import normalise_by_global_norm, scale_by_trust_ratio, scale_by_uncorrected_adam
 
 STEPS = 25
 SCHEDULE = linear_from_start(0.05, warmup=5, steps=40)
-SHAPES = {
-    "encoder": {
-        "layer_0": {"up": {"kernel": (4, 3), "bias": (3,)}, "norm": {"scale": (4,), "bias": (4,)}},
-        "layer_1": {"up": {"kernel": (4, 3), "bias": (3,)}, "norm": {"scale": (4,), "bias": (4,)}},
-        "embeddings": {"word": (7, 4)},
-    }
-}
+LAYER = {"up": {"kernel": (4, 3), "bias": (3,)}, "norm": {"scale": (4,), "bias": (4,)}}
+SHAPES = {"encoder": {"layer_0": LAYER, "layer_1": LAYER, "embeddings": {"word": (7, 4)}}}
+
+
 is_shape = lambda x: isinstance(x, tuple)  # noqa: E731
 
 
@@ -50,18 +48,20 @@ def no_decay(name):
     return name.endswith("bias") or "/norm/" in name
 
 
-def run(optimizer, params, arranged=lambda tree: tree):
-    params = jax.tree.map(jnp.asarray, arranged(params))
-    state = optimizer.init(params)
+def run(optimizer, params):
+    """Return the parameters after some steps, which one compiled loop takes."""
+    gradients = jax.tree.map(lambda *steps: np.stack(steps), *map(draw_gradients, range(STEPS)))
 
     @jax.jit
-    def step(params, state, gradients):
-        updates, state = optimizer.update(gradients, state, params)
-        return optax.apply_updates(params, updates), state
+    def train(params):
+        def step(carry, gradients):
+            params, state = carry
+            updates, state = optimizer.update(gradients, state, params)
+            return (optax.apply_updates(params, updates), state), None
 
-    for number in range(STEPS):
-        params, state = step(params, state, arranged(draw_gradients(number)))
-    return names(params)
+        return jax.lax.scan(step, (params, optimizer.init(params)), gradients)[0][0]
+
+    return names(train(params))
 
 
 def global_norm(gradients):
@@ -71,12 +71,10 @@ def global_norm(gradients):
 def by_hand(params, prepare, direction):
     """Run plain loops: `prepare` the gradients, compute each tensor's `direction`, take a step."""
     weights = {name: x.astype(np.float64) for name, x in names(params).items()}
-    memory = {
-        name: {"m": np.zeros(x.shape), "v": np.zeros(x.shape), "sum": np.ones(x.shape)} for name, x in weights.items()
-    }
+    start = {"m": np.zeros, "v": np.zeros, "sum": np.ones}
+    memory = {name: {key: make(x.shape) for key, make in start.items()} for name, x in weights.items()}
     for step in range(STEPS):
-        gradients = {name: g.astype(np.float64) for name, g in names(draw_gradients(step)).items()}
-        gradients = prepare(gradients)
+        gradients = prepare({name: g.astype(np.float64) for name, g in names(draw_gradients(step)).items()})
         for name, w in weights.items():
             weights[name] = w - rate(step) * direction(name, w, gradients[name], memory[name], step + 1)
     return weights
@@ -151,44 +149,44 @@ def test_options_match_numpy():
 
 
 def test_lamb_with_zero_tensors_and_gradients():
-    params = {"kernel": jnp.zeros((2, 2)), "other": jnp.ones((2, 2))}
+    zeros, ones = np.zeros((2, 2), np.float32), np.ones((2, 2), np.float32)
+    params = {"kernel": zeros, "other": ones}
     optimizer = lamb(0.1)
-    updates, _ = optimizer.update(
-        {"kernel": jnp.ones((2, 2)), "other": jnp.zeros((2, 2))}, optimizer.init(params), params
-    )
+    update = jax.jit(lambda gradients: optimizer.update(gradients, optimizer.init(params), params)[0])
+    updates = update({"kernel": ones, "other": zeros})
     assert np.isfinite(updates["kernel"]).all() and np.any(updates["kernel"])
-    updates, _ = optimizer.update(jax.tree.map(jnp.zeros_like, params), optimizer.init(params), params)
-    assert all(np.isfinite(u).all() for u in jax.tree.leaves(updates))
+    assert all(np.isfinite(u).all() for u in jax.tree.leaves(update({"kernel": zeros, "other": zeros})))
 
 
 def test_elmos_recipe():
     """Loss times 20 (10 for each direction), clipping at a global norm of 10, Adagrad from 1 at rate 0.2."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(2, 6, 4)).astype(np.float32)
-    params = {"forward": jnp.asarray(rng.normal(size=4), jnp.float32), "shared": jnp.float32(0.5)}
+    params = {"forward": rng.normal(size=4).astype(np.float32), "shared": np.float32(0.5)}
     w = {name: np.asarray(p, np.float64) for name, p in params.items()}
     total = {name: np.ones(p.shape) for name, p in params.items()}
 
-    def terms(params):
-        errors = [jnp.square(x[k] @ params["forward"] * params["shared"] - k).sum() for k in (0, 1)]
-        return {"forward": (errors[0], 6.0), "backward": (errors[1], 6.0)}
-
     def objective(params):
-        return sum(10.0 * total / weight for total, weight in terms(params).values())
+        """Return the sum of both directions' mean losses, times 10."""
+        errors = [jnp.square(x[k] @ params["forward"] * params["shared"] - k).mean() for k in (0, 1)]
+        return 10.0 * (errors[0] + errors[1])
 
     optimizer = adagrad(0.2)
     state = optimizer.init(params)
+
+    @jax.jit
+    def step(params, state):
+        updates, state = optimizer.update(jax.grad(objective)(params), state, params)
+        return optax.apply_updates(params, updates), state
+
     clipped = 0
     for _ in range(20):
-        updates, state = optimizer.update(jax.grad(objective)(params), state, params)
-        params = optax.apply_updates(params, updates)
+        params, state = step(params, state)
         # The mean of both directions' mean losses, times 20.
         residual = [x[k] @ w["forward"] * w["shared"] - k for k in (0, 1)]
-        g = {
-            "forward": 20
-            * np.mean([2 * (r[:, None] * x[k]).mean(0) * w["shared"] for k, r in enumerate(residual)], axis=0),
-            "shared": 20 * np.mean([2 * (r * (x[k] @ w["forward"])).mean() for k, r in enumerate(residual)]),
-        }
+        forward = [2 * (r[:, None] * x[k]).mean(0) * w["shared"] for k, r in enumerate(residual)]
+        shared = [2 * (r * (x[k] @ w["forward"])).mean() for k, r in enumerate(residual)]
+        g = {"forward": 20 * np.mean(forward, axis=0), "shared": 20 * np.mean(shared)}
         norm = np.sqrt(sum(np.square(v).sum() for v in g.values()))
         clipped += norm > 10
         for name in w:
@@ -200,36 +198,12 @@ def test_elmos_recipe():
         np.testing.assert_allclose(params[name], w[name], rtol=1e-4, atol=1e-5)
 
 
-def test_example_of_scale_by_uncorrected_adam():
-    import jax.numpy as jnp
-
-    from bert_elmo_jax.optim.optimizers import scale_by_uncorrected_adam
-
+def test_parts_of_optimizers_by_hand():
     adam = scale_by_uncorrected_adam(0.9, 0.99, 0.0)
-    assert adam.update(jnp.array(2.0), adam.init(jnp.array(0.0)))[0].round(4).item() == 1.0
-
-
-def test_example_of_normalise_by_global_norm():
-    import jax.numpy as jnp
-    import optax
-
-    from bert_elmo_jax.optim.optimizers import normalise_by_global_norm
-
-    assert (
-        repr(
-            normalise_by_global_norm().update({"a": jnp.array([3.0]), "b": jnp.array([4.0])}, optax.EmptyState())[0][
-                "b"
-            ]
-        )
-        == "Array([0.8], dtype=float32)"
-    )
-
-
-def test_example_of_scale_by_trust_ratio():
-    import jax.numpy as jnp
-    import optax
-
-    from bert_elmo_jax.optim.optimizers import scale_by_trust_ratio
-
-    params, updates = {"kernel": jnp.array([[3.0, 4.0]])}, {"kernel": jnp.array([[0.0, 2.0]])}
-    assert scale_by_trust_ratio().update(updates, optax.EmptyState(), params)[0]["kernel"].tolist() == [[0.0, 5.0]]
+    update, _ = jax.jit(lambda g: adam.update(g, adam.init(jnp.array(0.0))))(np.float32(2.0))
+    assert float(update) == pytest.approx(1.0, abs=1e-4)
+    normalise = jax.jit(lambda tree: normalise_by_global_norm().update(tree, optax.EmptyState())[0])
+    assert normalise({"a": np.float32([3]), "b": np.float32([4])})["b"].item() == pytest.approx(0.8)
+    params, updates = {"kernel": np.float32([[3, 4]])}, {"kernel": np.float32([[0, 2]])}
+    ratios = jax.jit(lambda tree: scale_by_trust_ratio().update(tree, optax.EmptyState(), params)[0])
+    assert ratios(updates)["kernel"].tolist() == [[0.0, 5.0]]
