@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from bert_elmo_jax.families import REGISTRY
+from bert_elmo_jax.generation import batches
 
-from .toy_writer import FAMILY, make_writer, slow_beams, slow_logits, slow_logs
+from .toy_writer import FAMILY, make_writer, slow_beams, slow_logs
 
 PROMPTS = [[5, 7, 2], [9], [4, 4, 11, 6, 1, 8, 2, 13]]
 
@@ -17,29 +18,22 @@ def registered(monkeypatch):
     monkeypatch.setitem(REGISTRY, "toy_writer", FAMILY)
 
 
-def compare(writer, config, params, prompts, beams, max_new, n_best=None, ends=None, **options):
+def compare(writer, config, params, prompts, beams, max_new, ends=None, **options):
     """Compare all texts of a call with the plain search, and return them."""
     name = "tokens" if config.first is None else "source"
     rules = {"length_penalty": 1.0, "length_rule": "power", "early_stopping": False} | options
-    found = writer.generate(
-        **{name: prompts}, beams=beams, n_best=n_best or beams, max_new=max_new, ends=ends, **options
-    )
+    found = writer.generate(**{name: prompts}, beams=beams, n_best=beams, max_new=max_new, ends=ends, **options)
     stops = config.ends if ends is None else ends
     for prompt, texts in zip(prompts, found, strict=True):
         logs = functools.partial(slow_logs, config, params, prompt)
-        expected = slow_beams(
-            logs, beams, max_new, stops, *(rules[key] for key in rules if key != "repetition_penalty")
-        )
-        assert [text.ids for text in texts] == [ids for _, ids in expected[: len(texts)]]
-        np.testing.assert_allclose(
-            [text.score for text in texts], [score for score, _ in expected[: len(texts)]], atol=1e-4
-        )
+        expected = slow_beams(logs, beams, max_new, stops, *rules.values())[: len(texts)]
+        assert [text.ids for text in texts] == [ids for _, ids in expected]
+        np.testing.assert_allclose([text.score for text in texts], [score for score, _ in expected], atol=1e-4)
         assert [text.finished for text in texts] == [text.ids[-1] in stops for text in texts]
     return found
 
 
-@pytest.mark.parametrize("first", [None, 1], ids=["continues", "translates"])
-@pytest.mark.parametrize("early", [False, True, "never"])
+@pytest.mark.parametrize(("first", "early"), [(None, False), (None, True), (None, "never"), (1, "never")])
 def test_all_rules_give_the_plain_search(first, early):
     lengths = set()
     writer, config, params = make_writer(seed=0, first=first)
@@ -55,11 +49,9 @@ def test_the_rules_differ():
     """If the rules agreed, the test above would compare little."""
     found = {}
     for early in (False, True, "never"):
-        some = [make_writer(seed=seed)[0] for seed in range(6)]
-        texts = [
-            writer.generate(tokens=PROMPTS, beams=3, n_best=3, max_new=12, early_stopping=early) for writer in some
-        ]
-        found[early] = str([[[text.ids for text in best] for best in of_prompts] for of_prompts in texts])
+        options = {"beams": 3, "n_best": 3, "max_new": 12, "early_stopping": early}
+        texts = [make_writer(seed=seed)[0].generate(tokens=PROMPTS, **options) for seed in range(6)]
+        found[early] = str([[[text.ids for text in best] for best in written] for written in texts])
     assert len(set(found.values())) == 3
 
 
@@ -69,24 +61,18 @@ def test_none_and_many_pieces_end_a_text(ends):
     compare(writer, config, params, PROMPTS, 5, 7, length_penalty=0.6)
 
 
-def test_given_ends_replace_those_of_the_model():
-    writer, config, params = make_writer(seed=4)
-    compare(writer, config, params, PROMPTS, 3, 7, ends=(6, 7))
-    assert all(
-        len(text.ids) == 7 for texts in compare(writer, config, params, PROMPTS, 3, 7, ends=()) for text in texts
-    )
-
-
-def test_forbidden_pieces_are_not_written():
-    writer, config, params = make_writer(seed=2, forbidden=(2, 7, 11))
-    found = compare(writer, config, params, PROMPTS, 6, 8)
+def test_given_ends_replace_those_of_the_model_and_forbidden_pieces_are_not_written():
+    writer, config, params = make_writer(seed=4, forbidden=(2, 7, 11))
+    found = compare(writer, config, params, PROMPTS, 3, 7, ends=(6, 8))
     assert not {piece for texts in found for text in texts for piece in text.ids} & {2, 7, 11}
+    found = compare(writer, config, params, PROMPTS, 3, 7, ends=())
+    assert all(len(text.ids) == 7 for texts in found for text in texts)
 
 
 def test_one_piece_and_as_many_beams_as_pieces():
     writer, config, params = make_writer(seed=1, vocab_size=5, ends=(3,))
-    compare(writer, config, params, [[1], [2, 4]], 5, 1)
-    compare(writer, config, params, [[1], [2, 4]], 5, 6)
+    for max_new in (1, 6):
+        compare(writer, config, params, [[1], [2, 4]], 5, max_new)
 
 
 def test_a_search_does_not_depend_on_its_batch():
@@ -101,13 +87,10 @@ def test_a_search_does_not_depend_on_its_batch():
 
 
 def test_long_texts_are_searched_in_several_calls(monkeypatch):
-    from bert_elmo_jax.generation import batches
-
     writer, config, params = make_writer(seed=6, ends=())
     expected = compare(writer, config, params, PROMPTS, 3, 30)
     monkeypatch.setattr(batches, "CHUNK", 7)
-    again = compare(writer, config, params, PROMPTS, 3, 30)
-    assert again == expected
+    assert compare(writer, config, params, PROMPTS, 3, 30) == expected
 
 
 def test_repeats_cost_more_in_a_search_as_in_transformers():
@@ -129,13 +112,3 @@ def test_no_text_ends_before_it_may():
     writer, _, _ = make_writer(seed=0, sharpness=0.3, ends=tuple(range(10)))
     for texts in writer.generate(tokens=PROMPTS, beams=3, n_best=3, max_new=9, min_new=6):
         assert all(6 < len(text.ids) <= 9 and min(text.ids[:6]) >= 10 for text in texts)
-
-
-def test_the_plain_model_is_that_of_the_toy():
-    """The greedy text is the same in both forms of the toy model."""
-    writer, config, params = make_writer(seed=8, ends=())
-    [[text]] = writer.generate(tokens=[PROMPTS[0]], max_new=12)
-    new = []
-    for _ in range(12):
-        new.append(int(np.argmax(slow_logits(config, params, PROMPTS[0], new))))
-    assert text.ids == new

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from bert_elmo_jax.families import REGISTRY
+from bert_elmo_jax.generation import calls
 from bert_elmo_jax.generation.loop import Numbers
 from bert_elmo_jax.text import train_byte_bpe
 
@@ -109,7 +110,7 @@ def test_a_draw_depends_on_its_seed_and_prompt_alone():
 
 def test_shapes_are_few():
     """Prompts of different lengths and numbers share compiled programs."""
-    writer, _, _ = make_writer(seed=2)
+    writer, _, _ = make_writer(seed=2, hidden_size=4)  # a configuration of its own, so nothing is compiled yet
     writer.generate(tokens=[[1, 2, 3]] * 5, max_new=9)
     ((begin, advance),) = writer._writer._loops.values()
     assert (begin._cache_size(), advance._cache_size()) == (1, 1)
@@ -120,12 +121,10 @@ def test_shapes_are_few():
 
 
 def test_long_texts_are_written_in_several_calls(monkeypatch):
-    from bert_elmo_jax.generation import calls
-
     writer, _, _ = make_writer(seed=5)
-    whole = writer.generate(tokens=PROMPTS, max_new=30, temperature=0.8)
+    expected = writer.generate(tokens=PROMPTS, max_new=30, temperature=0.8)
     monkeypatch.setattr(calls, "CHUNK", 4)
-    assert writer.generate(tokens=PROMPTS, max_new=30, temperature=0.8) == whole
+    assert writer.generate(tokens=PROMPTS, max_new=30, temperature=0.8) == expected
 
 
 def test_texts_in_and_out(tokenizer):
@@ -137,50 +136,50 @@ def test_texts_in_and_out(tokenizer):
     assert ids_of(found)[:1] == ids_of(writer.generate("배를 타고", max_new=12))
     for prompt, [text] in zip(ids, found, strict=True):
         known = [piece for piece in text.ids[: len(text.ids) - text.finished] if piece < tokenizer.vocab_size]
-        whole, before = tokenizer.decode([*prompt, *known]), tokenizer.decode(prompt)
-        assert before + text.text == whole
+        assert tokenizer.decode(prompt) + text.text == tokenizer.decode([*prompt, *known])
 
 
-def test_a_text_ends_before_a_stop_text(tokenizer):
-    writer, _, _ = make_writer(tokenizer, seed=5, sharpness=2.0, vocab_size=320, ends=(), max_positions=80)
-    [[whole]] = writer.generate(["배를"], max_new=40)
-    for stop in (whole.text[7:9], whole.text[3]):
-        [[text]] = writer.generate(["배를"], max_new=40, stop=["never comes", stop])
-        assert text.text == whole.text[: whole.text.index(stop)] and text.finished
-        assert text.ids == whole.ids[: len(text.ids)]
-        decode = lambda ids: tokenizer.decode([*tokenizer.encode("배를", specials=False).ids.tolist(), *ids])  # noqa: E731
-        assert stop in decode(text.ids) and stop not in decode(text.ids[:-1])[len("배를") :]
-    [[text]] = writer.generate(["배를"], max_new=40, stop="never comes")
-    assert text == whole and not text.finished and len(text.ids) == 40
+@pytest.fixture(scope="module")
+def endless(tokenizer):
+    """Return a writer whose texts have no end of their own, and one of its texts."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(REGISTRY, "toy_writer", FAMILY)
+        fields = {"vocab_size": 320, "ends": (), "max_positions": 80}
+        writer, _, _ = make_writer(tokenizer, seed=6, sharpness=1.0, **fields)
+        [[text]] = writer.generate(["배를"], max_new=48)
+    return writer, text
 
 
-def test_ends_by_name(tokenizer):
-    writer, _, _ = make_writer(tokenizer, seed=5, sharpness=2.0, vocab_size=320, ends=(), max_positions=80)
-    [[whole]] = writer.generate(["배를"], max_new=20)
-    end = whole.ids[6]
+def test_a_text_ends_before_a_stop_text_or_at_an_end_by_name(tokenizer, endless):
+    writer, full = endless
+    prompt = tokenizer.encode("배를", specials=False).ids.tolist()
+    for stop in (full.text[7:9], full.text[3]):
+        [[text]] = writer.generate(["배를"], max_new=48, stop=["never comes", stop])
+        assert text.text == full.text[: full.text.index(stop)] and text.finished
+        assert text.ids == full.ids[: len(text.ids)]
+        written, before = (tokenizer.decode([*prompt, *ids])[len("배를") :] for ids in (text.ids, text.ids[:-1]))
+        assert stop in written and stop not in before
+    [[text]] = writer.generate(["배를"], max_new=48, stop="never comes")
+    assert text == full and not text.finished and len(text.ids) == 48
+    end = full.ids[6]
     for ends in (end, [end], tokenizer.tokens[end], [tokenizer.tokens[end]]):
-        [[text]] = writer.generate(["배를"], max_new=20, ends=ends)
-        assert text.ids == whole.ids[: whole.ids.index(end) + 1] and text.finished
+        [[text]] = writer.generate(["배를"], max_new=48, ends=ends)
+        assert text.ids == full.ids[: full.ids.index(end) + 1] and text.finished
 
 
-@pytest.mark.parametrize("every", [1, 3])
 @pytest.mark.parametrize("options", [{}, {"temperature": 1.5, "seed": 3}, {"stop": "!"}, {"ends": [7]}], ids=str)
-def test_the_parts_of_a_stream_are_the_text(tokenizer, options, every):
-    writer, _, _ = make_writer(tokenizer, seed=6, sharpness=1.0, vocab_size=320, ends=(), max_positions=80)
+def test_the_parts_of_a_stream_are_the_text(endless, options):
+    writer, full = endless
     options = {"max_new": 48, **options}
     if "stop" in options:
-        [[whole]] = writer.generate(["배를"], max_new=48)
-        options["stop"] = whole.text[9:11]
-    parts = list(writer.stream("배를", **options, every=every))
+        options["stop"] = full.text[9:11]
     [[text]] = writer.generate(["배를"], **options)
-    assert "".join(parts) == text.text and len(parts) > 2
-
-
-def test_a_stream_may_be_left_early(tokenizer):
-    writer, _, _ = make_writer(tokenizer, seed=6, sharpness=1.0, vocab_size=320, ends=(), max_positions=80)
-    stream = writer.stream("배를", max_new=60)
+    for every in (1, 3):
+        parts = list(writer.stream("배를", **options, every=every))
+        assert "".join(parts) == text.text and len(parts) > 2
+    stream = writer.stream("배를", **options)
     assert next(stream)
-    stream.close()
+    stream.close()  # it may be left early
 
 
 def test_rows_of_a_model_without_positions():
@@ -193,10 +192,9 @@ def test_the_memory_is_updated_in_place():
     """The compiled loop takes over the memory of the state before it."""
     writer, _, _ = make_writer(seed=3)
     writer.generate(tokens=[[1, 2]], max_new=4)
-    own = writer._writer
-    [(begin, advance)] = own._loops.values()
+    [(begin, advance)] = writer._writer._loops.values()
     one = np.array([[1]], np.int32)
-    state = begin(own.params, one, one, new_slots=16)
+    state = begin(writer._writer.params, one, one, new_slots=16)
     numbers = Numbers(np.zeros(19, bool), np.zeros(19, bool))
-    advance(own.params, state, numbers, jax.random.split(jax.random.key(0), 1), 4)
+    advance(writer._writer.params, state, numbers, jax.random.split(jax.random.key(0), 1), 4)
     assert all(array.is_deleted() for array in jax.tree.leaves(state.memory))

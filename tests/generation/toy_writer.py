@@ -1,6 +1,6 @@
 """A family that writes, in one file: one attention layer with random weights, and its reference in numpy."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import flax.linen as nn
 import jax.numpy as jnp
@@ -10,6 +10,7 @@ from jax import lax
 from bert_elmo_jax.families.family import Family
 from bert_elmo_jax.families.piece_encoder import PieceEncoder
 from bert_elmo_jax.families.pieces import Pieces
+from bert_elmo_jax.generation.calls import find_writer
 from bert_elmo_jax.generation.decoder import Decoder
 
 
@@ -111,18 +112,20 @@ def slow_beams(next_logs, beams, max_new, ends, alpha=1.0, rule="power", early=F
 
 
 FAMILY = Family(
-    name="toy_writer",
-    called="a toy writer",
-    config=WriterConfig,
-    module=nn.Module,
-    inputs=Pieces(),
-    objectives={},
+    name="toy_writer", called="a toy writer", config=WriterConfig, module=nn.Module, inputs=Pieces(), objectives={},
     decoder=make_decoder,
-)
+)  # fmt: skip
+
+
+# The compiled loops by configuration, which writers with other weights, ends and forbidden pieces share.
+COMPILED: dict[WriterConfig, tuple[dict, dict]] = {}
 
 
 def make_writer(tokenizer=None, seed=0, sharpness=3.0, **fields):
     """Return an encoder that writes; its family must be registered."""
     config = WriterConfig(**fields)
     params = make_params(config, seed, sharpness)
-    return PieceEncoder(FAMILY, config, {"encoder": params}, tokenizer, "a toy"), config, params
+    encoder = PieceEncoder(FAMILY, config, {"encoder": params}, tokenizer, "a toy")
+    writer = find_writer(encoder)
+    writer._loops, writer._searches = COMPILED.setdefault(replace(config, ends=(), forbidden=()), ({}, {}))
+    return encoder, config, params
