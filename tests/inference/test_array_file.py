@@ -71,7 +71,7 @@ def test_the_same_bytes_however_it_was_stopped(tmp_path, ending, size):
         assert path.read_bytes() == (tmp_path / f"whole.{ending}").read_bytes()
 
 
-def test_a_draft_is_no_part(tmp_path):
+def test_drafts_and_parts_after_a_gap_are_made_anew(tmp_path):
     path = tmp_path / "a.h5"
     with Parts(path) as parts:
         parts.begin(ASKED)
@@ -81,16 +81,13 @@ def test_a_draft_is_no_part(tmp_path):
     (folder / "whole.h5").write_bytes(b"half of a file")
     assert write(path) == 2
     assert len(read(path)[0]) == len(TEXTS)
-
-
-def test_parts_after_a_gap_are_made_anew(tmp_path):
     path = tmp_path / "a.npz"
     with Parts(path) as parts:
         parts.begin(ASKED)
         drain(parts.write(arrays(), 1))
-    parts = sorted((tmp_path / "a.npz.partial").glob("*.arrays"))
-    assert len(parts) == 5
-    parts[2].unlink()
+    files = sorted((tmp_path / "a.npz.partial").glob("*.arrays"))
+    assert len(files) == 5
+    files[2].unlink()
     assert write(path, 1) == 2
     assert np.array_equal(read(path)[0]["4"], arrays()[4])
 
@@ -110,49 +107,39 @@ def test_a_stop_while_all_is_put_together(tmp_path, monkeypatch):
         drain(parts.write(arrays(), 2))
         parts.merge(TEXTS, report)
     assert not path.exists()
-    assert write(path) == len(TEXTS)
-    assert path.read_bytes() == (tmp_path / "whole.h5").read_bytes()
-
-
-def test_a_stop_between_the_last_two_steps(tmp_path, monkeypatch):
-    path = tmp_path / "a.h5"
     monkeypatch.setattr("bert_elmo_jax.inference.array_file._clean", lambda folder: None)
-    write(path)
+    assert write(path) == len(TEXTS)  # and a stop between the last two steps
     monkeypatch.undo()
+    assert path.read_bytes() == (tmp_path / "whole.h5").read_bytes()
     assert (tmp_path / "a.h5.partial").is_dir()
     with pytest.raises(FileExistsError, match=r"a\.h5 exists; remove it, or write to another file"):
         Parts(path)
-    assert [file.name for file in tmp_path.iterdir()] == ["a.h5"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["a.h5", "whole.h5"]
 
 
-def test_what_belongs_to_another_run_is_left_alone(tmp_path):
-    path = tmp_path / "a.h5"
+def test_files_and_settings_of_another_run_are_refused(tmp_path):
+    path = tmp_path / "foreign.h5"
     with Parts(path) as parts:
         parts.begin(ASKED)
     path.write_bytes(b"somebody's")
     with pytest.raises(FileExistsError, match="exists; remove it"):
         Parts(path)
-    assert (tmp_path / "a.h5.partial" / "asked.json").is_file()
-
-
-def test_what_was_asked_otherwise_is_told(tmp_path):
+    assert (tmp_path / "foreign.h5.partial" / "asked.json").is_file()
     path = tmp_path / "a.h5"
     with Parts(path) as parts:
         parts.begin(ASKED)
         drain(parts.write(arrays(), 2), 3)
+    changed = r"batch_size was 32, is 64. Finish that run with its settings, or remove the folder"
     for asked, message in [
-        (
-            {**ASKED, "batch_size": 64},
-            "batch_size was 32, is 64. Finish that run with its settings, or remove the folder",
-        ),
+        ({**ASKED, "batch_size": 64}, changed),
         ({"layers": [0, 1]}, "batch_size was 32, is None"),
         ({**ASKED, "layers": [0], "model": "ab"}, r"layers was \[0, 1\], is \[0\]; model was None, is 'ab'"),
     ]:
         with Parts(path) as parts, pytest.raises(ValueError, match=message):
             parts.resume(asked)
     assert write(path) == 2
+    path = tmp_path / "b.h5"
     for content in (b"", b"[3]", b"7", b'{"batch_size": 3', b"\xff"):
-        path = tmp_path / "b.h5"
         with Parts(path) as parts:
             parts.begin(ASKED)
         (tmp_path / "b.h5.partial" / "asked.json").write_bytes(content)
@@ -186,21 +173,18 @@ def test_two_runs_at_once(tmp_path):
     assert write(path) == 0
 
 
-@pytest.mark.parametrize(
-    ("name", "error", "message"),
-    [
+def test_invalid_targets(tmp_path):
+    (tmp_path / "there.h5").touch()
+    (tmp_path / "folder.npz").mkdir()
+    for name, error, message in (
         ("a.csv", ValueError, r"a\.csv ends in \.csv; use \.h5, \.hdf5 or \.npz"),
         ("a", ValueError, "ends in nothing"),
         ("none/a.h5", FileNotFoundError, "there is no folder .*none to write a.h5 into; make it first"),
         ("there.h5", FileExistsError, "exists; remove it"),
         ("folder.npz", FileExistsError, "exists; remove it"),
-    ],
-)
-def test_targets_that_cannot_be(tmp_path, name, error, message):
-    (tmp_path / "there.h5").touch()
-    (tmp_path / "folder.npz").mkdir()
-    with pytest.raises(error, match=message):
-        Parts(tmp_path / name)
+    ):
+        with pytest.raises(error, match=message):
+            Parts(tmp_path / name)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
@@ -241,14 +225,14 @@ def test_a_full_disk(tmp_path, ending):
     assert len(read(path)[0]) == 8
 
 
-@pytest.mark.parametrize("ending", [".h5", ".npz"])
-def test_what_another_run_has_finished_is_not_written_over(tmp_path, ending):
-    path = tmp_path / f"vectors{ending}"
-    with Parts(path) as late:  # looks at once, and then loads its model
-        with Parts(path) as early:
-            early.begin({"layers": [0]})
-            list(early.write([np.zeros((1, 2, 3), np.float32)], size=1))
-            early.merge(["강"])
-        with pytest.raises(FileExistsError, match="exists; remove it, or write to another file"):
-            late.begin({"layers": [1]})
-    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+def test_files_that_another_run_has_finished_are_not_written_over(tmp_path):
+    for ending in (".h5", ".npz"):
+        path = tmp_path / f"vectors{ending}"
+        with Parts(path) as late:  # looks at once, and then loads its model
+            with Parts(path) as early:
+                early.begin({"layers": [0]})
+                list(early.write([np.zeros((1, 2, 3), np.float32)], size=1))
+                early.merge(["강"])
+            with pytest.raises(FileExistsError, match="exists; remove it, or write to another file"):
+                late.begin({"layers": [1]})
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["vectors.h5", "vectors.npz"]

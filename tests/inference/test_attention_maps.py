@@ -15,32 +15,25 @@ def model(tmp_path_factory):
     return load(write(tmp_path_factory.mktemp("runs") / "sst2", "sst2", labels=("노잼", "재미")))
 
 
-def test_shares_of_the_pieces_that_were_read(model):
+def test_shares_of_the_pieces_that_were_read(model, tmp_path_factory):
     names, maps = attention_maps(model, "강가에 배가 있다")
-    assert names[0] == "[CLS]"
-    assert names[-1] == "[SEP]"
-    assert "배가" in names
+    assert names[0] == "[CLS]" and names[-1] == "[SEP]" and "배가" in names
     assert maps.shape == (model.config.num_layers, len(names), len(names))
     np.testing.assert_allclose(maps.sum(axis=-1), 1, rtol=1e-5)
     heads = model.forward(np.array([model.tokenizer.encode("강가에 배가 있다").ids])).attentions
     np.testing.assert_allclose(maps, np.asarray(heads)[:, 0].mean(axis=1), rtol=1e-5, atol=1e-7)
-
-
-def test_an_example_of_a_file_is_the_same(model):
+    # An example of a file is the same.
     example = TextExample("강가에 배가 있다", None, "재미", None, "dev.tsv", 2)
-    names, maps = attention_maps(model, example)
-    assert names == attention_maps(model, example.text)[0]
-    np.testing.assert_array_equal(maps, attention_maps(model, example.text)[1])
+    again = attention_maps(model, example)
+    assert again[0] == names
+    np.testing.assert_array_equal(again[1], maps)
     assert "배가" in draw_attention(model, example)
-
-
-def test_of_a_long_text_the_report_shows_the_beginning(model):
-    drawn = draw_attention(model, "the ship " * 14)
-    assert f"The first {SHOWN} of 30 pieces." in drawn
+    # Of a long text, the report shows the beginning.
+    assert f"The first {SHOWN} of 30 pieces." in draw_attention(model, "the ship " * 14)
     assert attention_maps(model, "the ship " * 14)[1].shape[1:] == (30, 30)
 
 
-def test_what_has_no_maps_says_so(model, tmp_path):
+def test_models_and_inputs_without_maps_are_refused(model, tmp_path):
     run = write(tmp_path, "sst2", labels=("노잼", "재미"))
     with pytest.raises(ValueError, match='fused attention, which keeps no maps: load it with attention="refer'):
         attention_maps(load(run, attention="fused"), "배")

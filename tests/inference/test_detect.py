@@ -8,38 +8,31 @@ import pytest
 from bert_elmo_jax.families.bert.config import BertConfig
 from bert_elmo_jax.inference.read_model import choose_reader, detect, read_model, read_weights
 
+FORMATS = [  # a frozen model, or names of empty files, and the format
+    ("bert_tiny", "huggingface"),
+    ("bert_tiny_tf", "google"),
+    ("bert_tiny_tf/bert_model.ckpt", "google"),
+    ("elmo_tiny", "elmo"),
+    ("elmo_tiny/weights.hdf5", "elmo"),
+    (["model.safetensors"], "huggingface"),
+    (["model.safetensors.index.json"], "huggingface"),
+    (["pytorch_model.bin"], "huggingface"),
+    (["model.safetensors", "pytorch_model.bin", "tf_model.h5", "flax_model.msgpack", "config.json"], "huggingface"),
+    (["model.safetensors", "vectors.h5", "tf_model.h5"], "huggingface"),
+    (["model.safetensors", "options.json", "tf_model.h5"], "huggingface"),  # tf_model.h5 is that model again
+    (["a_options.json", "a_weights.hdf5"], "elmo"),
+    (["options.json", "WEIGHTS.HDF5", "b.h5"], "elmo"),
+]
 
-@pytest.mark.parametrize(
-    ("path", "format"),
-    [
-        ("bert_tiny", "huggingface"),
-        ("bert_tiny_tf", "google"),
-        ("bert_tiny_tf/bert_model.ckpt", "google"),
-        ("elmo_tiny", "elmo"),
-        ("elmo_tiny/weights.hdf5", "elmo"),
-    ],
-)
-def test_formats_of_frozen_models(goldens, path, format):
-    assert detect(goldens / path) == detect(str(goldens / path)) == format
 
-
-@pytest.mark.parametrize(
-    ("names", "format"),
-    [
-        (["model.safetensors"], "huggingface"),
-        (["model.safetensors.index.json"], "huggingface"),
-        (["pytorch_model.bin"], "huggingface"),
-        (["model.safetensors", "pytorch_model.bin", "tf_model.h5", "flax_model.msgpack", "config.json"], "huggingface"),
-        (["model.safetensors", "vectors.h5", "tf_model.h5"], "huggingface"),
-        (["model.safetensors", "options.json", "tf_model.h5"], "huggingface"),  # tf_model.h5 is that model again
-        (["a_options.json", "a_weights.hdf5"], "elmo"),
-        (["options.json", "WEIGHTS.HDF5", "b.h5"], "elmo"),
-    ],
-)
-def test_formats_by_the_names_of_files(tmp_path, names, format):
-    for name in names:
-        (tmp_path / name).touch()
-    assert detect(tmp_path) == format
+@pytest.mark.parametrize(("names", "format"), FORMATS)
+def test_formats(goldens, tmp_path, names, format):
+    if isinstance(names, str):
+        assert detect(goldens / names) == detect(str(goldens / names)) == format
+    else:
+        for name in names:
+            (tmp_path / name).touch()
+        assert detect(tmp_path) == format
 
 
 HALF = r" ELMo \(weights, .*An ELMo needs both weights and options, found only "
@@ -115,9 +108,8 @@ def with_model_type(goldens, folder, model_type):
 
 
 def test_model_type_chooses_the_family(goldens, tmp_path):
-    assert choose_reader(goldens / "bert_tiny", "huggingface")[0].name == "bert"
-    assert choose_reader(goldens / "distilbert_tiny", "huggingface")[0].name == "distilbert"
-    assert choose_reader(goldens / "roberta_tiny", "huggingface")[0].name == "roberta"
+    for name in ("bert", "distilbert", "roberta"):
+        assert choose_reader(goldens / f"{name}_tiny", "huggingface")[0].name == name
     _, config, _ = read_weights(goldens / "distilbert_tiny")
     assert type(config).__name__ == "DistilBertConfig"
     # Without a model_type it is read as a BERT, as Google's files are.
@@ -126,14 +118,8 @@ def test_model_type_chooses_the_family(goldens, tmp_path):
     assert choose_reader(tmp_path / "none", "huggingface", config)[0].name == "distilbert"
     with pytest.raises(ValueError, match=r"config= is BertConfig, but the weights in .* need ElmoConfig"):
         read_weights(goldens / "elmo_tiny", config=BertConfig())
-
-
-def test_an_unknown_model_type(goldens, tmp_path):
-    folder = with_model_type(goldens, tmp_path / "typo", "distillbert")
-    message = (
-        r"typo.*model_type 'distillbert', which is not supported; .* bert, .*distilbert, .*; did you mean distilbert"
-    )
-    with pytest.raises(ValueError, match=message):
-        read_model(folder)
+    supported = r"which is not supported; .* bert, .*distilbert, .*; did you mean distilbert"
+    with pytest.raises(ValueError, match=rf"typo.*model_type 'distillbert', {supported}"):
+        read_model(with_model_type(goldens, tmp_path / "typo", "distillbert"))
     with pytest.raises(ValueError, match=r"model_type is 5; it must be a name"):
         read_model(with_model_type(goldens, tmp_path / "number", 5))

@@ -118,17 +118,15 @@ def waited(elmo, folder):
     return str(caught[0].message), kept
 
 
-def test_what_cannot_be_asked(elmo, tmp_path):
-    with pytest.raises(ValueError, match="there is no word: give sentences"):
-        keep_vectors(elmo, [["배"]], tmp_path, spans=[[]])
-    with pytest.raises(ValueError, match=r"span \(0, 2\) of sentence 0, which has 1 words"):
-        keep_vectors(elmo, [["배"]], tmp_path, spans=[[(0, 2)]])
-    with pytest.raises(ValueError, match="1 sentences and 2 lists of spans"):
-        keep_vectors(elmo, [["배"]], tmp_path, spans=[[], []])
-
-
 @pytest.mark.usefixtures("as_users_run")
-def test_what_has_no_layers():
+def test_invalid_requests(elmo, tmp_path):
+    for spans, message in (
+        ([[]], "there is no word: give sentences"),
+        ([[(0, 2)]], r"span \(0, 2\) of sentence 0, which has 1 words"),
+        ([[], []], "1 sentences and 2 lists of spans"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            keep_vectors(elmo, [["배"]], tmp_path, spans=spans)
     with pytest.raises(TypeError, match="a str has no layers to look at: give an encoder"):
         choose_layers("runs/elmo")
 
@@ -145,7 +143,9 @@ def test_static_vectors(tmp_path):
     assert kept.layers == (0,)
     assert np.array_equal(kept.layer(0), [[1, 1, 1], [0, 0, 0], [0, 0, 0]])
     assert vectors.fingerprint != StaticVectors({"bank": np.ones(3)}).fingerprint
-    with pytest.raises(ValueError, match="has no vector for any of the words"):
-        StaticVectors({}, "glove.txt")
-    with pytest.raises(ValueError, match="has vectors of the shapes"):
-        StaticVectors({"a": np.ones(2), "b": np.ones(3)})
+    for table, message in (
+        ({}, "has no vector for any of the words"),
+        ({"a": np.ones(2), "b": np.ones(3)}, "has vectors of the shapes"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            StaticVectors(table, "glove.txt")

@@ -56,30 +56,28 @@ def test_a_full_device_is_an_error_that_names_it():
     assert Path("/dev/full").stat().st_mode == before
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("", "--output= is empty: give the name of a file, or - for standard output"),
-        (" ", "--output= is empty"),
-        ("folder", "folder is a folder: give the name of a file, such as folder/out.jsonl"),
-        ("thesis.docx", "thesis.docx exists: give another name, or --overwrite to replace it"),
-        ("input.csv", "input.csv would replace the input: give another name"),
-        ("hard.csv", "hard.csv would replace the input"),
-        ("soft.csv", "soft.csv would replace the input"),
-    ],
-)
-def test_what_is_refused(name, message, tmp_path, monkeypatch):
+REFUSED = [  # name of the output, and the message
+    ("", "--output= is empty: give the name of a file, or - for standard output"),
+    (" ", "--output= is empty"),
+    ("folder", "folder is a folder: give the name of a file, such as folder/out.jsonl"),
+    ("thesis.docx", "thesis.docx exists: give another name, or --overwrite to replace it"),
+    ("input.csv", "input.csv would replace the input: give another name"),
+    ("hard.csv", "hard.csv would replace the input"),
+    ("soft.csv", "soft.csv would replace the input"),
+]
+
+
+def test_names_that_are_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("folder").mkdir()
     Path("thesis.docx").write_text("a thesis")
     Path("input.csv").write_text("text\n")
     os.link("input.csv", "hard.csv")
     Path("soft.csv").symlink_to("input.csv")
-    with pytest.raises((ValueError, OSError), match=message):
-        find_output(name, "input.csv")
-    if "input" in message:  # not even with --overwrite
-        with pytest.raises(ValueError, match=message):
-            find_output(name, "input.csv", overwrite=True)
+    for name, message in REFUSED:
+        for overwrite in (False, True) if "input" in message else (False,):  # not even with --overwrite
+            with pytest.raises((ValueError, OSError), match=message):
+                find_output(name, "input.csv", overwrite=overwrite)
     assert Path("thesis.docx").read_text() == "a thesis"
 
 
@@ -129,37 +127,25 @@ def test_a_stopped_output_continues(tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["out.csv"]
 
 
-@pytest.mark.parametrize("asked", [{"model": "1b"}, None])
-def test_another_request_begins_again(tmp_path, asked):
-    path = tmp_path / "out.csv"
-    stop_after(path, [["a"], ["b"]], {"model": "0a"})
-    with LineFile(path) as out:
-        out.begin(asked)
-        assert out.done == 0 and not out.skip(1)
-        out.add(["c"], 1)
-    assert path.read_text() == "c\n"
-
-
-@pytest.mark.parametrize("damage", ["progress.json", "lines"])
-def test_a_damaged_partial_file_begins_again(tmp_path, damage):
+def test_another_request_or_a_damaged_partial_file_begins_again(tmp_path):
     path, asked = tmp_path / "out.csv", {"model": "0a"}
-    stop_after(path, [["a"]], asked)
-    (tmp_path / "out.csv.partial" / damage).write_bytes(b"{")
-    with LineFile(path) as out:
-        out.begin(asked)
-        assert out.done == 0
-        out.add(["c"], 1)
-    assert path.read_text() == "c\n"
+    for again, damaged in (({"model": "1b"}, None), (None, None), (asked, "progress.json"), (asked, "lines")):
+        path.unlink(missing_ok=True)
+        stop_after(path, [["a"], ["b"]], asked)
+        if damaged:
+            (tmp_path / "out.csv.partial" / damaged).write_bytes(b"{")
+        with LineFile(path) as out:
+            out.begin(again)
+            assert out.done == 0 and not out.skip(1)
+            out.add(["c"], 1)
+        assert path.read_text() == "c\n"
 
 
-def test_nothing_is_left_of_what_never_began(tmp_path):
+def test_files_of_others_stay_and_nothing_is_left_of_an_empty_output(tmp_path):
     with pytest.raises(KeyError), LineFile(tmp_path / "out.csv") as out:
         out.begin({"model": "0a"})
         raise KeyError
     assert not list(tmp_path.iterdir())
-
-
-def test_files_of_someone_else_stay(tmp_path):
     (tmp_path / "out.csv.partial").mkdir()
     (tmp_path / "out.csv.partial" / "thesis.docx").touch()
     with LineFile(tmp_path / "out.csv") as out:

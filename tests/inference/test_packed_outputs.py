@@ -36,14 +36,15 @@ def test_few_shapes_and_little_padding(lengths):
     assert planned.shape.positions <= 32 * lengths.max()
 
 
-def test_parts_of_a_stream_share_their_shapes():
+def test_parts_of_a_stream_share_their_shapes_and_devices_the_batches():
     shapes = {plan_inputs(draw_lengths(2048, seed), 32, 512).shape for seed in range(8)}
     assert len(shapes) <= 2 and {shape.width for shape in shapes} == {128}
+    planned = plan_inputs(draw_lengths(3000), 32, 512, parts=8)
+    assert {shape.rows % 8 for shape in planned.shapes[:-1]} == {0}
 
 
-@pytest.mark.parametrize(
-    ("lengths", "positions", "shapes"),
-    [
+def test_shapes_of_few_inputs():
+    for lengths, positions, shapes in (
         ([12], 512, [(1, 16)]),
         ([12, 12], 512, [(1, 32)]),
         ([100], 512, [(1, 128)]),
@@ -52,15 +53,8 @@ def test_parts_of_a_stream_share_their_shapes():
         ([12] * 12, 40, [(1, 40)] * 4),  # a model of few positions
         ([600], 512, [(1, 640)]),  # the choices of one example
         ([512] * 5, 512, [(4, 512), (1, 512)]),
-    ],
-)
-def test_shapes_of_few_inputs(lengths, positions, shapes):
-    assert plan_inputs(np.array(lengths), 4, positions).shapes == [Shape(*shape) for shape in shapes]
-
-
-def test_devices_share_all_batches_but_the_last():
-    planned = plan_inputs(draw_lengths(3000), 32, 512, parts=8)
-    assert {shape.rows % 8 for shape in planned.shapes[:-1]} == {0}
+    ):
+        assert plan_inputs(np.array(lengths), 4, positions).shapes == [Shape(*shape) for shape in shapes]
 
 
 def test_results_are_in_the_order_of_inputs():
@@ -75,16 +69,13 @@ def test_results_are_in_the_order_of_inputs():
     assert compute_packed(lambda batch: batch, [], 8, of_pieces=False, **how) == []
 
 
-def test_what_is_not_packed():
+def test_families_and_heads_that_do_not_pack():
     """Not packed: a family that does not separate packed texts, and BiLSTMs, which read across texts."""
     config, task = FAMILY.config(vocab_size=50), task_named("sst2", max_length=64)
     mixed, lstm = (TaskHead("classification", 2, Features((0, -1), "mix", lstm_layers=n)) for n in (0, 1))
     apart = dataclasses.replace(FAMILY, inputs=Pieces(packs=False))
-    found = [
-        RowShapes.of(task, head, family, config).packs
-        for family, head in ((FAMILY, mixed), (FAMILY, lstm), (apart, mixed))
-    ]
-    assert found == [True, False, False]
+    for family, head, packs in ((FAMILY, mixed, True), (FAMILY, lstm, False), (apart, mixed, False)):
+        assert RowShapes.of(task, head, family, config).packs == packs
     rows = [Row(n, (np.full(k, 7, np.int32),), (np.zeros(k, np.int32),)) for n, k in enumerate((3, 9, 20))]
     shapes = []
 

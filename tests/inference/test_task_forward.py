@@ -51,7 +51,7 @@ def test_two_side_by_side_and_no_more(monkeypatch, devices):
     assert (threading.main_thread() in threads) == (devices > 1)
 
 
-def test_an_error_is_that_of_its_batch_and_later_ones_are_not_begun():
+def test_errors_and_readers_that_stop_begin_few_batches():
     begun = []
 
     def run(batch):
@@ -60,14 +60,10 @@ def test_an_error_is_that_of_its_batch_and_later_ones_are_not_begun():
             raise ValueError("the second batch")
         return batch
 
-    found = []
     with pytest.raises(ValueError, match="the second batch"):
-        found.extend(int(out) for out in two_at_a_time(run, iter(np.arange(50))))
+        list(two_at_a_time(run, iter(np.arange(50))))
     assert len(begun) < 8
-
-
-def test_left_half_way():
-    begun = []
+    begun.clear()
     outputs = two_at_a_time(lambda batch: begun.append(batch) or batch, iter(np.arange(50)))
     next(outputs)
     outputs.close()

@@ -77,44 +77,39 @@ def test_pairs_are_predicted_and_long_ones_cut(tmp_path):
 
 
 def test_a_folder_that_was_changed(tmp_path):
+    folder = write(tmp_path / "run", "esim")
+    facts = json.loads((folder / "model.json").read_text(encoding="utf-8"))
     for field, value, message in (
         ("lstm_size", 5, "composition|encoder_lstm"),
         ("lstm_size", "3", "lstm_size is '3'; expected a whole number"),
         ("places", "between", r"places='between': use input, output"),
         ("num_tags", 3, "no field 'num_tags' in an ESIM's config"),
     ):
-        folder = write(tmp_path / f"{field}-{value}", "esim")
-        facts = json.loads((folder / "model.json").read_text(encoding="utf-8"))
-        facts["config"][field] = value
-        (folder / "model.json").write_text(json.dumps(facts), encoding="utf-8")
+        changed = facts | {"config": facts["config"] | {field: value}}
+        (folder / "model.json").write_text(json.dumps(changed), encoding="utf-8")
         with pytest.raises(ValueError, match=message):
             load(folder)
-    with pytest.raises(ValueError, match="2 labels, the network has 3"):
-        load(write(tmp_path / "labels", "bcn", labels=("0", "1")))
-    with pytest.raises(
-        ValueError, match=r"an ESIM made for classification of pairs of texts, and its task is .* of single texts"
+    bcn = "a biattentive classification network made for classification of single texts, and"
+    esim = r"an ESIM made for classification of pairs of texts, and its task is .* of single texts"
+    for number, (name, changes, message) in enumerate(
+        [
+            ("bcn", {"labels": ("0", "1")}, "2 labels, the network has 3"),
+            ("esim", {"layout": MADE["bcn"][1].layout}, esim),
+            ("bcn", {"layout": MADE["esim"][1].layout}, bcn),
+        ]
     ):
-        load(write(tmp_path / "single", "esim", layout=MADE["bcn"][1].layout))
-    with pytest.raises(
-        ValueError, match="a biattentive classification network made for classification of single texts, and"
-    ):
-        load(write(tmp_path / "pairs", "bcn", layout=MADE["esim"][1].layout))
+        with pytest.raises(ValueError, match=message):
+            load(write(tmp_path / str(number), name, **changes))
 
 
-@pytest.mark.parametrize(
-    ("name", "task", "message"),
-    [
+def test_tasks_and_their_networks():
+    for name, task in (("bcn", "rte"), ("bcn", "nsmc"), ("esim", "kornli"), ("tagger", "uner")):
+        check_task(name, task_named(task))
+    for name, task, message in (
         ("tagger", "sst2", "is for tags, and --task=sst2 is classification: choose another config, such as .*bcn.py"),
         ("bcn", "uner", r"is for classification, and --task=uner is tags: .* such as --config=tagger"),
         ("bcn", "stsb", r"--task=stsb is regression: choose another config, such as --config=finetune"),
         ("esim", "sst5", r"has single texts: name the column of the second text with --pair=…, or .*/bcn\.py"),
-    ],
-)
-def test_tasks_that_a_network_is_not_for(name, task, message):
-    with pytest.raises(ValueError, match=message):
-        check_task(name, task_named(task))
-
-
-@pytest.mark.parametrize(("name", "task"), [("bcn", "rte"), ("bcn", "nsmc"), ("esim", "kornli"), ("tagger", "uner")])
-def test_tasks_that_a_network_is_for(name, task):
-    check_task(name, task_named(task))
+    ):
+        with pytest.raises(ValueError, match=message):
+            check_task(name, task_named(task))

@@ -38,12 +38,8 @@ def test_the_encoders_own_vectors(elmo, tmp_path):
     for words, layers in zip(SENTENCES, encode_words(elmo, SENTENCES)):
         np.testing.assert_allclose(cache.layers(words), layers, atol=1e-5)
     facts = json.loads((tmp_path / "vectors" / "vectors.json").read_text())
-    assert (facts["sentences"], facts["vectors"], facts["done"], facts["rows"]) == (
-        4,
-        9,
-        4,
-        9,
-    )  # a sentence that comes twice is kept once
+    # A sentence that comes twice is kept once.
+    assert [facts[name] for name in ("sentences", "vectors", "done", "rows")] == [4, 9, 4, 9]
     batch = cache.batch(rows_of(SENTENCES[:2]), 4, 8)["layers"]
     assert batch.shape == (4, 3, 8, 24)
     live = frozen_layers(elmo)(rows_of(SENTENCES[:2]), 4, 8)["layers"]
@@ -108,8 +104,3 @@ def test_too_long_to_be_trained_along(bert):
     with pytest.raises(ValueError, match=r"pieces that .*bert_tiny, which is fine-tuned here, can take"):
         trained_layers(bert)(rows_of([many]), 1, 2 * len(many))
     assert encode_words(bert, [many])[0].shape == (4, len(many), 64)  # frozen, it is read in windows
-
-
-def test_what_is_no_encoder(tmp_path):
-    with pytest.raises(FileNotFoundError):
-        word_encoder(str(tmp_path))

@@ -57,10 +57,10 @@ def test_files_that_are_missing_or_were_added(goldens, tmp_path):
         load(tmp_path / "model", verify=True)
 
 
-@pytest.mark.parametrize("name", ["bert_tiny", "bert_tiny_tf", "elmo_tiny", "cove_tiny"])
-def test_a_foreign_folder_has_nothing_to_verify(goldens, name):
-    with pytest.raises(ValueError, match=f"has no {SUMS}, so there is nothing to verify"):
-        load(goldens / name, verify=True)
+def test_a_foreign_folder_has_nothing_to_verify(goldens):
+    for name in ("bert_tiny", "bert_tiny_tf", "elmo_tiny", "cove_tiny"):
+        with pytest.raises(ValueError, match=f"has no {SUMS}, so there is nothing to verify"):
+            load(goldens / name, verify=True)
 
 
 def test_a_snapshot_of_the_hub_is_verified_by_the_names_of_its_blobs(goldens, tmp_path):
@@ -93,34 +93,22 @@ def test_sums_are_those_of_sha256sum(goldens, tmp_path):
     if shutil.which("sha256sum"):
         done = subprocess.run(["sha256sum", "-c", SUMS], cwd=tmp_path / "model", capture_output=True, text=True)
         assert done.returncode == 0 and done.stdout.count(": OK") == len(read_sums(tmp_path / "model")) == 4
-
-
-@pytest.mark.parametrize("line", ["", "abc  config.json", f"{'0' * 64}  ../config.json", f"{'0' * 64}  /etc/passwd"])
-def test_wrong_lines(tmp_path, line):
-    (tmp_path / SUMS).write_text(f"{line}\n")
-    with pytest.raises(ValueError, match="line 1 is not a hash and the name of a file in its folder"):
-        read_sums(tmp_path)
-
-
-def test_no_file_of_sums(tmp_path):
-    assert read_sums(tmp_path) is None
-    assert write_sums(tmp_path).read_text() == ""
+    (tmp_path / "empty").mkdir()
+    assert read_sums(tmp_path / "empty") is None
+    assert write_sums(tmp_path / "empty").read_text() == ""
+    for line in ("", "abc  config.json", f"{'0' * 64}  ../config.json", f"{'0' * 64}  /etc/passwd"):
+        (tmp_path / SUMS).write_text(f"{line}\n")
+        with pytest.raises(ValueError, match="line 1 is not a hash and the name of a file in its folder"):
+            read_sums(tmp_path)
 
 
 def test_digest_of_types_shapes_and_names():
-    tree = {"a": np.arange(6, dtype=np.float32)}
-    others = [
-        {"b": tree["a"]},
-        {"a": tree["a"].astype(np.float16)},
-        {"a": tree["a"].reshape(2, 3)},
-        {"a": tree["a"][:5]},
-        {"a": tree["a"], "b": tree["a"][:0]},
-        {},
-    ]
-    assert len({digest(other) for other in (tree, *others)}) == 7
-    assert digest({"a": tree["a"].astype(">f4")}) == digest(tree)
-    turned = np.asfortranarray(tree["a"].reshape(2, 3))
-    assert digest({"a": turned}) == digest({"a": tree["a"].reshape(2, 3)})
+    array = np.arange(6, dtype=np.float32)
+    trees = [{"a": array}, {"b": array}, {"a": array.astype(np.float16)}, {"a": array.reshape(2, 3)}, {"a": array[:5]}]
+    assert len({digest(tree) for tree in (*trees, {"a": array, "b": array[:0]}, {})}) == 7
+    assert digest({"a": array.astype(">f4")}) == digest({"a": array})
+    turned = np.asfortranarray(array.reshape(2, 3))
+    assert digest({"a": turned}) == digest({"a": array.reshape(2, 3)})
 
 
 def test_a_conversion_appears_at_once(goldens, tmp_path, monkeypatch):
