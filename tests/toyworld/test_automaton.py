@@ -120,56 +120,33 @@ def test_reversed_automaton_gives_the_same_likelihoods_backward(parts, words):
     np.testing.assert_allclose(leaving + backward.end, 1.0, atol=1e-9)
 
 
+COIN = chain(start=[1.0], arcs=[(0, 0, 0.5)], end=[0.5], emissions=[{0: 0.25, 1: 0.75}])
+LINE = chain(start=[1.0, 0.0], arcs=[(0, 1, 1.0)], end=[0.0, 1.0], emissions=[{0: 1.0}, {1: 1.0}])
+
+
 def test_batches_equal_single_sequences():
     coin = chain([0.5, 0.5], [(0, 1, 0.5), (1, 0, 0.25)], [0.5, 0.75], [{0: 0.5, 1: 0.5}, {1: 1.0}], vocabulary=2)
     batch = [[1], [0, 1, 0], [1, MASKED], [0, 0]]
     together = infer(coin, batch)
     for row, words in enumerate(batch):
-        alone = infer(coin, [words])
-        np.testing.assert_array_equal(together.log_likelihood[row], alone.log_likelihood[0])
+        np.testing.assert_array_equal(together.log_likelihood[row], infer(coin, [words]).log_likelihood[0])
 
 
-def test_minus_infinity_begins_at_the_first_impossible_word():
-    line = chain([1.0, 0.0], [(0, 1, 1.0)], [0.0, 1.0], [{0: 1.0}, {1: 1.0}], vocabulary=2)
-    lattice = infer(line, [[0, 0], [0, 1], [0]])
+def test_small_automata_by_hand():
+    # Minus infinity begins at the first impossible word.
+    lattice = infer(LINE, [[0, 0], [0, 1], [0]])
     assert np.isneginf(lattice.forward[0]).tolist() == [False, True]
     assert lattice.log_likelihood.tolist() == [-np.inf, 0.0, -np.inf]
     assert (lattice.posteriors[lattice.sequences != 1] == 0).all()
+    assert np.exp(infer(COIN, [[0, MASKED, 1]]).forward).round(3).tolist() == [[0.25, 0.5, 0.375]]
+    assert (COIN.rows.tolist(), LINE.arc_offsets.tolist()) == ([0], [0, 1, 1])
+    assert reverse(LINE, np.ones(2)).start.tolist() == [0, 1]
+    assert sums(np.array([2, 0, 2]), np.array([0.5, 1.0, 0.25]), 3).tolist() == [1, 0, 0.75]
 
 
-@pytest.mark.parametrize("batch", [[], [[]], [[0], []]])
-def test_empty_texts_are_refused(batch):
-    with pytest.raises(ValueError, match="empty text"):
-        infer(chain([1.0], [], [1.0], [{0: 1.0}]), batch)
-
-
-@pytest.mark.parametrize("word", [-2, 1])
-def test_ids_outside_the_vocabulary_are_refused(word):
-    with pytest.raises(ValueError, match="from 0 to 0"):
-        infer(chain([1.0], [], [1.0], [{0: 1.0}]), [[word]])
-
-
-def test_example_of_automaton():
-    coin = chain(start=[1.0], arcs=[(0, 0, 0.5)], end=[0.5], emissions=[{0: 0.25, 1: 0.75}])
-    assert repr(coin.rows) == "array([0])"
-
-
-def test_example_of_chain():
-    assert (
-        repr(chain(start=[1.0, 0.0], arcs=[(0, 1, 1.0)], end=[0.0, 1.0], emissions=[{0: 1.0}, {1: 1.0}]).arc_offsets)
-        == "array([0, 1, 1])"
-    )
-
-
-def test_example_of_reverse():
-    line = chain(start=[1.0, 0.0], arcs=[(0, 1, 1.0)], end=[0.0, 1.0], emissions=[{0: 1.0}, {1: 1.0}])
-    assert repr(reverse(line, np.ones(2)).start) == "array([0., 1.])"
-
-
-def test_example_of_sums():
-    assert repr(sums(np.array([2, 0, 2]), np.array([0.5, 1.0, 0.25]), 3)) == "array([1.  , 0.  , 0.75])"
-
-
-def test_example_of_infer():
-    coin = chain(start=[1.0], arcs=[(0, 0, 0.5)], end=[0.5], emissions=[{0: 0.25, 1: 0.75}])
-    assert repr(np.exp(infer(coin, [[0, MASKED, 1]]).forward).round(3)) == "array([[0.25 , 0.5  , 0.375]])"
+def test_invalid_texts_are_refused():
+    certain = chain([1.0], [], [1.0], [{0: 1.0}])
+    empty, outside = "empty text", "from 0 to 0"
+    for batch, message in (([], empty), ([[]], empty), ([[0], []], empty), ([[-2]], outside), ([[1]], outside)):
+        with pytest.raises(ValueError, match=message):
+            infer(certain, batch)

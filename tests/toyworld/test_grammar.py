@@ -29,64 +29,60 @@ def test_only_hangul_takes_particles():
         hangul.particle("tree", "topic")
 
 
-@pytest.mark.parametrize(
-    ("verb", "past", "present", "elder", "question"),
-    [
-        ("찾다", "찾았다", "찾는다", "찾으신다", "찾나요"),
-        ("고치다", "고쳤다", "고친다", "고치신다", "고치나요"),
-        ("만들다", "만들었다", "만든다", "만드신다", "만드나요"),
-        ("묶다", "묶었다", "묶는다", "묶으신다", "묶나요"),
-        ("모으다", "모았다", "모은다", "모으신다", "모으나요"),
-        ("배우다", "배웠다", "배운다", "배우신다", "배우나요"),
-        ("서두르다", "서둘렀다", "서두른다", "서두르신다", "서두르나요"),
-        ("펴다", "폈다", "편다", "펴신다", "펴나요"),
-        ("쉬다", "쉬었다", "쉰다", "쉬신다", "쉬나요"),
-        ("가져오다", "가져왔다", "가져온다", "가져오신다", "가져오나요"),
-        ("자다", "잤다", "잔다", "주무신다", "자나요"),
-        ("줍다*", "주웠다", "줍는다", "주우신다", "줍나요"),
-        ("돕다*", "도왔다", "돕는다", "도우신다", "돕나요"),
-        ("듣다*", "들었다", "듣는다", "들으신다", "듣나요"),
-        ("짓다*", "지었다", "짓는다", "지으신다", "짓나요"),
-    ],
-)
-def test_korean_verbs(verb, past, present, elder, question):
-    stem, irregular = verb.rstrip("*").removesuffix("다"), verb.endswith("*")
-    assert hangul.past(stem, irregular) + "다" == past
-    assert hangul.present(stem) == present
-    assert hangul.present(hangul.honorific(stem, irregular)) == elder
-    assert hangul.question(stem) == question
+VERBS = [  # past, present, honorific present and question; * marks irregular stems
+    ("찾다", "찾았다", "찾는다", "찾으신다", "찾나요"),
+    ("고치다", "고쳤다", "고친다", "고치신다", "고치나요"),
+    ("만들다", "만들었다", "만든다", "만드신다", "만드나요"),
+    ("묶다", "묶었다", "묶는다", "묶으신다", "묶나요"),
+    ("모으다", "모았다", "모은다", "모으신다", "모으나요"),
+    ("배우다", "배웠다", "배운다", "배우신다", "배우나요"),
+    ("서두르다", "서둘렀다", "서두른다", "서두르신다", "서두르나요"),
+    ("펴다", "폈다", "편다", "펴신다", "펴나요"),
+    ("쉬다", "쉬었다", "쉰다", "쉬신다", "쉬나요"),
+    ("가져오다", "가져왔다", "가져온다", "가져오신다", "가져오나요"),
+    ("자다", "잤다", "잔다", "주무신다", "자나요"),
+    ("줍다*", "주웠다", "줍는다", "주우신다", "줍나요"),
+    ("돕다*", "도왔다", "돕는다", "도우신다", "돕나요"),
+    ("듣다*", "들었다", "듣는다", "들으신다", "듣나요"),
+    ("짓다*", "지었다", "짓는다", "지으신다", "짓나요"),
+]
+ADJECTIVES = [  # before a noun, and past
+    ("크다", "큰", "컸다"),
+    ("작다", "작은", "작았다"),
+    ("바쁘다", "바쁜", "바빴다"),
+    ("길다", "긴", "길었다"),
+    ("빠르다", "빠른", "빨랐다"),
+    ("재미있다", "재미있는", "재미있었다"),
+    ("무겁다*", "무거운", "무거웠다"),
+    ("노랗다*", "노란", "노랬다"),
+    ("하얗다*", "하얀", "하얬다"),
+    ("허옇다*", "허연", "허옜다"),
+    ("낫다*", "나은", "나았다"),
+]
 
 
-@pytest.mark.parametrize(
-    ("adjective", "before", "past"),
-    [
-        ("크다", "큰", "컸다"),
-        ("바쁘다", "바쁜", "바빴다"),
-        ("길다", "긴", "길었다"),
-        ("빠르다", "빠른", "빨랐다"),
-        ("재미있다", "재미있는", "재미있었다"),
-        ("무겁다*", "무거운", "무거웠다"),
-        ("노랗다*", "노란", "노랬다"),
-        ("하얗다*", "하얀", "하얬다"),
-        ("허옇다*", "허연", "허옜다"),
-        ("낫다*", "나은", "나았다"),
-    ],
-)
-def test_korean_adjectives(adjective, before, past):
-    stem, irregular = adjective.rstrip("*").removesuffix("다"), adjective.endswith("*")
-    assert hangul.attributive(stem, irregular) == before
-    assert hangul.past(stem, irregular) + "다" == past
+def test_korean_verbs_and_adjectives():
+    for verb, past, present, elder, question in VERBS:
+        stem, irregular = verb.rstrip("*").removesuffix("다"), verb.endswith("*")
+        assert hangul.past(stem, irregular) + "다" == past
+        assert hangul.present(stem) == present
+        assert hangul.present(hangul.honorific(stem, irregular)) == elder
+        assert hangul.question(stem) == question
+    for adjective, before, past in ADJECTIVES:
+        stem, irregular = adjective.rstrip("*").removesuffix("다"), adjective.endswith("*")
+        assert hangul.attributive(stem, irregular) == before
+        assert hangul.past(stem, irregular) + "다" == past
+    pasts = {"보": "봤", "고르": "골랐", "하": "했", "가꾸": "가꿨"}
+    assert {stem: hangul.past(stem) for stem in pasts} == pasts
+    assert hangul.honorific("먹") == "드시"
 
 
-def test_regular_stems_marked_irregular_are_refused():
+def test_invalid_stems_and_entries_are_refused():
     with pytest.raises(ValueError, match="marked irregular"):
         hangul.past("먹", irregular=True)
-
-
-@pytest.mark.parametrize("text", ["net", "net=", "=그물", "net=net", "Net=그물", "net#=그물", "net=그물 망"])
-def test_invalid_entries_are_refused(text):
-    with pytest.raises(ValueError, match="invalid lexicon entry"):
-        entry(text)
+    for text in ("net", "net=", "=그물", "net=net", "Net=그물", "net#=그물", "net=그물 망"):
+        with pytest.raises(ValueError, match="invalid lexicon entry"):
+            entry(text)
 
 
 def test_shapes_are_a_distribution():
@@ -174,10 +170,10 @@ def test_sentences_begin_with_a_capital_and_end_with_their_mark():
             assert sentence.words[-1] == ("?" if sentence.shape.frame in ("who", "what", "where") else ".")
 
 
-@pytest.mark.parametrize("language", ["en", "ko"])
-def test_an_unknown_frame_is_refused(language):
-    with pytest.raises(ValueError, match="no word order"):
-        ToyWorld(language).say(0, 0, Shape("sing"), ())
+def test_an_unknown_frame_is_refused():
+    for language in ("en", "ko"):
+        with pytest.raises(ValueError, match="no word order"):
+            ToyWorld(language).say(0, 0, Shape("sing"), ())
 
 
 def test_polysemous_words_have_two_senses_or_more():

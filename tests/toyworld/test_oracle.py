@@ -69,6 +69,7 @@ def blocks(world):
             yield weight / SHARE, topic, hero
 
 
+@functools.cache
 def said(world, sentence, shapes, topic, hero):
     return sum(p for p, _ in readings(world, sentence.split(), shapes, topic, hero))
 
@@ -231,56 +232,35 @@ def test_documents_of_two_sentences():
         next_sentence_probabilities(world, [(first, f"{second} {second}")])
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("The net is xyzzy .", "xyzzy"),
-        ("", "empty text"),
-        ("  \n ", "empty text"),
-        ("The net", "the end cannot occur"),
-        (". .", r"'.' \(word 1\)"),
-        ("The sailors pulls the net .", "'pulls'"),
-        ("그물은 크다 .", "not words of this toy world"),
-        ("The [mask] is big .", r"\[mask\]"),
-    ],
-)
-def test_foreign_texts_are_refused(text, message):
+FOREIGN = [  # a text, and the message
+    ("The net is xyzzy .", "xyzzy"),
+    ("", "empty text"),
+    ("  \n ", "empty text"),
+    ("The net", "the end cannot occur"),
+    (". .", r"'.' \(word 1\)"),
+    ("The sailors pulls the net .", "'pulls'"),
+    ("그물은 크다 .", "not words of this toy world"),
+    ("The [mask] is big .", r"\[mask\]"),
+]
+
+
+def test_invalid_texts_and_masks_are_refused():
     world = ToyWorld("en")
-    for ask in (fill_masks, lambda world, text: word_log_probabilities(world, [text])):
-        with pytest.raises(ValueError, match=message):
-            ask(world, text)
-
-
-def test_masks_are_refused_where_every_word_must_be_visible():
-    for ask in (word_log_probabilities, sense_posteriors):
+    for text, message in FOREIGN:
+        for read in (fill_masks, lambda world, text: word_log_probabilities(world, [text])):
+            with pytest.raises(ValueError, match=message):
+                read(world, text)
+    for read in (word_log_probabilities, sense_posteriors):
         with pytest.raises(ValueError, match="give a text without masks"):
-            ask(ToyWorld("en"), ["The [MASK] is big ."])
-
-
-def test_masks_outside_the_text_and_empty_samples_are_refused():
+            read(world, ["The [MASK] is big ."])
     with pytest.raises(ValueError, match="cannot mask word 3 of a text of 2 words"):
         mask_words("a .", [3])
     with pytest.raises(ValueError, match="sample is empty"):
-        best_next(ToyWorld("en"), [], [])
+        best_next(world, [], [])
     with pytest.raises(ValueError, match='direction="backward" needs'):
-        word_log_probabilities(ToyWorld("en"), ["The net is big ."], "passage", "backward")
-
-
-def test_fill_masks_without_masks_returns_an_empty_list():
-    assert fill_masks(ToyWorld("en"), "The captain pulls the net .") == []
-
-
-def test_example_of_infer_texts():
-    world = ToyWorld(topics=2, words=2)
-    with pytest.raises(
-        ValueError, match=re.escape("not a text of this toy world: '.' (word 1) cannot occur there in '. .'")
-    ):
+        word_log_probabilities(world, ["The net is big ."], "passage", "backward")
+    assert fill_masks(world, "The captain pulls the net .") == []
+    message = re.escape("not a text of this toy world: '.' (word 1) cannot occur there in '. .'")
+    with pytest.raises(ValueError, match=message):
         infer_texts(automaton(world, "sentence"), [". ."], [encode(world, ". .")])
-
-
-def test_example_of_automaton():
-    assert repr(automaton(ToyWorld(topics=2, words=2), "sentence").end.max()) == "np.float64(1.0)"
-
-
-def test_example_of_batches():
     assert list(batches(["a b", "a"])) == [[1, 0]]

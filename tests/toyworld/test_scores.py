@@ -10,8 +10,6 @@ from bert_elmo_jax.toyworld import (
     best_senses,
     best_topics,
     fill_masks,
-    mask_words,
-    masked_posteriors,
     next_examples,
     perplexity,
     sense_posteriors,
@@ -29,38 +27,42 @@ def test_context_decides_the_sense(language):
     for word in words:
         assert max(sense_priors(world, word).values()) < 0.7
         assert sum(sense_priors(world, word).values()) == pytest.approx(1)
-    documents = [world.document(i) for i in range(300)]
+    documents = [world.document(i) for i in range(150)]
     in_sentence = best_senses(world, [s for d in documents for s in d.sentences])
     assert in_sentence.accuracy > 0.95
-    whole = sense_posteriors(world, [d.text for d in documents])
+    documents_senses = sense_posteriors(world, [d.text for d in documents])
     tags = [[tag for s in d.sentences for tag in s.tags] for d in documents]
     hits = [
-        world.network.senses[row[i].argmax()] == tag
-        for row, told in zip(whole, tags)
-        for i, tag in enumerate(told)
+        world.network.senses[posterior.argmax()] == tag
+        for rows, document_tags in zip(documents_senses, tags)
+        for posterior, tag in zip(rows, document_tags, strict=True)
         if tag != "O"
     ]
     assert np.mean(hits) > 0.99
 
 
-@pytest.mark.parametrize(
-    ("language", "sentence", "position", "sense"),
-    [
-        ("en", "The bankers close the bank .", 4, "bank.money"),
-        ("en", "The angler photographs the bank .", 4, "bank.riverside"),
-        ("en", "The umpire threw the bat .", 4, "bat.club"),
-        ("en", "The hunters fear the bat .", 4, "bat.animal"),
-        ("ko", "선원은 항구에서 배를 당겼다 .", 2, "배.ship"),
-        ("ko", "농부는 배를 깎았다 .", 1, "배.pear"),
-        ("ko", "의사는 배를 진찰했다 .", 1, "배.belly"),
-        ("ko", "목동은 말을 먹인다 .", 1, "말.horse"),
-        ("ko", "판사는 말을 듣는다 .", 1, "말.speech"),
+KNOWN = {  # a sentence, the position of a word, and its sense
+    "en": [
+        ("The bankers close the bank .", 4, "bank.money"),
+        ("The angler photographs the bank .", 4, "bank.riverside"),
+        ("The umpire threw the bat .", 4, "bat.club"),
+        ("The hunters fear the bat .", 4, "bat.animal"),
     ],
-)
-def test_known_sentences(language, sentence, position, sense):
-    world = ToyWorld(language)
-    [posterior] = sense_posteriors(world, [sentence])
-    assert posterior[position, world.network.senses.index(sense)] > 0.95
+    "ko": [
+        ("선원은 항구에서 배를 당겼다 .", 2, "배.ship"),
+        ("농부는 배를 깎았다 .", 1, "배.pear"),
+        ("의사는 배를 진찰했다 .", 1, "배.belly"),
+        ("목동은 말을 먹인다 .", 1, "말.horse"),
+        ("판사는 말을 듣는다 .", 1, "말.speech"),
+    ],
+}
+
+
+def test_known_sentences():
+    for language, rows in KNOWN.items():
+        world = ToyWorld(language)
+        for posterior, (_, position, sense) in zip(sense_posteriors(world, [text for text, _, _ in rows]), rows):
+            assert posterior[position, world.network.senses.index(sense)] > 0.95
 
 
 def test_agreement_is_known_across_the_gap():
@@ -78,11 +80,11 @@ def test_agreement_is_known_across_the_gap():
 def test_scores_are_calibrated_and_as_documented(language):
     """The expected accuracy matches the measured one within sampling error, and is high enough for the tasks."""
     world = ToyWorld(language, seed=1)
-    documents = [world.document(i) for i in range(250)]
+    documents = [world.document(i) for i in range(120)]
     texts = [document.text for document in documents]
     sentences = [sentence for document in documents for sentence in document.sentences]
     positions = [list(range(i % 7, len(text.split()), 7)) for i, text in enumerate(texts)]
-    pairs = [pair for pair, _ in zip(next_examples(world, "dev"), range(1500))]
+    pairs = [pair for pair, _ in zip(next_examples(world, "dev"), range(700))]
     scores = {
         "masked": best_masked(world, texts, positions),
         "senses": best_senses(world, sentences),
@@ -98,13 +100,3 @@ def test_scores_are_calibrated_and_as_documented(language):
     # The texts have the same probability in both directions.
     assert forward == pytest.approx(backward)
     assert perplexity(world, texts, "document") < forward
-
-
-def test_more_masks_make_guesses_harder():
-    """On average over a sample, masking more words makes the guess of one of them worse."""
-    world = ToyWorld("ko")
-    texts = [world.document(i).text for i in range(100)]
-    one = best_masked(world, texts, [[8]] * len(texts))  # a noun of the second sentence, where context is informative
-    lengths = [len(text.split()) for text in texts]
-    posteriors = masked_posteriors(world, [mask_words(t, list(range(0, n, 2))) for t, n in zip(texts, lengths)])
-    assert np.mean([p[8 // 2].max() for p in posteriors]) < one.expected - 0.01

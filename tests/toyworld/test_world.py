@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -17,25 +17,28 @@ from bert_elmo_jax.toyworld.network import topic_weights
 from bert_elmo_jax.toyworld.oracle import automaton, encode
 
 LANGUAGE_NAMES = ["en", "ko"]
-SCRIPT = """
+NUMBERS = (3, 1, 2**32 - 1)
+SCRIPT = f"""
 import hashlib
 from bert_elmo_jax.toyworld import ToyWorld
-text = "".join(ToyWorld(language, seed=7).document(i).text for language in ("en", "ko") for i in (3, 1, 2**32 - 1))
+text = "".join(ToyWorld(language, seed=7).document(i).text for language in ("en", "ko") for i in {NUMBERS})
 print(hashlib.sha256(text.encode()).hexdigest())
 """
 
 
 def test_other_processes_write_the_same_bytes():
-    told = {
-        language: {i: ToyWorld(language, seed=7).document(i).text for i in (1, 2**32 - 1, 3)}
-        for language in ("en", "ko")
+    texts = {  # in another order than the script's
+        (language, i): ToyWorld(language, seed=7).document(i).text
+        for language in "ko en".split()
+        for i in NUMBERS[::-1]
     }
-    text = "".join(told[language][i] for language in ("en", "ko") for i in (3, 1, 2**32 - 1))
+    expected = hashlib.sha256("".join(texts[key] for key in product(("en", "ko"), NUMBERS)).encode()).hexdigest()
     for seed in ("0", "1"):
-        run = [sys.executable, "-c", SCRIPT]
         environment = {**os.environ, "PYTHONHASHSEED": seed}
-        printed = subprocess.run(run, env=environment, capture_output=True, text=True, check=True).stdout.strip()
-        assert printed == hashlib.sha256(text.encode()).hexdigest()
+        run = [sys.executable, "-c", SCRIPT]
+        assert (
+            subprocess.run(run, env=environment, capture_output=True, text=True, check=True).stdout.strip() == expected
+        )
 
 
 def test_the_text_itself_is_frozen():
@@ -134,26 +137,20 @@ def test_options_set_the_size_of_the_language():
     assert sizes[0] < 200
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+def test_invalid_worlds_and_documents_are_refused():
+    for options, message in (
         ({"language": "fr"}, "language='fr': expected one of en, ko"),
         ({"seed": -1}, "seed=-1"),
         ({"topics": 1}, "from 2 to 24 topics"),
         ({"topics": 25}, "from 2 to 24 topics"),
         ({"words": 7}, "from 2 to 6 words"),
         ({"sentences": 1}, "sentences=1: expected a mean of 2 or more"),
-    ],
-)
-def test_invalid_worlds_are_refused(options, message):
-    with pytest.raises(ValueError, match=message):
-        ToyWorld(**options)
-
-
-@pytest.mark.parametrize("i", [-1, 2**32])
-def test_invalid_document_numbers_are_refused(i):
-    with pytest.raises(ValueError, match="numbered from 0"):
-        ToyWorld().document(i)
+    ):
+        with pytest.raises(ValueError, match=message):
+            ToyWorld(**options)
+    for number in (-1, 2**32):
+        with pytest.raises(ValueError, match="numbered from 0"):
+            ToyWorld().document(number)
 
 
 def test_splits_do_not_overlap():
