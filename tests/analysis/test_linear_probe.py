@@ -40,44 +40,37 @@ def test_the_gradient_is_zero_at_the_end(strength):
     assert np.abs(of_bias).max() < 2e-4
 
 
-def test_the_start_changes_nothing_but_the_time():
+def test_the_start_and_the_scale_do_not_matter():
     vectors, labels = data()
-    cold = fit(vectors, labels, strength=0.01)
+    cold, again = (fit(vectors, labels, strength=0.01) for _ in range(2))
+    assert np.array_equal(cold.weights, again.weights)
     warm = fit(vectors, labels, strength=0.01, start=fit(vectors, labels, strength=1.0))
     assert abs(objective(cold, vectors, labels)[0] - objective(warm, vectors, labels)[0]) < 1e-6
     assert np.abs(cold.weights - warm.weights).max() < 0.02
     assert (cold.predict(vectors) == warm.predict(vectors)).mean() > 0.99
+    wide = fit(vectors * np.float32(1024), labels, strength=0.01)
+    assert (wide.predict(vectors * np.float32(1024)) == cold.predict(vectors)).all()
 
 
-def test_the_same_again_and_scale_does_not_matter():
-    vectors, labels = data()
-    probe, again = (fit(vectors, labels, strength=0.1) for _ in range(2))
-    assert np.array_equal(probe.weights, again.weights)
-    wide = fit(vectors * np.float32(1024), labels, strength=0.1)
-    assert (wide.predict(vectors * np.float32(1024)) == probe.predict(vectors)).all()
-
-
-def test_labels_that_are_told_apart_and_numbers_that_never_change():
+def test_separable_labels_and_constant_columns():
     """The penalty keeps separable labels finite, and constant columns are not divided by zero."""
     vectors = np.zeros((40, 5), np.float32)
     vectors[:20, 1], vectors[:, 3] = 1.0, 7.0
-    labels = np.array(["a"] * 20 + ["b"] * 20)
+    labels = np.array(["a"] * 20 + ["배"] * 20)
     probe = fit(vectors, labels, strength=1e-5)
     assert probe.converged
     assert np.isfinite(probe.weights).all()
     assert (probe.predict(vectors) == labels).all()
-
-
-def test_vectors_that_are_all_the_same_give_the_most_frequent_label():
-    labels = np.array(["a", "b", "b"])
-    probe = fit(np.full((3, 4), 0.1, np.float32), labels, strength=0.01)
-    assert probe.predict(np.zeros((2, 4), np.float32)).tolist() == ["b", "b"]
+    assert repr(probe) == "LinearProbe(5 dimensions, 2 labels, strength 1e-05)"
+    # Vectors that are all the same give the most frequent label.
+    labels = np.array(["a"] * 13 + ["배"] * 27)
+    probe = fit(np.full((40, 5), 0.1, np.float32), labels, strength=0.01)
+    assert probe.predict(np.zeros((2, 5), np.float32)).tolist() == ["배", "배"]
 
 
 def test_a_single_label_and_one_not_seen_in_training():
-    probe, accuracy = choose_probe(
-        np.eye(3, dtype=np.float32), np.array(["a"] * 3), np.eye(3, dtype=np.float32)[:2], np.array(["a", "b"])
-    )
+    rows = np.eye(3, dtype=np.float32)
+    probe, accuracy = choose_probe(rows, np.array(["a"] * 3), rows[:2], np.array(["a", "b"]))
     assert probe.predict(np.ones((1, 3), np.float32)).tolist() == ["a"]
     assert accuracy == 0.5
 
@@ -95,7 +88,7 @@ def test_the_penalty_is_chosen_on_dev():
     assert accuracy >= (weakest.predict(vectors[45:]) == labels[45:]).mean()
 
 
-def test_what_cannot_be_fitted():
+def test_invalid_data_are_refused():
     rows = np.eye(2, dtype=np.float32)
     with pytest.raises(ValueError, match="2 vectors and 1 labels"):
         fit(rows, np.array(["a"]), strength=0.1)
@@ -103,15 +96,3 @@ def test_what_cannot_be_fitted():
         fit(rows, np.array(["a", "b"]), strength=0.0)
     with pytest.raises(ValueError, match="no labelled vector to choose"):
         choose_probe(rows, np.array(["a", "b"]), rows[:0], np.array([]))
-
-
-def test_example_of_linearprobe():
-    vectors = np.array([[0.0], [1.0], [4.0], [5.0]], np.float32)
-    probe = fit(vectors, np.array(["a", "a", "배", "배"]), strength=0.01)
-    assert repr(probe) == "LinearProbe(1 dimensions, 2 labels, strength 0.01)"
-    assert probe.predict(np.array([[-1.0], [9.0]], np.float32)).tolist() == ["a", "배"]
-
-
-def test_example_of_fit_probe():
-    probe = fit(np.eye(2, dtype=np.float32), np.array(["강", "눈"]), strength=0.1)
-    assert (probe.weights.shape, probe.converged, bool(abs(probe.weights.sum()) < 1e-4)) == ((2, 2), True, True)

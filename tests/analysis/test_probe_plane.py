@@ -60,10 +60,11 @@ def test_the_seed_decides_the_halves():
     assert not np.array_equal(first.plane, other.plane)
 
 
-def test_what_is_refused():
-    with pytest.raises(ValueError, match="3 vectors and 2 groups: give one group per vector"):
-        probe_plane(np.zeros((3, 2), np.float32), ["a", "b"])
-    with pytest.raises(ValueError, match=r"groups of \{'a': 8\} vectors: at least two groups of 4 are needed"):
-        probe_plane(np.zeros((8, 2), np.float32), ["a"] * 8)
-    with pytest.raises(ValueError, match=r"\{'a': 5, 'b': 3\}"):
-        probe_plane(np.zeros((8, 2), np.float32), ["a"] * 5 + ["b"] * 3)
+def test_invalid_groups_are_refused():
+    for rows, groups, message in (
+        (3, ["a", "b"], "3 vectors and 2 groups: give one group per vector"),
+        (8, ["a"] * 8, r"groups of \{'a': 8\} vectors: at least two groups of 4 are needed"),
+        (8, ["a"] * 5 + ["b"] * 3, r"\{'a': 5, 'b': 3\}"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            probe_plane(np.zeros((rows, 2), np.float32), groups)

@@ -39,10 +39,8 @@ def test_pieces_are_joined_to_words(model):
     np.testing.assert_allclose(found.maps.sum(-1), 1, rtol=1e-5)
     read, written = model.tokenizer.encode(source), model.tokenizer.encode_target(target, specials=False)
     assert len(written) > 2
-    pieces = model.forward(
-        source=read.ids[None], target=[[model.config.start_id, *written.ids.tolist()]]
-    ).cross_attentions
-    pieces = np.asarray(pieces)[:, 0]
+    target_ids = [model.config.start_id, *written.ids.tolist()]
+    pieces = np.asarray(model.forward(source=read.ids[None], target=[target_ids]).cross_attentions)[:, 0]
     first, river = written.word_ids == 0, read.word_ids == 4
     expected = pieces[:, :, : len(written)][:, :, first].mean(2)[..., river].sum(-1)
     np.testing.assert_allclose(found.maps[:, :, 0, 4], expected, rtol=1e-5)
@@ -70,15 +68,14 @@ def test_pictures(model, tmp_path):
     assert repr(attention_to_source(model, "the river", "강을")).startswith("SourceAttention(2 layers, 4 heads, 2")
 
 
-@pytest.mark.parametrize(
-    ("layers", "heads", "message"),
-    [([0], None, "layer 0 is the embeddings"), ([2], None, "there is no layer 2"), (None, [2], "there is no head 2")],
-)
-def test_wrong_numbers(layers, heads, message):
-    with pytest.raises(ValueError, match=message):
-        draw_source_attention(SourceAttention(("a",), ("b",), np.ones((1, 2, 1, 1))), layers, heads)
-
-
-def test_a_model_that_does_not_translate(goldens):
+def test_wrong_numbers_and_a_model_that_does_not_translate(goldens):
+    single = SourceAttention(("a",), ("b",), np.ones((1, 2, 1, 1)))
+    for layers, heads, message in (
+        ([0], None, "layer 0 is the embeddings"),
+        ([2], None, "there is no layer 2"),
+        (None, [2], "there is no head 2"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            draw_source_attention(single, layers, heads)
     with pytest.raises(ValueError, match="does not translate"):
         attention_to_source(load(goldens / "bert_tiny"), "the river")

@@ -46,21 +46,22 @@ def elmo(goldens):
 
 
 @pytest.fixture(scope="module")
+def bert(goldens):
+    return load(goldens / "bert_tiny")
+
+
+@pytest.fixture(scope="module")
 def vectors(tmp_path_factory):
     """Return a folder that keeps vectors between tests, as between runs."""
     return tmp_path_factory.mktemp("vectors")
 
 
-def test_probes_stand_in_one_table(parts, static, elmo, vectors):
+def test_probes_stand_in_one_table(parts, static, elmo, vectors, tmp_path):
     sources = {"static": static, "elmo": elmo}
     results = probes.probe(sources, parts, VectorFolder(vectors, layers=[0, -1]), tasks=["pos", "head_distance"])
     lines = [(r.task, r.encoder, r.layer) for r in results]
-    assert lines[:4] == [
-        ("pos", "most frequent of the word", ""),
-        ("pos", "static", "0"),
-        ("pos", "elmo", "0"),
-        ("pos", "elmo", "2"),
-    ]
+    encoders = [("most frequent of the word", ""), ("static", "0"), ("elmo", "0"), ("elmo", "2")]
+    assert lines[:4] == [("pos", encoder, layer) for encoder, layer in encoders]
     assert len(lines) == 8
     scores = {line: r.score for line, r in zip(lines, results)}
     assert scores["pos", "static", "0"] == 1.0
@@ -69,9 +70,6 @@ def test_probes_stand_in_one_table(parts, static, elmo, vectors):
     figure = probes.draw_layers("pos", results)
     assert figure.series["static"] == [(0.0, 100.0)]
     assert [x for x, _ in figure.series["most frequent of the word"]] == [0.0, 2.0]
-
-
-def test_tasks_that_are_not_annotated(parts, static, tmp_path):
     with pytest.raises(ValueError, match="no word of the train data has Tense: name tasks that this treebank"):
         probes.probe({"static": static}, parts, VectorFolder(tmp_path), tasks=["pos", "Tense"])
     assert not any(tmp_path.iterdir())  # before anything was computed
@@ -110,10 +108,8 @@ def test_senses_by_context(tmp_path):
     river, money = ("bank", "s%river", 2), ("banks", "s%money", 1)
     train = [sense_sentence((w,), 0, key, n, "d1") for w, key, n in [river, money, money]]
     test = [sense_sentence((w,), 0, key, n, "d2") for w, key, n in [river, money]]
-    test += [
-        sense_sentence(("eye",), 0, "eye%1", 1, "d2", "eye%1"),
-        sense_sentence(("ear",), 0, "e%2", 2, "d2", "ear%1"),
-    ]
+    unseen = [("eye", "eye%1", 1, "eye%1"), ("ear", "e%2", 2, "ear%1")]
+    test += [sense_sentence((word,), 0, key, n, "d2", item) for word, key, n, item in unseen]
     table = {"bank": np.array([1.0, 0.0]), "banks": np.array([0.0, 1.0])}
     first, found, *rest = senses.find_senses({"static": StaticVectors(table)}, train, test, VectorFolder(tmp_path))
     # Of four: the unseen `eye` has its first sense, `ear` has not.
@@ -139,12 +135,11 @@ def test_documents_are_split_whole():
         senses.split_documents(some[:1])
 
 
-def test_neighbours_in_context(goldens, tmp_path):
+def test_neighbours_in_context(bert, tmp_path):
     text = [["w1", "배를", "w2"], ["w3", "배를", "w4"], ["w1", "배를", "w2"], ["배우가", "Play"], ["the", "play"]]
     assert find_occurrences(text, "배[를는가]") == [(0, 1), (1, 1), (2, 1)]
     assert find_occurrences(text, "배*") == [(0, 1), (1, 1), (2, 1), (3, 0)]
     assert find_occurrences(text, "PLAY") == [(3, 1), (4, 1)]
-    bert = load(goldens / "bert_tiny")
     found = find_neighbours({"bert": bert}, text, "배를", VectorFolder(tmp_path, layers=[-1]), asked=2)
     assert [around.asked.place for around in found] == [(0, 1), (2, 1)]
     assert [near.place for near in found[0].found[1:]] == [(2, 1), (1, 1)]  # the same sentence is nearest
@@ -153,75 +148,61 @@ def test_neighbours_in_context(goldens, tmp_path):
         find_neighbours({"bert": bert}, text, "없다", VectorFolder(tmp_path))
 
 
-def test_neighbours_of_a_word_in_a_sentence_of_ones_own(goldens, tmp_path):
+def test_neighbours_of_a_word_in_a_sentence_of_ones_own(elmo, static, tmp_path):
     text = [["w1", "배를", "w2"], ["w3", "배를", "w4"]]
-    elmo = {"elmo": load(goldens / "elmo_tiny")}
-    found = find_neighbours(elmo, text, "배를", VectorFolder(tmp_path), sentence=["w3", "배를", "w4"])
+    found = find_neighbours({"elmo": elmo}, text, "배를", VectorFolder(tmp_path), sentence=["w3", "배를", "w4"])
     assert [(around.layer, around.asked.place) for around in found] == [(1, (-1, 1)), (2, (-1, 1))]
     for around in found:
         assert [near.place for near in around.found[1:]] == [(1, 1), (0, 1)]
         assert around.found[1].cosine == pytest.approx(1.0)
     with pytest.raises(ValueError, match="'w1' is not in the sentence 'w3 배를'"):
-        find_neighbours(elmo, text, "w1", VectorFolder(tmp_path), sentence=["w3", "배를"])
-
-
-def test_static_neighbours_of_a_word_without_a_vector(static):
+        find_neighbours({"elmo": elmo}, text, "w1", VectorFolder(tmp_path), sentence=["w3", "배를"])
     assert find_static_neighbours(static, "없다") == []
     assert {word for word, _ in find_static_neighbours(static, "w21", 3)} < set(VERBS)
 
 
-def test_a_head_that_looks_at_the_word_before(goldens, monkeypatch):
-    """A head with planted attention is found, and scored on the other half."""
-    bert = load(goldens / "bert_tiny")
-    real = heads.run
+def test_a_head_that_looks_at_the_word_before(bert, monkeypatch):
+    """A head with planted attention is found, and scored on the other half; too long sentences are left out."""
+    real, size = heads.run, bert.config.max_positions
 
     def planted(*args, **options):
         output = real(*args, **options)
-        size = output.attentions.shape[-1]
-        before = np.eye(size, k=-1) * 5
-        return output.replace(attentions=output.attentions.at[1, :, 0].add(before[None]))
+        attentions = np.array(output.attentions)
+        attentions[1, :, 0] += np.eye(attentions.shape[-1], k=-1) * 5
+        return output.replace(attentions=attentions)
 
     monkeypatch.setattr(heads, "run", planted)
     some = sentences(40, 5)
-    results, figures = heads.heads_and_arcs(bert, some, "tiny")
+    chain, relations = (0, *range(1, size)), ("root", *["dep"] * (size - 1))
+    long = ParsedSentence(("w1",) * size, ("NOUN",) * size, ({},) * size, chain, relations, "a", tuple(range(size)))
+    results, figures = heads.heads_and_arcs(bert, [*some, long], "tiny")
     [offset, found] = results
     assert (offset.encoder, offset.score) == ("offset -1", 1.0)
     assert (found.layer, found.score) == ("2", 1.0)
     assert found.note.startswith("head 1, from the dependant to its head")
+    assert found.note.endswith("1 sentences left out")
     assert found.count == sum(len(s.words) - 1 for s in some[1::2])
     assert figures[0].values[1, 0] == 1.0
 
 
-def test_heads_are_chosen_in_one_half_and_scored_in_the_other(goldens):
+def test_heads_are_chosen_in_one_half_and_scored_in_the_other(bert):
     """Heads precede their dependants in the first half and follow them in the second: the choice scores zero."""
     words, none = ("w1", "w2"), ({}, {})
     left = ParsedSentence(words, ("NOUN", "NOUN"), none, (0, 1), ("root", "nmod"), "a", (1, 2))
     right = ParsedSentence(words, ("NOUN", "NOUN"), none, (2, 0), ("nmod", "root"), "a", (1, 2))
-    results, _ = heads.heads_and_arcs(load(goldens / "bert_tiny"), [left, right] * 12, "tiny")
+    results, _ = heads.heads_and_arcs(bert, [left, right] * 12, "tiny")
     assert (results[0].encoder, results[0].score) == ("offset -1", 0.0)
 
 
-def test_what_has_no_attention(goldens):
+def test_models_without_attention_and_few_sentences_are_refused(goldens, bert, elmo):
     some = sentences(30, 0)
-    with pytest.raises(ValueError, match="10 are needed; give more"):
-        heads.heads_and_arcs(load(goldens / "bert_tiny"), some[:2], "tiny")
-    with pytest.raises(ValueError, match="fused attention, which keeps no maps"):
-        heads.heads_and_arcs(load(goldens / "bert_tiny", attention="fused"), some, "tiny")
-
-
-def test_an_elmo_has_no_attention(goldens):
-    with pytest.raises(ValueError, match="elmo has no attention heads: leave it out"):
-        heads.heads_and_arcs(load(goldens / "elmo_tiny"), sentences(30, 0), "elmo")
-
-
-def test_sentences_too_long_are_left_out_and_counted(goldens):
-    bert = load(goldens / "bert_tiny")
-    long = sentences(1, 0)[0]
-    size = bert.config.max_positions
-    chain, relations = (0, *range(1, size)), ("root", *["dep"] * (size - 1))
-    long = ParsedSentence(("w1",) * size, ("NOUN",) * size, ({},) * size, chain, relations, "a", tuple(range(size)))
-    results, _ = heads.heads_and_arcs(bert, [*sentences(40, 5), long], "tiny")
-    assert results[1].note.endswith("1 sentences left out")
+    for model, count, message in (
+        (bert, 2, "10 are needed; give more"),
+        (load(goldens / "bert_tiny", attention="fused"), 30, "fused attention, which keeps no maps"),
+        (elmo, 30, "elmo has no attention heads: leave it out"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            heads.heads_and_arcs(model, some[:count], "elmo")
 
 
 def test_layer_weights_of_any_model():

@@ -75,10 +75,12 @@ def test_as_many_of_each_sense():
 
 
 def test_a_word_with_one_sense_names_those_with_several():
-    with pytest.raises(ValueError, match=r"'river' has a single sense in the toy world \(en\); use one of bank"):
-        find_occurrences(WORLDS["bank"], "river", 5)
-    with pytest.raises(ValueError, match=r"'bank' has a single sense in the toy world \(ko\); .*배"):
-        find_occurrences(WORLDS["배"], "bank", 5)
+    for world, word, message in (
+        ("bank", "river", r"'river' has a single sense in the toy world \(en\); use one of bank"),
+        ("배", "bank", r"'bank' has a single sense in the toy world \(ko\); .*배"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            find_occurrences(WORLDS[world], word, 5)
 
 
 def test_chance_and_the_ideal_reader_come_first(tmp_path):
@@ -86,6 +88,5 @@ def test_chance_and_the_ideal_reader_come_first(tmp_path):
     words = {"bank": WORLDS["bank"]}
     results, _ = toy_senses.toy_senses(sources, VectorFolder(tmp_path), words=words, per_sense=4)
     encoders = ["chance", "ideal reader", "my vectors"]
-    assert [(r.task, r.encoder) for r in results] == [
-        (f"bank (en), {way}", encoder) for way in ("centroid", "probe") for encoder in encoders
-    ]
+    expected = [(f"bank (en), {method}", encoder) for method in ("centroid", "probe") for encoder in encoders]
+    assert [(r.task, r.encoder) for r in results] == expected
