@@ -167,9 +167,8 @@ def test_a_head_that_looks_at_the_word_before(bert, monkeypatch):
 
     def planted(*args, **options):
         output = real(*args, **options)
-        attentions = np.array(output.attentions)
-        attentions[1, :, 0] += np.eye(attentions.shape[-1], k=-1) * 5
-        return output.replace(attentions=attentions)
+        before = np.eye(output.attentions.shape[-1], k=-1)[None] * 5
+        return output.replace(attentions=output.attentions.at[1, :, 0].add(before))
 
     monkeypatch.setattr(heads, "run", planted)
     some = sentences(40, 5)

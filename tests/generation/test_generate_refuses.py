@@ -18,7 +18,7 @@ def registered(monkeypatch):
     monkeypatch.setitem(REGISTRY, "toy_writer", FAMILY)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def writer():
     return make_writer()[0]  # 19 pieces, 64 positions, no tokenizer
 

@@ -127,8 +127,8 @@ def test_all_other_words_as_negatives_equal_the_full_softmax():
 
 def test_mean_gradient_matches_the_full_softmax():
     """With the correction by expected counts, the mean gradient equals the full softmax's."""
-    words, hidden, target, one = 200, HIDDEN[:1], np.array([3]), np.ones(1, np.float32)
-    table = 0.3 * np.random.default_rng(1).normal(size=(words, 4)).astype(np.float32)
+    words, hidden, target, one = 200, HIDDEN[1:2], np.array([3]), np.ones(1, np.float32)
+    table = 0.3 * np.random.default_rng(5).normal(size=(words, 4)).astype(np.float32)
     bias = (-0.5 * np.log(np.arange(1.0, words + 1))).astype(np.float32)
 
     def sampled(h, key, corrected):
@@ -143,7 +143,7 @@ def test_mean_gradient_matches_the_full_softmax():
     keys = jax.random.split(jax.random.key(2), 400)
     full = jax.jit(jax.grad(lambda h: cross_entropy(h @ table.T + bias[None], target, one)[0]))(hidden)
     off = {corrected: np.abs(mean(keys, corrected) - np.asarray(full)).max() for corrected in (True, False)}
-    assert 4 * off[True] < 0.04 < off[False]
+    assert 8 * off[True] < 0.02 < off[False]
 
 
 def test_bf16_hidden_keeps_float32_logits():

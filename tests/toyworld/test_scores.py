@@ -27,7 +27,7 @@ def test_context_decides_the_sense(language):
     for word in words:
         assert max(sense_priors(world, word).values()) < 0.7
         assert sum(sense_priors(world, word).values()) == pytest.approx(1)
-    documents = [world.document(i) for i in range(150)]
+    documents = [world.document(i) for i in range(300)]
     in_sentence = best_senses(world, [s for d in documents for s in d.sentences])
     assert in_sentence.accuracy > 0.95
     documents_senses = sense_posteriors(world, [d.text for d in documents])
