@@ -147,7 +147,7 @@ def put_on_two():
     return lambda array: jax.device_put(array, rows if isinstance(array, np.ndarray) else everywhere)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", ["bert", *(pytest.param(name, marks=pytest.mark.long) for name in MODELS[1:])])
 def test_own_loop_has_the_losses_of_finetune(name, tmp_path):
     expected, losses, folder = train_classifier(name, tmp_path)
     assert len(expected) == STEPS
