@@ -12,8 +12,10 @@ CONFIG = FAMILY.config(vocab_size=50, hidden_size=8, num_layers=2, num_heads=2, 
 
 
 def test_parts_of_a_model():
-    assert sorted(init_params(FAMILY, CONFIG, jax.random.key(0), ("mlm",))) == ["encoder", "mlm"]
-    params = init_task_params(FAMILY, CONFIG, TaskHead("tags", 3, Features((1, 2))), jax.random.key(0))
+    params = jax.eval_shape(lambda: init_params(FAMILY, CONFIG, jax.random.key(0), ("mlm",)))
+    assert sorted(params) == ["encoder", "mlm"]
+    head = TaskHead("tags", 3, Features((1, 2)))
+    params = jax.eval_shape(lambda: init_task_params(FAMILY, CONFIG, head, jax.random.key(0)))
     assert sorted(params) == ["encoder", "tag"] and params["tag"]["kernel"].shape == (16, 3)
 
 

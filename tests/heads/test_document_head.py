@@ -1,5 +1,7 @@
 """The loss of a classifier of documents, and running figures that no optimizer changes."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -30,8 +32,18 @@ def pool(encoder, words, lengths, key):
 
 @pytest.fixture
 def params():
-    head = init_pool_classifier(jax.random.key(0), 2, (5, 3))
-    return {"encoder": {"scale": jnp.float32(0.7)}, "classifier": head}
+    init = jax.jit(init_pool_classifier, static_argnums=(1, 2))
+    return {"encoder": {"scale": jnp.float32(0.7)}, "classifier": init(jax.random.key(0), 2, (5, 3))}
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def compute(rates, class_weights, params, key, carry):
+    return document_loss(pool, rates, class_weights and list(class_weights))(params, BATCH, key, carry)
+
+
+def pooled(params):
+    words, lengths = (jnp.asarray(BATCH[name]) for name in ("words", "lengths"))
+    return np.asarray(jax.jit(pool)(params["encoder"], words, lengths, None))
 
 
 def cross_entropy(logits, labels):
@@ -40,48 +52,41 @@ def cross_entropy(logits, labels):
 
 
 def test_loss_by_hand(params):
-    pooled = pool(params["encoder"], *(jnp.asarray(BATCH[name]) for name in ("words", "lengths")), None)
-    loss = document_loss(pool, (0.0, 0.0), [1.0, 2.0, 0.5])
-    (terms, metrics, carry) = loss(params, BATCH, jax.random.key(1), running_figures(params["classifier"]))
-    logits, running = train_pooled(params["classifier"], pooled[:3], None, (0.0, 0.0))
+    figures = running_figures(params["classifier"])
+    terms, metrics, carry = compute((0.0, 0.0), (1.0, 2.0, 0.5), params, jax.random.key(1), figures)
+    train = jax.jit(lambda head, x: train_pooled(head, x, None, (0.0, 0.0)))
+    logits, running = train(params["classifier"], pooled(params)[:3])
     total, weight = terms["cross_entropy"]
-    labels = BATCH["labels"][:3]
-    expected = cross_entropy(logits, labels) * np.array([1.0, 0.5, 2.0])
+    expected = cross_entropy(logits, BATCH["labels"][:3]) * np.array([1.0, 0.5, 2.0])
     np.testing.assert_allclose(total, expected.sum(), rtol=1e-3)
     assert float(weight) == 3.5 and float(metrics["accuracy"][1]) == 3
-    for ours, theirs in zip(jax.tree.leaves(carry), jax.tree.leaves(running), strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-6)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6), carry, running)
 
 
 def test_held_out_it_uses_the_figures_of_the_parameters(params):
-    loss = document_loss(pool, (0.4, 0.1))
-    (total, _), _, carry = (lambda found: (found[0]["cross_entropy"], found[1], found[2]))(
-        loss(params, BATCH, None, "carried")
-    )
-    pooled = pool(params["encoder"], *(jnp.asarray(BATCH[name]) for name in ("words", "lengths")), None)
-    expected = cross_entropy(classify_pooled(params["classifier"], pooled)[:3], BATCH["labels"][:3]).sum()
-    np.testing.assert_allclose(total, expected, rtol=1e-4)
-    assert carry == "carried"
+    terms, _, carry = compute((0.4, 0.1), None, params, None, np.float32(7))
+    logits = jax.jit(classify_pooled)(params["classifier"], pooled(params)[:3])
+    expected = cross_entropy(logits, BATCH["labels"][:3]).sum()
+    np.testing.assert_allclose(terms["cross_entropy"][0], expected, rtol=1e-4)
+    assert carry == 7
 
 
 @pytest.mark.parametrize("method", [optax.adamw(0.1, weight_decay=0.5), optim.freeze(optax.sgd(0.1), ["encoder/.*"])])
 def test_figures_go_from_the_batch_into_the_parameters(params, method):
-    loss = document_loss(pool, (0.0, 0.0))
-    step = keep_figures(train.make_step(loss, method, {"cross_entropy": 1.0}))
+    step = jax.jit(keep_figures(train.make_step(document_loss(pool, (0.0, 0.0)), method, {"cross_entropy": 1.0})))
     figures = running_figures(params["classifier"])
     state = train.new_state(params, method, jax.random.key(0), figures)
     for _ in range(2):
-        _, _, expected = loss(state.params, BATCH, jax.random.key(5), None)
+        _, _, expected = compute((0.0, 0.0), None, state.params, jax.random.key(5), figures)
         state, _ = step(state, BATCH)
         found = running_figures(state.params["classifier"])
         assert jax.tree.map(np.shape, found) == jax.tree.map(np.shape, figures)
-        for ours, theirs in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
-            np.testing.assert_allclose(ours, theirs, rtol=1e-5)
+        jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5), found, expected)
 
 
 def test_a_step_without_a_finite_loss_keeps_the_figures(params):
     method = optax.sgd(0.1)
-    step = keep_figures(train.make_step(document_loss(pool, (0.0, 0.0)), method, {"cross_entropy": 1.0}))
+    step = jax.jit(keep_figures(train.make_step(document_loss(pool, (0.0, 0.0)), method, {"cross_entropy": 1.0})))
     state = train.new_state(params, method, jax.random.key(0), running_figures(params["classifier"]))
     state, _ = step(state, BATCH)
     broken = {**state.params, "encoder": {"scale": jnp.float32(np.nan)}}
@@ -91,8 +96,8 @@ def test_a_step_without_a_finite_loss_keeps_the_figures(params):
     assert all(jax.tree.leaves(same))
 
 
-def test_other_figures():
-    head = init_pool_classifier(jax.random.key(0), 2, (5, 3))
-    other = jax.tree.map(lambda x: x + 1, running_figures(head))
+def test_other_figures(params):
+    head = params["classifier"]
+    other = jax.tree.map(lambda x: np.asarray(x) + 1, running_figures(head))
     assert float(with_figures(head, other)["layer_1"]["norm"]["mean"][0]) == 1
     assert float(head["layer_1"]["norm"]["mean"][0]) == 0

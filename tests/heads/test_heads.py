@@ -1,3 +1,4 @@
+import dataclasses
 import functools
 
 import jax
@@ -25,12 +26,22 @@ logits_of = jax.jit(functools.partial(pretraining_logits, CONFIG))
 TASKS = [TaskHead(kind, 3, initializer_range=0.2) for kind in ("classification", "choice", "tags", "questions")]
 
 
+@functools.cache
+def make(heads=("mlm", "nsp"), tasks=tuple(TASKS), seed=0):
+    """Return fresh parameters of the encoder, of pretraining heads and of task heads."""
+
+    @jax.jit
+    def init():
+        params = init_params(FAMILY, CONFIG, jax.random.key(seed), heads)
+        return params, [init_task_params(FAMILY, CONFIG, head, jax.random.key(seed)) for head in tasks]
+
+    return jax.device_get(init())
+
+
 @pytest.fixture(scope="module")
 def params():
-    params = init_params(FAMILY, CONFIG, jax.random.key(0), ("mlm", "nsp"))
-    for head in TASKS:
-        params[head.name] = init_task_params(FAMILY, CONFIG, head, jax.random.key(0))[head.name]
-    return params
+    params, of_tasks = make()
+    return {**params, **{head.name: made[head.name] for head, made in zip(TASKS, of_tasks)}}
 
 
 def test_the_tree_is_the_one_that_was_agreed(params):
@@ -61,14 +72,15 @@ def test_the_tree_is_the_one_that_was_agreed(params):
 
 
 def test_a_part_does_not_depend_on_the_other_heads(params):
-    alone = init_params(FAMILY, CONFIG, jax.random.key(0), ("nsp",))
+    alone, [other] = make(("nsp",), (TASKS[3],), seed=0)
     assert sorted(alone) == ["encoder", "nsp"]
     jax.tree.map(np.testing.assert_array_equal, alone, {name: params[name] for name in alone})
-    span, other = (init_task_params(FAMILY, CONFIG, TASKS[3], jax.random.key(seed)) for seed in (0, 1))
-    assert sorted(span) == ["encoder", "span"]
+    assert sorted(other) == ["encoder", "span"]
     without = {name: leaf for name, leaf in params["encoder"].items() if name != "pooler"}  # a span does not read it
-    jax.tree.map(np.testing.assert_array_equal, span["encoder"], without)
-    assert (other["span"]["kernel"] != span["span"]["kernel"]).all()
+    jax.tree.map(np.testing.assert_array_equal, other["encoder"], without)
+    jax.tree.map(np.testing.assert_array_equal, other["span"], params["span"])
+    _, [another] = make(("nsp",), (TASKS[3],), seed=1)
+    assert (another["span"]["kernel"] != other["span"]["kernel"]).all()
 
 
 def test_an_unknown_head_names_those_there_are():
@@ -77,34 +89,32 @@ def test_an_unknown_head_names_those_there_are():
 
 
 def apply(head, params, *inputs, **options):
-    return head.apply({"params": params}, *inputs, **options)
+    compute = jax.jit(functools.partial(head.apply, **{n: v for n, v in options.items() if n == "deterministic"}))
+    arrays = {name: value for name, value in options.items() if name != "deterministic"}
+    return jax.device_get(compute({"params": params}, *inputs, **arrays))
 
 
 def test_heads_are_dense_layers_in_float32(params):
-    hidden = jax.random.normal(jax.random.key(1), (4, 7, 16))
+    hidden = np.random.default_rng(1).normal(size=(4, 7, 16)).astype(np.float32)
     pooled = hidden[:, 0]
 
     def dense(name, x):
-        return np.asarray(x) @ np.asarray(params[name]["kernel"]) + np.asarray(params[name]["bias"])
+        return x @ params[name]["kernel"] + params[name]["bias"]
 
-    start, end = apply(Span(), params["span"], hidden)
     pairs = [
         (apply(NextSentence(CONFIG), params["nsp"], pooled), dense("nsp", pooled)),
         (apply(Classify(3), params["classify"], pooled), dense("classify", pooled)),
         (apply(Tag(3), params["tag"], hidden), dense("tag", hidden)),
         (apply(Choice(), params["choice"], pooled.reshape(2, 2, 16)), dense("choice", pooled).reshape(2, 2)),
-        (jnp.stack([start, end], -1), dense("span", hidden)),
+        (np.stack(apply(Span(), params["span"], hidden), -1), dense("span", hidden)),
     ]
     for ours, expected in pairs:
         np.testing.assert_allclose(ours, expected, atol=1e-5)
-    half = hidden.astype(jnp.bfloat16)
-    assert apply(Tag(3), params["tag"], half).dtype == jnp.float32
-    assert apply(Span(), params["span"], half)[0].dtype == jnp.float32
-    words = params["encoder"]["embeddings"]["word"]
-    assert (
-        apply(MaskedLM(BertConfig(**vars(CONFIG) | {"dtype": "bfloat16"})), params["mlm"], half, words).dtype
-        == jnp.float32
-    )
+    half, words = jnp.asarray(hidden, jnp.bfloat16), params["encoder"]["embeddings"]["word"]
+    rough = MaskedLM(dataclasses.replace(CONFIG, dtype="bfloat16"))
+    for head, name, *inputs in ((Tag(3), "tag"), (Span(), "span"), (rough, "mlm", words)):
+        found = jax.eval_shape(head.apply, {"params": params[name]}, half, *inputs)
+        assert {leaf.dtype for leaf in jax.tree.leaves(found)} == {jnp.dtype("float32")}
 
 
 def test_dropout_before_the_dense_layer_and_none_in_span_and_nsp(params):
@@ -123,12 +133,12 @@ def test_dropout_before_the_dense_layer_and_none_in_span_and_nsp(params):
 
 
 def test_mlm_at_positions_is_mlm_everywhere_gathered(params):
-    hidden = jax.random.normal(jax.random.key(1), (2, 7, 16))
+    hidden = np.random.default_rng(1).normal(size=(2, 7, 16)).astype(np.float32)
     words = params["encoder"]["embeddings"]["word"]
     positions = np.array([[0, 6, 6], [3, 1, 0]])
     everywhere = apply(MaskedLM(CONFIG), params["mlm"], hidden, words)
     some = apply(MaskedLM(CONFIG), params["mlm"], hidden, words, positions)
-    np.testing.assert_allclose(some, np.take_along_axis(np.asarray(everywhere), positions[..., None], 1), atol=1e-5)
+    np.testing.assert_allclose(some, np.take_along_axis(everywhere, positions[..., None], 1), atol=1e-5)
 
 
 def test_the_embeddings_learn_from_both_ends(params):
@@ -138,20 +148,16 @@ def test_the_embeddings_learn_from_both_ends(params):
         logits = logits_of(params, tokens, mlm_positions=np.array([[2]]), nsp_positions=np.zeros((1, 1), int))
         return logits.mlm[0, 0, 17]
 
-    gradient = np.asarray(jax.grad(total)(params)["encoder"]["embeddings"]["word"])
+    gradient = np.asarray(jax.jit(jax.grad(total))(params)["encoder"]["embeddings"]["word"])
     assert (np.abs(gradient).max(1) > 0).nonzero()[0].tolist() == [2, 3, 4, 17, 40]
 
 
 def test_several_pairs_a_row(params):
     tokens = np.array([[2, 40, 3, 2, 9, 3]])
     segments, positions = np.array([[1, 1, 1, 2, 2, 2]]), np.array([[0, 1, 2, 0, 1, 2]])
-    both = logits_of(
-        params, tokens, None, positions, segments,
-        mlm_positions=np.array([[1, 4]]), nsp_positions=np.array([[0, 3]]),
-    )  # fmt: skip
-    for i, at in enumerate((0, 3)):
-        alone = logits_of(
-            params, tokens[:, at : at + 3], mlm_positions=np.array([[1]]), nsp_positions=np.zeros((1, 1), int)
-        )
-        np.testing.assert_allclose(both.nsp[:, i], alone.nsp[:, 0], atol=1e-5)
-        np.testing.assert_allclose(both.mlm[:, i], alone.mlm[:, 0], atol=1e-5)
+    places = {"mlm_positions": np.array([[1, 4]]), "nsp_positions": np.array([[0, 3]])}
+    both = jax.device_get(logits_of(params, tokens, None, positions, segments, **places))
+    places = {"mlm_positions": np.array([[1], [1]]), "nsp_positions": np.zeros((2, 1), int)}
+    alone = jax.device_get(logits_of(params, tokens.reshape(2, 3), **places))
+    np.testing.assert_allclose(both.nsp[0], alone.nsp[:, 0], atol=1e-5)
+    np.testing.assert_allclose(both.mlm[0], alone.mlm[:, 0], atol=1e-5)

@@ -2,33 +2,7 @@
 
 import numpy as np
 
-
-def sigmoid(x):
-    return 1 / (1 + np.exp(-x))
-
-
-def softmax(x):
-    odds = np.exp(x - x.max())
-    return odds / odds.sum()
-
-
-def lstm(x, p):
-    size = p["state_kernel"].shape[0]
-    cell, hidden, outputs = np.zeros(size), np.zeros(size), []
-    for word in x:
-        i, j, f, o = np.split(word @ p["input_kernel"] + hidden @ p["state_kernel"] + p["bias"], 4)
-        cell = sigmoid(f + 1) * cell + sigmoid(i) * np.tanh(j)
-        hidden = sigmoid(o) * np.tanh(cell)
-        outputs.append(hidden)
-    return np.array(outputs)
-
-
-def bilstm(x, p):
-    return np.concatenate([lstm(x, p["forward"]), lstm(x[::-1], p["backward"])[::-1]], axis=-1)
-
-
-def dense(x, p):
-    return x @ p["kernel"] + p["bias"]
+from .text_oracle import bilstm, dense, softmax
 
 
 def relu(x):
@@ -63,7 +37,7 @@ def read(text, p, places):
     x = words_of(text, p)
     if "input" in places:
         x = np.concatenate([x, mixed(text["layers"], p["mix"]["input"])], axis=-1)
-    x = bilstm(x, p["first_layer"])
+    x = bilstm(p["first_layer"], x)
     if "output" in places:
         x = np.concatenate([x, mixed(text["layers"], p["mix"]["output"])], axis=-1)
     return x
@@ -79,8 +53,8 @@ def answer(context, question, p, places=(), unanswerable=False):
     for a, of_a in zip(x, scores):
         c = softmax(of_a) @ y
         rows.append(np.concatenate([a, c, a * c, back * c]))
-    x = relu(dense(np.array(rows), p["merge"]))
-    inner = bilstm(x, p["self_layer"])
+    x = relu(dense(p["merge"], np.array(rows)))
+    inner = bilstm(p["self_layer"], x)
     rows = []
     for n, a in enumerate(inner):
         others = [m for m in range(len(inner)) if m != n]
@@ -91,12 +65,12 @@ def answer(context, question, p, places=(), unanswerable=False):
             )
             c = softmax(of_a) @ inner[others]
         rows.append(np.concatenate([a, c, a * c]))
-    x = x + relu(dense(np.array(rows), p["self_merge"]))
-    from_start = bilstm(x, p["start_layer"])
-    from_end = bilstm(np.concatenate([x, from_start], axis=-1), p["end_layer"])
+    x = x + relu(dense(p["self_merge"], np.array(rows)))
+    from_start = bilstm(p["start_layer"], x)
+    from_end = bilstm(p["end_layer"], np.concatenate([x, from_start], axis=-1))
     start, end = from_start @ p["start"], from_end @ p["end"]
     if not unanswerable:
         return start, end, -np.inf
     whole = [softmax(start) @ from_start, softmax(end) @ from_end, softmax(x @ p["none_flow"]) @ x]
-    hidden = relu(dense(np.concatenate(whole), p["none_hidden"]))
-    return start, end, dense(hidden, p["none"])[0]
+    hidden = relu(dense(p["none_hidden"], np.concatenate(whole)))
+    return start, end, dense(p["none"], hidden)[0]

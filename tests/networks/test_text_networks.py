@@ -1,8 +1,6 @@
 """Networks of labelled texts as functions of arrays: against an oracle, in any batch, with and without an encoder."""
 
 import dataclasses
-import runpy
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -23,9 +21,10 @@ from bert_elmo_jax.networks import (
 )
 from bert_elmo_jax.networks.text_classifiers import bcn_shapes, esim_shapes, label_coefficients
 
+from . import text_oracle
+
 pytestmark = pytest.mark.usefixtures("strict_dtypes")
 
-ORACLE = runpy.run_path(str(Path(__file__).with_name("text_oracle.py")))
 LAYERS, WIDTH, WORDS, LABELS = 3, 6, 7, 3
 SIZES: dict[str, Any] = {
     "num_labels": LABELS, "num_words": WORDS, "word_size": 4, "lstm_size": 5,
@@ -43,8 +42,8 @@ class Kind(NamedTuple):
     texts: int  # of an example
 
 
-BCN = (init_bcn, bcn_shapes, bcn_loss, jax.jit(bcn_scores, static_argnums=0), ORACLE["bcn"])
-ESIM = (init_esim, esim_shapes, esim_loss, jax.jit(esim_scores, static_argnums=0), ORACLE["esim"])
+BCN = (init_bcn, bcn_shapes, bcn_loss, jax.jit(bcn_scores, static_argnums=0), text_oracle.bcn)
+ESIM = (init_esim, esim_shapes, esim_loss, jax.jit(esim_scores, static_argnums=0), text_oracle.esim)
 KINDS = {
     "bcn": Kind(BcnConfig(feed_size=3, **SIZES), *BCN, 1),
     "bcn of pairs": Kind(BcnConfig(feed_size=3, pairs=True, **SIZES), *BCN, 2),
@@ -57,7 +56,12 @@ def params_of(kind, config=None):
     """Draw all parameters, also biases and weights of mixtures: zeros would hide errors."""
     draw = np.random.default_rng(0)
     shapes = kind.shapes(config or kind.config)
-    return jax.tree.map(lambda leaf: jnp.asarray(draw.normal(size=leaf.shape) * 0.5, jnp.float32), shapes)
+    return jax.tree.map(lambda leaf: draw.normal(0, 0.5, leaf.shape).astype(np.float32), shapes)
+
+
+def compute(kind, params, batch, config=None, key=None):
+    """Return the scores and the penalty as arrays of numpy."""
+    return jax.device_get(kind.scores(config or kind.config, params, batch, key))
 
 
 def examples_of(kind, lengths, seed=0):
@@ -97,8 +101,7 @@ LENGTHS = [(5, 2), (1, 6), (1, 1), (4, 4)]  # a text of one word; pairs of very 
 
 @pytest.mark.parametrize(
     ("name", "places"),
-    [("bcn", "input,output"), ("bcn", ""), ("bcn of pairs", "input,output"), ("bcn of pairs", "input"),
-     ("esim", "input,output"), ("esim", "output"), ("esim", "")],
+    [("bcn", "input,output"), ("bcn", ""), ("bcn of pairs", "input"), ("esim", "input,output"), ("esim", "")],
 )  # fmt: skip
 def test_what_numpy_computes(name, places):
     kind, without = KINDS[name], {"encoder_layers": 0, "encoder_width": 0}
@@ -107,7 +110,7 @@ def test_what_numpy_computes(name, places):
     batch = batch_of(examples, 6, 8)
     if not places:
         del batch["layers"]
-    scores, penalty = kind.scores(config, params, batch)
+    scores, penalty = compute(kind, params, batch, config)
     numbers = jax.tree.map(lambda x: np.asarray(x, np.float64), params)
     expected = np.array([kind.oracle(numbers, texts) for texts in examples])
     np.testing.assert_allclose(scores[: len(examples)], expected, atol=2e-5)
@@ -120,11 +123,11 @@ def test_what_numpy_computes(name, places):
 @every_kind
 def test_company_padding_and_what_stands_there_change_nothing(kind):
     params, examples = params_of(kind), examples_of(kind, LENGTHS)
-    whole = kind.scores(kind.config, params, batch_of(examples, 6, 8))[0][:4]
-    wider = kind.scores(kind.config, params, batch_of(examples, 6, 12, behind=np.nan))[0]
+    whole = compute(kind, params, batch_of(examples, 6, 8))[0][:4]
+    wider = compute(kind, params, batch_of(examples, 6, 12, behind=np.nan))[0]
     np.testing.assert_allclose(wider[:4], whole, atol=1e-6)
     for n, example in enumerate(examples):
-        alone = kind.scores(kind.config, params, batch_of([example], 6, 8))[0]
+        alone = compute(kind, params, batch_of([example], 6, 8))[0]
         np.testing.assert_allclose(alone[0], whole[n], atol=1e-6)
 
 
@@ -140,7 +143,8 @@ def test_gradients_reach_all_parameters_and_nothing_comes_from_behind_the_end(ki
         return terms["cross_entropy"][0] + terms["mix_l2"][0], terms
 
     both = jax.jit(jax.grad(total, has_aux=True))
-    (clean, terms), (wild, _) = (both(params, batch_of(examples, 6, 8, behind)) for behind in (0.0, np.nan))
+    batches = (batch_of(examples, 6, 8, behind) for behind in (0.0, np.nan))
+    (clean, terms), (wild, _) = (jax.device_get(both(params, batch)) for batch in batches)
     for path, leaf in jax.tree_util.tree_leaves_with_path(clean):
         assert np.isfinite(leaf).all(), path
         assert np.abs(leaf).max() > 0, path
@@ -148,7 +152,7 @@ def test_gradients_reach_all_parameters_and_nothing_comes_from_behind_the_end(ki
     assert (np.abs(clean["words"]["table"]).max(axis=1) > 0).all()
 
     batch = batch_of(examples, 6, 8)
-    scores, penalty = kind.scores(kind.config, params, batch)
+    scores, penalty = compute(kind, params, batch)
     right = np.asarray(jax.nn.log_softmax(scores))[np.arange(4), batch["labels"][:4]]
     assert float(terms["cross_entropy"][0]) == pytest.approx(-right.sum(), rel=1e-5)
     assert float(terms["cross_entropy"][1]) == 4  # a row of nothing counts nothing
@@ -160,7 +164,7 @@ def test_gradients_reach_all_parameters_and_nothing_comes_from_behind_the_end(ki
 def test_dropout_depends_on_its_key(name):
     kind = KINDS[name]
     params, batch = params_of(kind), batch_of(examples_of(kind, LENGTHS), 6, 8)
-    first, again, other = (kind.scores(kind.config, params, batch, jax.random.key(n))[0] for n in (0, 0, 1))
+    first, again, other = (compute(kind, params, batch, key=jax.random.key(n))[0] for n in (0, 0, 1))
     np.testing.assert_array_equal(first, again)
     assert not (first[:4] == other[:4]).all(axis=1).any()
     rates = [name for name in ("word_dropout", "dropout", "mix_dropout") if hasattr(kind.config, name)]
@@ -180,12 +184,12 @@ def test_pairs_may_be_turned(name):
     kind = KINDS[name]
     params, examples = params_of(kind), examples_of(kind, LENGTHS)
     first = "maxout_0" if "maxout_0" in params else "hidden"
-    halves = jnp.split(params[first]["kernel"], 2)
-    back = params | {first: params[first] | {"kernel": jnp.concatenate(halves[::-1])}}
+    halves = np.split(params[first]["kernel"], 2)
+    back = params | {first: params[first] | {"kernel": np.concatenate(halves[::-1])}}
     turned = batch_of([texts[::-1] for texts in examples], 6, 8)
-    whole = kind.scores(kind.config, params, batch_of(examples, 6, 8))[0][:4]
-    np.testing.assert_allclose(kind.scores(kind.config, back, turned)[0][:4], whole, atol=1e-5)
-    assert not np.allclose(kind.scores(kind.config, params, turned)[0][:2], whole[:2], atol=1e-3)
+    whole = compute(kind, params, batch_of(examples, 6, 8))[0][:4]
+    np.testing.assert_allclose(compute(kind, back, turned)[0][:4], whole, atol=1e-5)
+    assert not np.allclose(compute(kind, params, turned)[0][:2], whole[:2], atol=1e-3)
 
 
 @pytest.mark.devices

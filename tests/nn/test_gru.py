@@ -55,7 +55,7 @@ def by_torch(row, hidden, torch):
 
 def test_values_are_those_of_torch():
     torch, (x, hidden) = torch_weights(), inputs()
-    outputs, last = gru(x, **ours(torch), hidden=hidden, lengths=LENGTHS)
+    outputs, last = compiled(x, **ours(torch), hidden=hidden, lengths=LENGTHS)
     for row, length in enumerate(LENGTHS):
         states = by_torch(np.asarray(x[row, :length], np.float64), np.asarray(hidden[row], np.float64), torch)
         np.testing.assert_allclose(outputs[row, :length], states, atol=1e-6)
@@ -65,7 +65,7 @@ def test_values_are_those_of_torch():
 
 def test_both_directions_are_those_of_torch():
     both, (x, _) = [torch_weights(seed) for seed in (3, 4)], inputs()
-    outputs = bigru(x, dict(zip(("forward", "backward"), map(ours, both))), LENGTHS)
+    outputs = jax.jit(bigru)(x, dict(zip(("forward", "backward"), map(ours, both))), LENGTHS)
     assert outputs.shape == (B, T, 2 * C)
     for row, length in enumerate(LENGTHS):
         real = np.asarray(x[row, :length], np.float64)
@@ -91,23 +91,26 @@ def naive(x, input_kernel, state_kernel, bias, state_bias, hidden, lengths, reve
     return jnp.stack(rows), jnp.stack(lasts)
 
 
-def scored(function, lengths=LENGTHS, **options):
-    """Return a scalar of all outputs, so that every gradient is nonzero, with its gradients."""
+compiled = jax.jit(gru, static_argnames="reverse")
+
+
+@functools.partial(jax.jit, static_argnums=(0, 5))
+def scored(function, w, x, hidden, lengths=None, reverse=False):
+    """Return a scalar of all outputs, so that every gradient is nonzero, the outputs, and the gradients."""
+    lengths = LENGTHS if lengths is None else lengths
 
     def score(w, x, hidden):
-        parts = function(x, *(w[name] for name in NAMES), hidden, lengths, **options)
-        mix = [jnp.asarray(np.random.default_rng(n).normal(size=part.shape), jnp.float32)
-               for n, part in enumerate(parts)]  # fmt: skip
-        return sum((part * m).sum() for part, m in zip(parts, mix, strict=True)), parts
+        parts = function(x, *(w[name] for name in NAMES), hidden, lengths, reverse=reverse)
+        mix = [np.random.default_rng(n).normal(size=part.shape).astype(np.float32) for n, part in enumerate(parts)]
+        return sum((part.astype(jnp.float32) * m).sum() for part, m in zip(parts, mix, strict=True)), parts
 
-    return jax.jit(jax.value_and_grad(score, argnums=(0, 1, 2), has_aux=True))
+    return jax.value_and_grad(score, argnums=(0, 1, 2), has_aux=True)(w, x, hidden)
 
 
 @pytest.mark.parametrize("reverse", [False, True])
-@pytest.mark.parametrize("longest", [T, 3])
-def test_values_and_every_gradient(reverse, longest):
-    w, (x, hidden), lengths = ours(torch_weights(scale=1.5)), inputs(), np.minimum(LENGTHS, longest)
-    found, expected = (scored(function, lengths, reverse=reverse)(w, x, hidden) for function in (gru, naive))
+def test_values_and_every_gradient(reverse):
+    w, (x, hidden) = ours(torch_weights(scale=1.5)), inputs()
+    found, expected = (scored(function, w, x, hidden, None, reverse) for function in (gru, naive))
     assert all(np.asarray(part).any() for part in jax.tree.leaves(expected[1]))
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=2e-5, rtol=2e-5), found, expected)
 
@@ -116,8 +119,8 @@ def test_padding_is_ignored_even_if_nan():
     w, (x, hidden) = ours(torch_weights()), inputs()
     beyond = np.arange(T)[None, :, None] >= LENGTHS[:, None, None]
     spoilt = jnp.where(beyond, jnp.nan, x)
-    (value, parts), gradients = scored(gru)(w, x, hidden)
-    (same, spoilt_parts), spoilt_gradients = scored(gru)(w, spoilt, hidden)
+    (value, parts), gradients = scored(gru, w, x, hidden)
+    (same, spoilt_parts), spoilt_gradients = scored(gru, w, spoilt, hidden)
     assert value == same
     jax.tree.map(np.testing.assert_array_equal, parts, spoilt_parts)
     for name in NAMES[1:]:
@@ -127,21 +130,20 @@ def test_padding_is_ignored_even_if_nan():
 
 def test_rows_do_not_depend_on_their_company_or_width():
     w, (x, hidden) = ours(torch_weights()), inputs()
-    outputs, last = gru(x, **w, hidden=hidden, lengths=LENGTHS)
+    outputs, last = compiled(x, **w, hidden=hidden, lengths=LENGTHS)
     wide = jnp.pad(x[2:3], [(0, 1), (0, 4), (0, 0)])
-    alone, alone_last = gru(wide, **w, hidden=jnp.stack([hidden[2], hidden[0]]), lengths=np.array([3, 0]))
+    alone, alone_last = compiled(wide, **w, hidden=jnp.stack([hidden[2], hidden[0]]), lengths=np.array([3, 0]))
     np.testing.assert_allclose(alone[0, :3], outputs[2, :3], atol=1e-6)
     np.testing.assert_allclose(alone_last[0], last[2], atol=1e-6)
     np.testing.assert_array_equal(alone_last[1], hidden[0])
-
-
-def test_state_continues_between_windows():
-    w, (x, hidden) = ours(torch_weights()), inputs()
-    whole, after = gru(x, **w, hidden=hidden, lengths=LENGTHS)
-    first, middle = gru(x[:, :2], **w, hidden=hidden, lengths=np.minimum(LENGTHS, 2))
-    second, end = gru(x[:, 2:], **w, hidden=middle, lengths=np.maximum(LENGTHS - 2, 0))
-    np.testing.assert_allclose(jnp.concatenate([first, second], 1), whole, atol=1e-6)
-    np.testing.assert_allclose(end, after, atol=1e-6)
+    # The state continues between windows.
+    first, middle = compiled(x[:, :2], **w, hidden=hidden, lengths=np.minimum(LENGTHS, 2))
+    second, end = compiled(x[:, 2:], **w, hidden=middle, lengths=np.maximum(LENGTHS - 2, 0))
+    np.testing.assert_allclose(jnp.concatenate([first, second], 1), outputs, atol=1e-6)
+    np.testing.assert_allclose(end, last, atol=1e-6)
+    outputs, last = compiled(x[:, :0], **w, hidden=hidden, lengths=np.zeros(B, np.int32))
+    assert outputs.shape == (B, 0, C)
+    np.testing.assert_array_equal(last, hidden)
 
 
 def test_loops_carry_only_the_state():
@@ -157,33 +159,20 @@ def test_loops_carry_only_the_state():
 
 def test_bfloat16_products_with_float32_state():
     w, (x, hidden) = ours(torch_weights(scale=0.4)), inputs()
-    exact = gru(x, **w, hidden=hidden, lengths=LENGTHS)
-    near = gru(x.astype(jnp.bfloat16), **w, hidden=hidden, lengths=LENGTHS)
-    assert [part.dtype for part in near] == [jnp.bfloat16, jnp.float32]
-    for a, b in zip(exact, near, strict=True):
+    exact, near = (scored(gru, w, x.astype(dtype), hidden) for dtype in ("float32", "bfloat16"))
+    assert [part.dtype for part in near[0][1]] == [jnp.bfloat16, jnp.float32]
+    for a, b in zip(exact[0][1], near[0][1], strict=True):
         np.testing.assert_allclose(a, b.astype(jnp.float32), atol=0.03)
-
-    def total(w, x):
-        return jnp.square(gru(x, **w, hidden=hidden, lengths=LENGTHS)[0].astype(jnp.float32)).sum()
-
-    ours_, theirs = (jax.grad(total)(w, part) for part in (x, x.astype(jnp.bfloat16)))
-    assert {g.dtype for g in jax.tree.leaves(theirs)} == {jnp.dtype("float32")}
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=0.05, rtol=0.1), ours_, theirs)
-
-
-def test_no_steps():
-    w, (x, hidden) = ours(torch_weights()), inputs()
-    outputs, last = gru(x[:, :0], **w, hidden=hidden, lengths=np.zeros(B, np.int32))
-    assert outputs.shape == (B, 0, C)
-    np.testing.assert_array_equal(last, hidden)
+    assert {g.dtype for g in jax.tree.leaves(near[1][0])} == {jnp.dtype("float32")}
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=0.05, rtol=0.1), exact[1][0], near[1][0])
 
 
 def test_fresh_parameters():
-    params = init_bigru(jax.random.key(0), D, C)
+    params = jax.jit(init_bigru, static_argnums=(1, 2))(jax.random.key(0), D, C)
     assert not any(params[d][name].any() for d in params for name in ("bias", "state_bias"))
     kernel = params["forward"]["state_kernel"]
     np.testing.assert_allclose(kernel @ kernel.T, np.eye(C), atol=1e-5)
     assert (params["forward"]["input_kernel"] != params["backward"]["input_kernel"]).any()
-    outputs, last = bigru_with_states(inputs()[0], params, LENGTHS)
+    outputs, last = jax.jit(bigru_with_states)(inputs()[0], params, LENGTHS)
     np.testing.assert_allclose(last[0], np.concatenate([outputs[0, -1, :C], outputs[0, 0, C:]]), atol=1e-6)
     assert not last[1].any()

@@ -59,37 +59,35 @@ def naive(
     return jnp.stack(rows), jnp.stack(cells), jnp.stack(hiddens)
 
 
-def scored(function, lengths, clips, **options):
-    """Return a scalar that depends on all outputs, so that every gradient is nonzero."""
+compiled = jax.jit(lstm, static_argnames=("cell_clip", "proj_clip", "reverse"))
+
+
+@functools.partial(jax.jit, static_argnums=(0, 6, 7))
+def scored(function, w, x, cell, hidden, lengths, clips, reverse):
+    """Return a scalar that depends on all outputs, so that every gradient is nonzero, the outputs, and gradients."""
+    lengths = LENGTHS if lengths is None else lengths
 
     def score(w, x, cell, hidden):
-        parts = function(
-            x,
-            w["input_kernel"],
-            w["state_kernel"],
-            w["bias"],
-            w["projection"],
-            cell,
-            hidden,
-            lengths,
-            *clips,
-            **options,
-        )
+        options = {"cell_clip": clips[0], "proj_clip": clips[1], "reverse": reverse}
+        parts = function(x, **w, cell=cell, hidden=hidden, lengths=lengths, **options)
         # Include the final states: gradients must pass through the finished steps of a row.
-        mix = [
-            jnp.asarray(np.random.default_rng(n).normal(size=part.shape), jnp.float32) for n, part in enumerate(parts)
-        ]
-        return sum((part * m).sum() for part, m in zip(parts, mix, strict=True)), parts
+        mix = [np.random.default_rng(n).normal(size=part.shape).astype(np.float32) for n, part in enumerate(parts)]
+        return sum((part.astype(jnp.float32) * m).sum() for part, m in zip(parts, mix, strict=True)), parts
 
-    return jax.jit(jax.value_and_grad(score, argnums=(0, 1, 2, 3), has_aux=True))
+    return jax.value_and_grad(score, argnums=(0, 1, 2, 3), has_aux=True)(w, x, cell, hidden)
 
 
-@pytest.mark.parametrize("projection", [True, False])
-@pytest.mark.parametrize("clips", [(None, None), (0.5, 0.8), (0.5, None), (None, 0.8)])
-@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize(
+    ("projection", "clips", "reverse"),
+    [
+        (True, (0.5, 0.8), False), (True, (0.5, 0.8), True), (True, (None, 0.8), False), (False, (0.5, None), True),
+        *(pytest.param(*case, marks=pytest.mark.long) for case in (
+            (True, (None, None), True), (True, (0.5, None), False), (False, (None, None), False))),
+    ],
+)  # fmt: skip
 def test_values_and_every_gradient(projection, clips, reverse):
     w, (x, cell, hidden) = weights(projection), inputs(projection)
-    ours, theirs = (scored(f, LENGTHS, clips, reverse=reverse)(w, x, cell, hidden) for f in (lstm, naive))
+    ours, theirs = (scored(f, w, x, cell, hidden, None, clips, reverse) for f in (lstm, naive))
     if clips[0]:  # check that the clips are active
         assert (np.abs(np.asarray(theirs[0][1][1])) == clips[0]).mean() > 0.2
     if clips[1] and projection:
@@ -100,7 +98,7 @@ def test_values_and_every_gradient(projection, clips, reverse):
 @pytest.mark.parametrize("reverse", [False, True])
 def test_steps_beyond_the_longest_row(reverse):
     w, (x, cell, hidden), short = weights(), inputs(), np.minimum(LENGTHS, 3)
-    wide, narrow = (scored(lstm, short, (0.5, 0.8), reverse=reverse)(w, x[:, :width], cell, hidden) for width in (T, 3))
+    wide, narrow = (scored(lstm, w, x[:, :n], cell, hidden, short, (0.5, 0.8), reverse) for n in (T, 3))
     assert not np.asarray(wide[0][1][0][:, 3:]).any() and not np.asarray(wide[1][1][:, 3:]).any()
     np.testing.assert_allclose(wide[0][1][0][:, :3], narrow[0][1][0], atol=1e-6)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-6), wide[0][1][1:], narrow[0][1][1:])
@@ -108,7 +106,7 @@ def test_steps_beyond_the_longest_row(reverse):
 
 def test_finished_rows_keep_their_state_and_output_zeros():
     w, (x, cell, hidden) = weights(), inputs()
-    outputs, after, last = lstm(x, **w, cell=cell, hidden=hidden, lengths=LENGTHS)
+    outputs, after, last = compiled(x, **w, cell=cell, hidden=hidden, lengths=LENGTHS)
     np.testing.assert_array_equal(after[1], cell[1])
     np.testing.assert_array_equal(last[1], hidden[1])
     for row, n in enumerate(LENGTHS):
@@ -121,9 +119,8 @@ def test_padding_is_ignored_even_if_nan():
     w, (x, cell, hidden) = weights(), inputs()
     beyond = np.arange(T)[None, :, None] >= LENGTHS[:, None, None]
     spoilt = jnp.where(beyond, jnp.nan, x)
-    score = scored(lstm, LENGTHS, (0.5, 0.8))
-    (value, parts), gradients = score(w, x, cell, hidden)
-    (same, spoilt_parts), spoilt_gradients = score(w, spoilt, cell, hidden)
+    (value, parts), gradients = scored(lstm, w, x, cell, hidden, None, (0.5, 0.8), False)
+    (same, spoilt_parts), spoilt_gradients = scored(lstm, w, spoilt, cell, hidden, None, (0.5, 0.8), False)
     assert value == same
     jax.tree.map(np.testing.assert_array_equal, parts, spoilt_parts)
     for name in ("state_kernel", "bias", "projection"):
@@ -132,17 +129,16 @@ def test_padding_is_ignored_even_if_nan():
 
 def test_state_continues_between_windows():
     w, (x, cell, hidden) = weights(), inputs()
-    whole, *after = lstm(x, **w, cell=cell, hidden=hidden, lengths=LENGTHS)
-    first, *middle = lstm(x[:, :2], **w, cell=cell, hidden=hidden, lengths=np.minimum(LENGTHS, 2))
-    second, *end = lstm(x[:, 2:], **w, cell=middle[0], hidden=middle[1], lengths=np.maximum(LENGTHS - 2, 0))
+    whole, *after = compiled(x, **w, cell=cell, hidden=hidden, lengths=LENGTHS)
+    first, *middle = compiled(x[:, :2], **w, cell=cell, hidden=hidden, lengths=np.minimum(LENGTHS, 2))
+    second, *end = compiled(x[:, 2:], **w, cell=middle[0], hidden=middle[1], lengths=np.maximum(LENGTHS - 2, 0))
     np.testing.assert_allclose(jnp.concatenate([first, second], 1), whole, atol=1e-6)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-6), after, end)
 
 
-@pytest.mark.parametrize("parts", [1, 2])
-def test_gates_of_distinct_words_equal_gates_of_all_positions(parts):
+def test_gates_of_distinct_words_equal_gates_of_all_positions():
     w, (_, cell, hidden) = weights(), inputs()
-    table = jnp.asarray(np.random.default_rng(3).normal(size=(parts, 6, D)), jnp.float32)
+    table = jnp.asarray(np.random.default_rng(3).normal(size=(2, 6, D)), jnp.float32)
     words = np.random.default_rng(4).integers(0, 6, (T, B))
     rest = w["state_kernel"], w["bias"], w["projection"], cell, hidden, LENGTHS, 0.5, 0.8
 
@@ -152,7 +148,9 @@ def test_gates_of_distinct_words_equal_gates_of_all_positions(parts):
     def by_place(table, kernel):
         return jnp.square(recurrence(product(look_up(table, words), kernel), *rest)[0]).sum()
 
-    ours, theirs = (jax.value_and_grad(f, argnums=(0, 1))(table, w["input_kernel"]) for f in (by_table, by_place))
+    ours, theirs = (
+        jax.jit(jax.value_and_grad(f, argnums=(0, 1)))(table, w["input_kernel"]) for f in (by_table, by_place)
+    )
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5, rtol=1e-5), ours, theirs)
 
 
@@ -194,35 +192,32 @@ def test_loops_carry_only_the_state():
 
 def test_bfloat16_products_with_float32_state():
     w, (x, cell, hidden) = weights(scale=0.4), inputs()
-    exact = lstm(x, **w, cell=cell, hidden=hidden, lengths=LENGTHS, cell_clip=3.0, proj_clip=3.0)
-    near = lstm(x.astype(jnp.bfloat16), **w, cell=cell, hidden=hidden, lengths=LENGTHS, cell_clip=3.0, proj_clip=3.0)
-    assert [part.dtype for part in near] == [jnp.bfloat16, jnp.float32, jnp.float32]
-    for a, b in zip(exact, near, strict=True):
+    exact, near = (
+        scored(lstm, w, x.astype(dtype), cell, hidden, None, (3.0, 3.0), False) for dtype in ("float32", "bfloat16")
+    )
+    assert [part.dtype for part in near[0][1]] == [jnp.bfloat16, jnp.float32, jnp.float32]
+    for a, b in zip(exact[0][1], near[0][1], strict=True):
         np.testing.assert_allclose(a, b.astype(jnp.float32), atol=0.03)
-    gradient = jax.grad(
-        lambda w: (
-            lstm(x.astype(jnp.bfloat16), **w, cell=cell, hidden=hidden, lengths=LENGTHS)[0].astype(jnp.float32).sum()
-        )
-    )(w)
-    assert {g.dtype for g in jax.tree.leaves(gradient)} == {jnp.dtype("float32")}
+    assert {g.dtype for g in jax.tree.leaves(near[1][0])} == {jnp.dtype("float32")}
 
 
 def test_empty_inputs():
     w, (x, cell, hidden) = weights(), inputs()
-    outputs, after, last = lstm(x[:, :0], **w, cell=cell, hidden=hidden, lengths=np.zeros(B, np.int32))
+    none = np.zeros(B, np.int32)
+    outputs, after, last = compiled(x[:, :0], **w, cell=cell, hidden=hidden, lengths=none)
     assert outputs.shape == (B, 0, P)
     np.testing.assert_array_equal(after, cell)
     np.testing.assert_array_equal(last, hidden)
-    none = np.zeros(B, np.int32)
-    gradient = jax.grad(lambda w: lstm(x[:, :0], **w, cell=cell, hidden=hidden, lengths=none)[1].sum())(w)
+    gradient = scored(lstm, w, x[:, :0], cell, hidden, none, (None, None), False)[1][0]
     assert not any(np.asarray(g).any() for g in jax.tree.leaves(gradient))
 
 
 def test_single_steps_give_the_outputs_of_the_loop():
     w, (x, cell, hidden) = weights(projection=False, scale=0.5), inputs(projection=False)
-    outputs, _, _ = lstm(x, *w.values(), cell, hidden, lengths=jnp.full(B, T))
+    outputs, _, _ = compiled(x, *w.values(), cell, hidden, lengths=jnp.full(B, T))
+    step = jax.jit(lambda x, *state: lstm_step(product(x, w["input_kernel"]), w["state_kernel"], w["bias"], *state))
     for t in range(T):
-        cell, hidden = lstm_step(product(x[:, t], w["input_kernel"]), w["state_kernel"], w["bias"], cell, hidden)
+        cell, hidden = step(x[:, t], cell, hidden)
         np.testing.assert_allclose(hidden, outputs[:, t], rtol=0, atol=1e-6)
 
 

@@ -10,18 +10,17 @@ from bert_elmo_jax.nn.matrix_product import multiply, multiply_in_tiles, word_lo
 
 
 def _gradients(product, *inputs):
-    return jax.jit(jax.grad(lambda x, kernel, g: (product(x, kernel).astype(jnp.float32) * g).sum(), (0, 1)))(*inputs)
+    def total(x, kernel, g):
+        return (product(x, kernel).astype(jnp.float32) * g).sum()
+
+    return [np.asarray(gradient) for gradient in jax.jit(jax.grad(total, (0, 1)))(*inputs)]
 
 
-@pytest.fixture(params=[(6, 16, 5), (7, 12, 4), (1, 8, 3)])
+@pytest.fixture(scope="module", params=[(7, 12, 4), (1, 8, 3)])
 def inputs(request):
-    rows, wide, out = request.param
-    keys = jax.random.split(jax.random.key(0), 3)
-    return (
-        jax.random.normal(keys[0], (rows, wide), jnp.bfloat16),
-        jax.random.normal(keys[1], (wide, out)),
-        jax.random.normal(keys[2], (rows, out), jnp.bfloat16).astype(jnp.float32),
-    )
+    (rows, wide, out), random = request.param, np.random.default_rng(0)
+    x, kernel, g = (random.normal(size=shape).astype(np.float32) for shape in ((rows, wide), (wide, out), (rows, out)))
+    return jnp.asarray(x, jnp.bfloat16), jnp.asarray(kernel), g.astype(jnp.bfloat16).astype(np.float32)
 
 
 def test_product_in_tiles_equals_the_plain_one(inputs):
@@ -66,7 +65,7 @@ def test_dense_layer_in_tiles_agrees_with_the_plain_one(monkeypatch, inputs):
         monkeypatch.setattr(matrix_product, "fast_bfloat16", lambda amx=amx: amx)
         found.append(_gradients(lambda x, kernel: dense(x[None], kernel, bias)[0], x, kernel, g))
     for ours, plain in zip(*found):
-        np.testing.assert_allclose(ours.astype(jnp.float32), plain.astype(jnp.float32), rtol=0.02, atol=0.02)
+        np.testing.assert_allclose(ours.astype(np.float32), plain.astype(np.float32), rtol=0.02, atol=0.02)
 
 
 @pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float32, jnp.float64])
@@ -87,7 +86,7 @@ def test_gradients_of_word_logits(monkeypatch, inputs, narrow):
         rounded = words.astype(given.dtype).astype(jnp.float32)
         exact = _gradients(lambda x, words: x @ words.T, given.astype(jnp.float32), rounded, g)
         assert [part.dtype for part in found] == [given.dtype, jnp.float32]
-        np.testing.assert_array_equal(found[0].astype(jnp.float32), exact[0].astype(given.dtype).astype(jnp.float32))
+        np.testing.assert_array_equal(found[0], exact[0].astype(given.dtype))
         np.testing.assert_allclose(found[1], exact[1], rtol=1e-6, atol=1e-6)
 
 

@@ -1,5 +1,7 @@
 """Rules for logits and draws from them, against sorting."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -20,11 +22,11 @@ def kept_by_sorting(logits, top_p):
     return kept
 
 
-@pytest.mark.parametrize("top_p", [1e-6, 0.1, 0.5, 0.9, 0.999, 1.0])
-@pytest.mark.parametrize("spread", [0.1, 1.0, 10.0])
+@pytest.mark.parametrize("top_p", [1e-6, 0.1, 0.9, 0.999, 1.0])
+@pytest.mark.parametrize("spread", [0.1, 10.0])
 def test_top_p_keeps_what_sorting_keeps(top_p, spread):
     logits = (np.random.default_rng(0).normal(size=(7, 300)) * spread).astype(np.float32)
-    found = np.isfinite(keep_top_p(logits, np.float32(top_p)))
+    found = np.isfinite(jax.jit(keep_top_p)(logits, np.float32(top_p)))
     for row, values in zip(found, logits, strict=True):
         expected = kept_by_sorting(values.astype(np.float64), np.float64(np.float32(top_p)))
         assert abs(int(row.sum()) - int(expected.sum())) <= 1  # rounding of a sum may move one piece
@@ -47,8 +49,9 @@ def test_draws_of_a_row_depend_on_its_key_alone():
         {"top_k": 9, "top_p": np.float32(0.8)},
         {"top_k": 99},
     ):
-        whole = draw(keys, logits, 0.9, **options)
-        alone = [int(draw(keys[n : n + 1], logits[n : n + 1], 0.9, **options)[0]) for n in range(6)]
+        compute = jax.jit(functools.partial(draw, **options))
+        whole = compute(keys, logits, 0.9)
+        alone = [int(compute(keys[n : n + 1], logits[n : n + 1], 0.9)[0]) for n in range(6)]
         assert whole.tolist() == alone
 
 

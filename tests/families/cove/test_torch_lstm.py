@@ -122,34 +122,13 @@ SMALL = draw_tensors(4, 3, 2)
         ({"weight_ih_l0_reverse": None}, "an LSTM of one direction .*; a CoVe reads both"),
         ({"weight_hr_l0": np.zeros((2, 3), np.float32)}, "an LSTM with a projection"),
         ({"bias_ih_l1": np.full(12, np.inf, np.float32)}, "NaN or infinity .* in bias_ih_l1"),
+        ({"weight_ih_l99999": np.zeros((12, 6), np.float32)}, "names layer 99999 of an LSTM; at most 100 layers are"),
+        ({"weight_hh_l2": np.zeros((12, 3), np.float32)}, r"missing .*: weight_ih_l2, "),
     ],
 )
 def test_what_does_not_fit(tmp_path, changed, message):
     with pytest.raises(ValueError, match=message):
         load(save_lstm(tmp_path, change(SMALL, **changed)))
-
-
-def test_a_gap_between_layers(tmp_path):
-    gap = {name.replace("_l1", "_l2"): array for name, array in SMALL.items()}
-    with pytest.raises(ValueError, match=r"missing .*: weight_ih_l1, "):
-        load(save_lstm(tmp_path, gap))
-
-
-def test_a_layer_that_cannot_be(tmp_path):
-    with pytest.raises(ValueError, match="names layer 99999 of an LSTM; at most 100 layers are read"):
-        load(save_lstm(tmp_path, {**SMALL, "weight_ih_l99999": SMALL["weight_ih_l1"]}))
-
-
-def test_other_tensors_are_reported(tmp_path):
-    _, report = read_weights(save_lstm(tmp_path, {**SMALL, **OTHER}))
-    assert report.unexpected == sorted(OTHER)
-
-
-def test_half_precision_is_read(tmp_path):
-    half = {name: array.astype(np.float16) for name, array in SMALL.items()}
-    params, _ = read_weights(save_lstm(tmp_path, half))
-    found = params["encoder"]["layer_0"]["forward"]["state_kernel"]
-    assert found.dtype == np.float32 and (half["weight_hh_l0"][:3].astype(np.float32) == found[:, :3].T).all()
 
 
 def test_what_is_written_is_what_was_read(tmp_path):
@@ -163,21 +142,18 @@ def test_what_is_written_is_what_was_read(tmp_path):
     for end in ("l0", "l1_reverse"):
         sums = [part[f"bias_ih_{end}"] + part[f"bias_hh_{end}"] for part in (written, SMALL)]
         np.testing.assert_allclose(*sums, rtol=0, atol=1e-6)
-    rows = np.random.default_rng(0).normal(size=(2, 3, 4)).astype(np.float32)
-    first, second = (load(tmp_path / name).forward(vectors=rows).last for name in ("first", "second"))
-    np.testing.assert_allclose(first, second, rtol=0, atol=1e-6)
+    half = {name: array.astype(np.float16) for name, array in SMALL.items()}
+    params, report = read_weights(save_lstm(tmp_path / "half", {**half, **OTHER}))
+    found = params["encoder"]["layer_0"]["forward"]["state_kernel"]
+    assert found.dtype == np.float32 and (half["weight_hh_l0"][:3].astype(np.float32) == found[:, :3].T).all()
+    assert report.unexpected == sorted(OTHER)
 
 
 def test_conversions(goldens, tmp_path):
-    """Convert to a run directory with the word vectors, and back to an LSTM; texts keep their vectors."""
+    """A run directory has the word vectors, so texts keep their vectors."""
     before = load(goldens / "cove_tiny").encode(["the bank of unheard", "배를 탔다"])
-    assert convert(str(goldens / "cove_tiny"), tmp_path / "run", to_format="run")[0] == "run"
+    convert(str(goldens / "cove_tiny"), tmp_path / "run", to_format="run")
     facts = json.loads((tmp_path / "run" / "model.json").read_text())
     assert (facts["family"], facts["tokenizer"]["kind"], facts["config"]["vocab_size"]) == ("cove", "vectors", None)
-    run = load(tmp_path / "run")
-    assert run.fingerprint == load(goldens / "cove_tiny").fingerprint
-    after = run.encode(["the bank of unheard", "배를 탔다"])
+    after = load(tmp_path / "run").encode(["the bank of unheard", "배를 탔다"])
     assert all((ours == theirs).all() for ours, theirs in zip(after.layers, before.layers))
-    assert convert(str(tmp_path / "run"), tmp_path / "back")[0] == "cove"
-    again = load(tmp_path / "back")  # with the vectors
-    np.testing.assert_allclose(again.encode(["the bank of unheard"]).last, before.last[:1], rtol=0, atol=1e-6)

@@ -85,6 +85,8 @@ def test_the_papers_generators():
     assert shown == {"small": (128, 64, 1, 256, 12), "base": (768, 256, 4, 1024, 12), "large": (1024, 256, 4, 1024, 24)}
     odd = ElectraConfig(hidden_size=60, num_heads=12, generator_size=0.35).generator
     assert (odd.hidden_size, odd.num_heads) == (21, 3)  # four heads would not divide 21
+    with pytest.raises(ValueError, match=r"generator_size is 3\.0; it is the generator's share of hidden_size"):
+        ElectraConfig(generator_size=3.0)
 
 
 @pytest.mark.parametrize(
@@ -100,8 +102,3 @@ def test_the_papers_generators():
 def test_what_cannot_be_honoured(change, message):
     with pytest.raises(ValueError, match=message):
         ElectraConfig.from_json(RELEASED | change)
-
-
-def test_a_generator_has_a_width():
-    with pytest.raises(ValueError, match=r"generator_size is 3\.0; it is the generator's share of hidden_size"):
-        ElectraConfig(generator_size=3.0)

@@ -13,7 +13,7 @@ from bert_elmo_jax.families.electra import objective
 from bert_elmo_jax.families.electra.config import ElectraConfig
 from bert_elmo_jax.families.electra.family import FAMILY
 from bert_elmo_jax.families.electra.model import take_generator
-from bert_elmo_jax.families.electra.objective import SAMPLING, copied_cross_entropy, fill, replaced_loss, sample
+from bert_elmo_jax.families.electra.objective import SAMPLING, copied_cross_entropy, replaced_loss, sample
 from bert_elmo_jax.families.init_params import init_params
 from bert_elmo_jax.runs.config_files import read_config
 from bert_elmo_jax.runs.pretraining import build_objective, build_step
@@ -21,17 +21,9 @@ from bert_elmo_jax.train.parallel import DEVICES
 
 VOCABULARY = 40
 CONFIG = ElectraConfig(
-    VOCABULARY,
-    24,
-    1,
-    2,
-    32,
-    embedding_size=16,
-    dropout=0.0,
-    attention_dropout=0.0,
-    initializer_range=0.5,
+    VOCABULARY, 24, 1, 2, 32, embedding_size=16, dropout=0.0, attention_dropout=0.0, initializer_range=0.5,
     generator_size=0.5,
-)
+)  # fmt: skip
 loss, OPTIMIZER = jax.jit(replaced_loss(FAMILY, CONFIG)), optax.sgd(0.01)
 
 
@@ -45,14 +37,10 @@ def batch(rows=8, length=12, places=4):
     tokens = original.copy()
     np.put_along_axis(tokens, positions[:, :3], 4, axis=1)
     return {
-        "tokens": tokens,
-        "types": np.zeros_like(tokens),
+        "tokens": tokens, "types": np.zeros_like(tokens), "segments": segments,
         "positions": np.tile(np.arange(length, dtype=np.int32), (rows, 1)),
-        "segments": segments,
-        "mlm_positions": positions,
-        "mlm_targets": targets,
-        "mlm_weights": weights,
-    }
+        "mlm_positions": positions, "mlm_targets": targets, "mlm_weights": weights,
+    }  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -124,13 +112,14 @@ def test_no_gradient_passes_through_the_samples(params):
 def test_samples_follow_the_softmax_and_not_the_place_of_a_row():
     rows = np.random.default_rng(1).integers(0, 1_000, (2_000, 6)).astype(np.int32)
     logits = jnp.broadcast_to(jnp.log(jnp.array([0.5, 0.3, 0.2])), (2_000, 2, 3))
-    drawn = np.asarray(sample(logits, jnp.asarray(rows), jax.random.key(0)))
+    draw = jax.jit(sample)
+    drawn = np.asarray(draw(logits, rows, jax.random.key(0)))
     shares = [[(column == piece).mean() for piece in range(3)] for column in drawn.T]
     np.testing.assert_allclose(shares, [[0.5, 0.3, 0.2]] * 2, atol=0.04)
     assert abs(np.corrcoef(drawn.T)[0, 1]) < 0.06
-    np.testing.assert_array_equal(sample(logits, jnp.asarray(rows[::-1]), jax.random.key(0)), drawn[::-1])
-    assert (np.asarray(sample(logits, jnp.asarray(rows), jax.random.key(1))) != drawn).mean() > 0.5
-    swapped = np.asarray(sample(logits, jnp.asarray(rows[:, ::-1]), jax.random.key(0)))
+    np.testing.assert_array_equal(draw(logits, rows[::-1], jax.random.key(0)), drawn[::-1])
+    assert (np.asarray(draw(logits, rows, jax.random.key(1))) != drawn).mean() > 0.5
+    swapped = np.asarray(draw(logits, rows[:, ::-1], jax.random.key(0)))
     assert (swapped != drawn).mean() > 0.5, "the order of a row's pieces counts"
 
 
@@ -209,11 +198,6 @@ def test_a_gate_that_copies():
     total, weight = copied_cross_entropy(logits, gate, targets, changed, weights)
     by_hand = -np.log([0.5 + 0.5 * 0.5, 0.75 * 0.3, 0.75 + 0.25 * 0.2]).sum()
     np.testing.assert_allclose((total, weight), (by_hand, 3), rtol=1e-6)
-
-
-def test_example_of_fill():
-    given = (jnp.array([[5, 6, 7]]), jnp.array([[2, 0]]), jnp.array([[8, 9]]), jnp.array([[1.0, 0.0]]))
-    assert fill(*given).tolist() == [[5, 6, 8]]
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,11 @@
 """Fine-tuning a GPT: heads on the last piece, new pieces around texts, both orders, and the term of next pieces."""
 
+import dataclasses
+import functools
+import importlib
 import json
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -14,6 +16,7 @@ from bert_elmo_jax.data.tasks.packed_batches import PackedBatches, Shape
 from bert_elmo_jax.data.tasks.rows import make_rows
 from bert_elmo_jax.data.tasks.task import Task
 from bert_elmo_jax.heads.task_head import TaskHead, task_loss, task_outputs
+from bert_elmo_jax.inference.run_directory import write_run_directory
 from bert_elmo_jax.inference.task_model import make_head
 from bert_elmo_jax.runs.framed import add_rows
 from bert_elmo_jax.text import load_tokenizer
@@ -43,6 +46,14 @@ def packed(rows, pad_id=0, choices=1):
     return PackedBatches((Shape(2, 64),), pad_id, choices=choices)(rows, len(rows))
 
 
+def states_of(model, rows):
+    """Return the last states and the scores of next pieces of each text of some rows."""
+    texts = [ids for row in rows for ids in row.ids]
+    tokens = np.array([[*ids, *[0] * (64 - len(ids))] for ids in texts], np.int32)
+    output = model.forward(tokens)
+    return [(np.asarray(output.last)[n, : len(ids)], output.logits[n, : len(ids)]) for n, ids in enumerate(texts)]
+
+
 @pytest.mark.parametrize("both_orders", [False, True])
 def test_the_head_reads_the_last_piece(gpt2, both_orders):
     task, rows = rows_of(gpt2, TEXTS, both_orders=both_orders)
@@ -50,21 +61,17 @@ def test_the_head_reads_the_last_piece(gpt2, both_orders):
     assert head.at_end and head.pooled and not head.use_bias
     kernel = np.random.default_rng(0).normal(size=(48, 3)).astype(np.float32)
     params = {**gpt2.params, "classify": {"kernel": kernel}}
-    module = gpt2.family.build(gpt2.config, pooler=True)
-    wanted = []
-    for row in rows:
-        states = [np.asarray(gpt2.forward(ids[None]).last)[0, -1] for ids in row.ids]
-        assert len(states) == 1 + both_orders
-        wanted.append(sum(states) @ kernel)
+    outputs = jax.jit(functools.partial(task_outputs, gpt2.family.build(gpt2.config, pooler=True), head, params))
+    ends = np.array([states[-1] for states, _ in states_of(gpt2, rows)]).reshape(3, 1 + both_orders, 48)
+    wanted = ends.sum(axis=1) @ kernel
     for batch in (collate(rows, 3, 64, 0), packed(rows, choices=1 + both_orders)):
-        scores = np.asarray(task_outputs(module, head, params, batch)).reshape(-1, 3)
+        scores = np.asarray(outputs(batch)).reshape(-1, 3)
         scores = scores[: len(wanted)] if "nsp_positions" not in batch else scores
         for row in wanted:
             assert np.abs(scores - row).max(axis=1).min() < 1e-4
     if both_orders:
         turned = rows_of(gpt2, [(b, a) for a, b in TEXTS], both_orders=True)[1]
-        found = [task_outputs(module, head, params, collate(some, 3, 64, 0)) for some in (rows, turned)]
-        np.testing.assert_allclose(found[0], found[1], atol=1e-4)
+        np.testing.assert_allclose(*(outputs(collate(some, 3, 64, 0)) for some in (rows, turned)), atol=1e-4)
 
 
 def test_the_term_of_next_pieces_is_a_mean_of_texts(gpt2):
@@ -76,18 +83,17 @@ def test_the_term_of_next_pieces_is_a_mean_of_texts(gpt2):
     def score_next(params, states):
         return lm.apply({}, states, params["encoder"]["embeddings"]["word"])
 
-    loss = task_loss(module, head, score_next=score_next)
-    means = []
-    for row in rows:
-        logits = gpt2.forward(row.ids[0][None]).logits[0, :-1]
-        means.append(-np.mean(jax.nn.log_softmax(logits)[np.arange(len(logits)), row.ids[0][1:]]))
-    for batch in (collate(rows, 5, 64, 0), packed(rows)):
-        shape = batch["nsp_positions"].shape if "nsp_positions" in batch else (5,)
+    loss, means = jax.jit(task_loss(module, head, score_next=score_next)), []
+    for row, (_, logits) in zip(rows, states_of(gpt2, rows)):
+        log = np.asarray(jax.nn.log_softmax(logits))[:-1]
+        means.append(-np.mean(log[np.arange(len(log)), row.ids[0][1:]]))
+    for batch in (collate(rows, 3, 64, 0), packed(rows)):
+        shape = batch["nsp_positions"].shape if "nsp_positions" in batch else (3,)
         batch |= {"labels": np.zeros(shape, np.int32), "weights": np.ones(shape, np.float32)}
         total, weight = loss(params, batch, None, None)[0]["lm"]
         assert float(weight) == pytest.approx(len(rows))
         assert float(total) == pytest.approx(float(sum(means)), rel=1e-5)
-    assert set(task_loss(module, head)(params, batch, None, None)[0]) == {"cross_entropy"}
+    assert set(jax.eval_shape(task_loss(module, head), params, batch, None, None)[0]) == {"cross_entropy"}
 
 
 @pytest.mark.parametrize("name", ["gpt2_tiny", "gpt_tiny"])
@@ -95,7 +101,7 @@ def test_new_pieces_around_texts(goldens, name, tmp_path):
     plain = load_tokenizer(goldens / "tokenizers" / name)
     framed = add_frame(plain)
     assert not has_frame(plain) and has_frame(framed)
-    for tokenizer in (framed, again(framed, tmp_path)):
+    for tokenizer in (framed, save_and_load(framed, tmp_path)):
         size = plain.vocab_size
         assert tokenizer.tokens[size:] == NEW_PIECES and tokenizer.fingerprint == framed.fingerprint
         one, two = (plain.encode(text).ids.tolist() for text in ("The ship", "sails."))
@@ -107,7 +113,7 @@ def test_new_pieces_around_texts(goldens, name, tmp_path):
         add_frame(framed)
 
 
-def again(tokenizer, folder):
+def save_and_load(tokenizer, folder):
     tokenizer.save(folder)
     return load_tokenizer(folder)
 
@@ -115,27 +121,24 @@ def again(tokenizer, folder):
 def test_fresh_rows_leave_the_others_alone():
     table = np.arange(10.0, dtype=np.float32).reshape(5, 2)
     params = {"encoder": {"embeddings": {"word": table, "position": 0}}}
-    made = add_rows(params, 4, 9, 0.1, seed=1)["encoder"]["embeddings"]["word"]
-    assert made.shape == (9, 2) and bool((made[:4] == table[:4]).all()) and bool((made[7:] == 0).all())
-    assert 0 < float(jnp.abs(made[4:7]).max()) < 0.5
-
-
-FIELDS = {"lm_weight": 0.5, "both_orders": True, "epochs": 1.0, "batch_size": 8, "max_length": 60}
+    made = np.asarray(add_rows(params, 4, 9, 0.1, seed=1)["encoder"]["embeddings"]["word"])
+    assert made.shape == (9, 2) and (made[:4] == table[:4]).all() and (made[7:] == 0).all()
+    assert 0 < np.abs(made[4:7]).max() < 0.5
 
 
 @pytest.fixture(scope="module")
-def tuned(program, goldens, tmp_path_factory):
-    """A GPT-2 fine-tuned on pairs, with the term of next pieces and both orders."""
+def tuned(program, gpt2, tmp_path_factory):
+    """The first layer of a GPT-2 fine-tuned on pairs, with the term of next pieces and both orders."""
     folder = tmp_path_factory.mktemp("tuned")
-    files = write_task(folder, "qnli")
-    config = config_of(files, **FIELDS)
-    run(program, config, folder / "run", goldens / "gpt2_tiny")
+    encoder = {name: part for name, part in gpt2.params["encoder"].items() if name not in ("layer_1", "layer_2")}
+    config = dataclasses.replace(gpt2.config, num_layers=1)
+    write_run_directory(folder / "start", config, {"encoder": encoder}, gpt2.tokenizer, run={})
+    fields = {"lm_weight": 0.5, "both_orders": True, "epochs": 1.0, "batch_size": 8, "max_length": 60}
+    run(program, config_of(write_task(folder, "qnli"), **fields), folder / "run", folder / "start")
     return folder / "run"
 
 
 def config_of(files, **changes):
-    import importlib
-
     config = importlib.import_module("experiments.configs.finetune").get_config()
     config.update({**files, **changes})
     config.optimizer.update({"name": "adamw", "learning_rate": 1e-3})
@@ -167,12 +170,13 @@ def test_fine_tuned_on_pairs(tuned, goldens):
         ("qnli", {"lm_weight": -1.0}, "config.lm_weight=-1.0: expected a number from 0"),
         ("qnli", {"lm_weight": 0.5, "transfer": "frozen"}, "lm_weight=0.5 with transfer=frozen would change nothing"),
         ("sst2", {"both_orders": True}, "both_orders is for pairs of texts .* the task sst2 has none"),
+        ("sst2", {"lm_weight": 0.5, "max_length": 40}, r"is for models that predict the next piece .* a BERT does not"),
     ],
 )
 def test_what_a_config_cannot_mean(program, goldens, tmp_path, task, changes, message):
-    files = write_task(tmp_path / "files", task)
+    files, model = write_task(tmp_path / "files", task), "bert_tiny" if "BERT" in message else "gpt2_tiny"
     with pytest.raises(ValueError, match=message):
-        run(program, config_of(files, max_length=60, **changes), tmp_path / "run", goldens / "gpt2_tiny")
+        run(program, config_of(files, **{"max_length": 60, **changes}), tmp_path / "run", goldens / model)
 
 
 @pytest.mark.parametrize(("preset", "norm_first"), [("gpt2", True), ("gpt-gpt", False)])
@@ -181,9 +185,3 @@ def test_a_size_from_scratch_has_the_vocabulary_of_the_tokenizer(program, golden
     start = program("bert_elmo_jax.runs.with_head").start_head(config, None, str(goldens / "bert_tiny"))
     found = (start.model.vocab_size, start.model.pad_id, start.model.end_id, start.model.norm_first)
     assert found == (start.tokenizer.vocab_size, start.tokenizer.pad_id, start.tokenizer.sep_id, norm_first)
-
-
-def test_the_term_of_next_pieces_needs_a_gpt(program, goldens, tmp_path):
-    files = write_task(tmp_path / "files", "sst2")
-    with pytest.raises(ValueError, match=r"lm_weight=0.5 is for models that predict the next piece .* a BERT does not"):
-        run(program, config_of(files, max_length=40, lm_weight=0.5), tmp_path / "run", goldens / "bert_tiny")

@@ -1,12 +1,9 @@
 """GPT on texts: vectors, windows, features for networks and probes, folders in and out."""
 
-import json
-
 import numpy as np
 import pytest
 
 from bert_elmo_jax import load
-from bert_elmo_jax.inference.convert import convert
 
 TEXTS = ["the sea and a ship", "배를 타고 강을 건넜다.", "a", "Hello, world! " * 12]
 
@@ -25,9 +22,6 @@ def test_texts_that_share_rows_have_their_own_vectors(model):
         assert np.abs(encoding.last[number, : len(ids)] - alone.last[0]).max() < 2e-5
         assert np.abs(encoding.layers[0, number, : len(ids)] - alone.layers[0, 0]).max() < 2e-5
     assert len(encoding.texts[3]) > 64
-
-
-def test_a_text_longer_than_the_model(model):
     with pytest.raises(ValueError, match="64"):
         model.encode(TEXTS)
 
@@ -50,13 +44,20 @@ def test_gaps_cannot_be_filled(model):
         model.fill_mask("the <|endoftext|> sea")
 
 
-def test_out_and_in_again(model, goldens, tmp_path):
-    convert(str(goldens / "gpt2_tiny"), tmp_path / "run", to_format="run")
-    convert(str(tmp_path / "run"), tmp_path / "out", to_format="huggingface")
-    again = load(tmp_path / "out")
-    assert again.config == model.config
-    assert again.tokenizer.fingerprint == model.tokenizer.fingerprint
-    settings = json.loads((tmp_path / "out" / "tokenizer_config.json").read_text("utf-8"))
-    assert settings["model_max_length"] == 64 and "token_type_ids" not in settings["model_input_names"]
-    ids = model.tokenizer.encode(TEXTS[0]).ids[None]
-    np.testing.assert_array_equal(again.forward(ids).logits, model.forward(ids).logits)
+def test_limits_of_a_folder_without_a_tokenizer(goldens):
+    model = load(goldens / "gpt_tiny")
+    with pytest.raises(ValueError, match="rows of 41 tokens were given to a model with 40 positions"):
+        model.forward(tokens=np.zeros((1, 41), np.int32))
+    with pytest.raises(ValueError, match=r"has no tokenizer.*forward\(\) takes ids"):
+        model.encode(["a"])
+
+
+@pytest.mark.parametrize("name", ["gpt_tiny", "gpt2_tiny"])
+def test_a_piece_sees_none_after_it(goldens, name):
+    model = load(goldens / name)
+    tokens = np.arange(24, dtype=np.int32).reshape(2, 12)
+    changed = tokens.copy()
+    changed[:, 7:] += 30
+    ours, theirs = (np.asarray(model.forward(tokens=ids).logits) for ids in (tokens, changed))
+    np.testing.assert_array_equal(ours[:, :7], theirs[:, :7])
+    assert np.abs(ours[:, 7:] - theirs[:, 7:]).max() > 0.1

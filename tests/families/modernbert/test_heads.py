@@ -28,11 +28,12 @@ def alone(start, end):
 def make(kind, labels=1, **fields):
     config = dataclasses.replace(SMALL, **fields)
     head = TaskHead(kind, labels, pools_pieces=FAMILY.task_head("tag").pooled, initializer_range=0.5)
-    return config, head, init_task_params(FAMILY, config, head, jax.random.key(0))
+    return config, head, jax.jit(lambda: init_task_params(FAMILY, config, head, jax.random.key(0)))()
 
 
 def outputs(config, head, params, batch):
-    return jax.jit(functools.partial(task_outputs, FAMILY.build(config, pooler=head.pooled), head))(params, batch)
+    compute = functools.partial(task_outputs, FAMILY.build(config, pooler=head.pooled), head)
+    return jax.device_get(jax.jit(compute)(params, batch))
 
 
 @pytest.mark.parametrize("pooling", ["cls", "mean"])
@@ -49,11 +50,12 @@ def test_pieces_are_read_through_the_prediction_head(kind):
     config, head, params = make(kind, 5)
     assert head.pooled and set(params["encoder"]["pooler"]) == {"dense", "norm"}
     together = outputs(config, head, params, PACKED)
-    last = FAMILY.build(config).apply({"params": params["encoder"]}, TOKENS, None, POSITIONS, SEGMENTS).last
+    apply, params = jax.jit(FAMILY.build(config).apply), jax.device_get(params)
+    last = np.asarray(apply({"params": params["encoder"]}, TOKENS, None, POSITIONS, SEGMENTS).last)
     pooler, own = params["encoder"]["pooler"], params[head.name]
-    x = jax.nn.gelu(last @ pooler["dense"]["kernel"], approximate=False)
+    x = np.asarray(jax.nn.gelu(last @ pooler["dense"]["kernel"], approximate=False))
     x = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + config.norm_eps)
-    scores = x * pooler["norm"]["scale"][None, None] @ own["kernel"] + own["bias"][None, None]
+    scores = x * pooler["norm"]["scale"] @ own["kernel"] + own["bias"]
     real = SEGMENTS > 0
     found = np.stack(together, -1) if kind == "questions" else together
     np.testing.assert_allclose(found[real], scores[real], atol=1e-4)

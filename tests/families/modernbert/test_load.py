@@ -4,35 +4,24 @@ import dataclasses
 import json
 import shutil
 
-import jax
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
 from bert_elmo_jax import load
-from bert_elmo_jax.families.init_params import init_task_params
 from bert_elmo_jax.families.modernbert.config import ModernBertConfig
 from bert_elmo_jax.families.modernbert.family import FAMILY
 from bert_elmo_jax.families.modernbert.formats import WEIGHTS
 from bert_elmo_jax.families.piece_encoder import PieceEncoder
 from bert_elmo_jax.families.pieces import Pieces
-from bert_elmo_jax.heads.task_head import TaskHead
 from bert_elmo_jax.inference.convert import convert
 from bert_elmo_jax.text import WordPiece
-from bert_elmo_jax.weights.parameter_tree import flatten
+
+from ..huggingface_models import MODERNBERT, assert_same, random_params
 
 read_weights, write = WEIGHTS.read_weights, WEIGHTS.write
 
 pytestmark = pytest.mark.usefixtures("strict_dtypes")
-HEADS = {"classify": TaskHead("classification", 3, pools_pieces=True), "choice": TaskHead("choice", pools_pieces=True)}
-HEADS |= {"tag": TaskHead("tags", 5, pools_pieces=True), "span": TaskHead("questions", pools_pieces=True)}
-
-
-def assert_same(a, b):
-    a, b = flatten(a), flatten(b)
-    assert a.keys() == b.keys()
-    for path in a:
-        np.testing.assert_array_equal(a[path], b[path], path)
 
 
 @pytest.fixture(scope="module")
@@ -45,53 +34,44 @@ def folder(goldens, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def encoder(folder):
+def model(folder):
+    return load(folder)
+
+
+@pytest.fixture(scope="module")
+def encoder(model):
     """The same with a tokenizer of pieces that are single letters."""
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *map(chr, range(ord("a"), ord("z") + 1))]
-    loaded = load(folder)
-    return PieceEncoder(FAMILY, loaded.config, loaded.params, WordPiece(pieces))
+    return PieceEncoder(FAMILY, model.config, model.params, WordPiece(pieces))
 
 
-def test_forward_gives_the_numbers_of_transformers(folder, packed):
-    output = load(folder).forward(tokens=packed.inputs["input_ids"], mask=packed.inputs["attention_mask"])
-    real = packed.inputs["attention_mask"] == 1
+def test_forward_gives_the_numbers_of_transformers(model, packed):
+    tokens, mask = packed.inputs["input_ids"], packed.inputs["attention_mask"]
+    output = model.forward(tokens=tokens, mask=mask)
     for ours, theirs in ((output.layers, "hidden_states"), (output.logits, "mlm_logits")):
         theirs = packed.outputs[theirs]
-        axis = (slice(None),) if theirs.ndim == 4 else ()
-        theirs = theirs[(*axis, real)]
-        assert np.abs(np.asarray(ours)[(*axis, real)] - theirs).max() <= 1e-5 * np.abs(theirs).max()
+        place = (slice(None),) * (theirs.ndim - 3) + (mask == 1,)
+        assert np.abs(np.asarray(ours)[place] - theirs[place]).max() <= 1e-5 * np.abs(theirs[place]).max()
     assert output.attentions.shape == packed.outputs["attentions"].shape
     assert output.mlm_logits is output.logits and output.nsp_logits is None
-
-
-def test_forward_of_packed_rows(folder, packed):
+    with_types = model.forward(tokens, np.ones_like(tokens), mask)  # which change nothing
+    np.testing.assert_array_equal(with_types.last, output.last)
     rows = {name: packed.inputs[f"packed/{name}"] for name in ("input_ids", "position_ids", "segments")}
-    output = load(folder).forward(rows["input_ids"], positions=rows["position_ids"], segments=rows["segments"])
+    output = model.forward(rows["input_ids"], positions=rows["position_ids"], segments=rows["segments"])
     real, theirs = rows["segments"] > 0, packed.outputs["packed/mlm_logits"]
     assert np.abs(np.asarray(output.logits)[real] - theirs[real]).max() <= 1e-5 * np.abs(theirs[real]).max()
-
-
-def test_types_change_nothing(folder, packed):
-    encoder, tokens = load(folder), packed.inputs["input_ids"]
-    types = np.ones_like(tokens)
-    np.testing.assert_array_equal(encoder.forward(tokens, types).last, encoder.forward(tokens).last)
-
-
-def test_too_many_tokens():
-    encoder = PieceEncoder(FAMILY, ModernBertConfig(), {"encoder": {}}, None)
+    long = PieceEncoder(FAMILY, ModernBertConfig(), {"encoder": {}}, None)
     with pytest.raises(ValueError, match="rows of 8193 tokens were given to a model with 8192 positions: cut them"):
-        encoder.forward(np.zeros((1, 8193), np.int32))
+        long.forward(np.zeros((1, 8193), np.int32))
 
 
 def test_texts_that_share_rows_get_the_vectors_of_texts_alone(encoder):
     draw = np.random.default_rng(0)
     texts = [" ".join(draw.choice(list("abcdefgh"), n)) for n in (1, 30, 5, 9, 3, 12, 60, 2, 100)]
-    alone = PieceEncoder(
-        dataclasses.replace(FAMILY, inputs=Pieces(packs=False)), encoder.config, encoder.params, encoder.tokenizer
-    )
+    family = dataclasses.replace(FAMILY, inputs=Pieces(packs=False))
+    alone = PieceEncoder(family, encoder.config, encoder.params, encoder.tokenizer)
     wish = {"layers": "all", "overflow": "windows"}
-    for one, text in zip(encoder.encode(texts, **wish), texts, strict=True):
-        [other] = alone.encode([text], batch_size=1, **wish)
+    for one, other in zip(encoder.encode(texts, **wish), alone.encode(texts, **wish), strict=True):
         for name in ("last", "layers", "pooled"):
             np.testing.assert_allclose(getattr(one, name), getattr(other, name), atol=5e-6)
     assert encoder.work.padding < 0.3
@@ -106,55 +86,32 @@ def test_fill_mask(encoder):
 def test_saved_and_read_again_it_is_the_same(folder, tmp_path):
     params, report = read_weights(folder)
     assert not report.unexpected and not report.missing
-    write(tmp_path / "out", params, ModernBertConfig.from_json(folder / "config.json"))
+    # The prediction head is the pooler of a new classifier.
+    assert_same(params["encoder"]["pooler"], {name: params["mlm"][name] for name in ("dense", "norm")})
+    config = ModernBertConfig.from_json(folder / "config.json")
+    write(tmp_path / "out", params, config)
     theirs, ours = (load_file(place / "model.safetensors") for place in (folder, tmp_path / "out"))
     assert_same(theirs, ours)
     assert_same(params, read_weights(tmp_path / "out")[0])
     assert convert(str(folder), tmp_path / "converted")[0] == "huggingface"
     assert_same(theirs, load_file(tmp_path / "converted" / "model.safetensors"))
+    params["encoder"]["pooler"]["dense"]["kernel"] = params["encoder"]["pooler"]["dense"]["kernel"] + 1
+    with pytest.raises(ValueError, match=r"differs from another part that would have the same name in the file, head"):
+        write(tmp_path / "other", params, config)
 
 
-@pytest.mark.parametrize(("name", "biased"), [*((name, False) for name in HEADS), ("classify", True)])
-def test_every_head_out_and_back(tmp_path, packed, name, biased):
-    fields = ("attention_bias", "feed_forward_bias", "norm_bias", "head_bias")
-    config = dataclasses.replace(packed.config, pooling="mean", **dict.fromkeys(fields, biased))
-    params = init_task_params(FAMILY, config, HEADS[name], jax.random.key(0))
-    write(tmp_path, params, config)
-    written = json.loads((tmp_path / "config.json").read_text())
-    assert written["architectures"] == [config.to_huggingface((name,))["architectures"][0]]
-    read, report = read_weights(tmp_path)
-    assert not report.unexpected and not report.missing
-    assert_same(read, params)
-    assert load(tmp_path).config == config
-
-
-def test_a_classifier_that_is_not_named(tmp_path, packed):
-    params = init_task_params(FAMILY, packed.config, HEADS["tag"], jax.random.key(0))
-    write(tmp_path, params, packed.config)
+def test_a_classifier_that_is_not_named(tmp_path):
+    params = random_params("ModernBertForTokenClassification")
+    write(tmp_path, params, MODERNBERT)
     written = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps({**written, "architectures": []}))
     read, report = read_weights(tmp_path)
     assert list(read) == ["encoder"] and "pooler" not in read["encoder"]
     assert "give classifier=classify|choice|tag|span" in report.skipped["classifier.weight"]
     assert_same(read_weights(tmp_path, classifier="tag")[0], params)
-
-
-def test_the_prediction_head_is_the_pooler_of_a_new_classifier(folder):
-    params, _ = read_weights(folder)
-    assert_same(params["encoder"]["pooler"], {name: params["mlm"][name] for name in ("dense", "norm")})
-
-
-def test_a_pooler_that_differs_from_the_head_of_words_is_not_written(folder, tmp_path):
-    params, _ = read_weights(folder)
-    params["encoder"]["pooler"]["dense"]["kernel"] = params["encoder"]["pooler"]["dense"]["kernel"] + 1
-    with pytest.raises(ValueError, match=r"differs from another part that would have the same name in the file, head"):
-        write(tmp_path, params, ModernBertConfig.from_json(folder / "config.json"))
-
-
-def test_a_head_without_its_pooler_is_not_written(tmp_path, packed):
-    params = init_task_params(FAMILY, packed.config, TaskHead("tags", 5), jax.random.key(0))
+    del params["encoder"]["pooler"]
     with pytest.raises(ValueError, match="tag cannot be written without its pooler"):
-        write(tmp_path, params, packed.config)
+        write(tmp_path / "out", params, MODERNBERT)
 
 
 def test_a_decoder_without_a_bias(folder, tmp_path):
@@ -169,17 +126,13 @@ def test_a_decoder_without_a_bias(folder, tmp_path):
     assert load(tmp_path / "bare").heads == ("mlm",)
 
 
-def test_joined_weights_of_another_size(folder, tmp_path):
+def test_joined_weights_of_another_size_and_fields_that_cannot_be_honoured(folder, tmp_path):
     shutil.copytree(folder, tmp_path / "wrong")
     tensors = load_file(folder / "model.safetensors")
     tensors["model.layers.1.attn.Wqkv.weight"] = tensors["model.layers.1.attn.Wqkv.weight"][:93]
     save_file(tensors, tmp_path / "wrong" / "model.safetensors")
     with pytest.raises(ValueError, match=r"layers.1.attn.Wqkv.query.weight: \[31, 32\], expected \[32, 32\]"):
         load(tmp_path / "wrong")
-
-
-def test_a_field_that_cannot_be_honoured(folder, tmp_path):
-    shutil.copytree(folder, tmp_path / "wrong")
     config = json.loads((folder / "config.json").read_text())
     config["rope_parameters"]["full_attention"]["rope_type"] = "yarn"
     (tmp_path / "wrong" / "config.json").write_text(json.dumps(config))

@@ -34,8 +34,9 @@ def test_packed_texts_have_the_vectors_of_padded_ones(golden):
     texts = ["The sea", ("a ship", "the harbour at night"), "배를 타고", ["two", "words"], "x"]
     packed = model.encode(texts)
     assert packed.last.shape[0] == 5 and model.work.positions < 5 * packed.last.shape[1]  # texts share rows
-    for n, text in enumerate(texts):
-        [encoding] = [packed.texts[n]]
-        alone = model.forward(encoding.ids[None]).last[0]
-        np.testing.assert_allclose(packed.last[n, : len(encoding)], alone, atol=2e-5)
-        assert len(encoding) == len(model.encode([text]).texts[0])
+    tokens, mask = np.full((5, 40), model.tokenizer.pad_id), np.zeros((5, 40), int)
+    for n, encoding in enumerate(packed.texts):
+        tokens[n, : len(encoding)], mask[n, : len(encoding)] = encoding.ids, 1
+    padded = np.asarray(model.forward(tokens, mask=mask).last)
+    for n, encoding in enumerate(packed.texts):
+        np.testing.assert_allclose(packed.last[n, : len(encoding)], padded[n, : len(encoding)], atol=2e-5)

@@ -23,10 +23,10 @@ def translator(tmp_path_factory):
     """Return the run directory of a small untrained translator."""
     family, tokenizer = get_family("transformer"), train_wordpiece([" ".join((*GOOD, *BAD, *OTHER))] * 9, 120)
     config = family.config_for(
-        tokenizer, hidden_size=16, num_layers=2, num_heads=2, feed_forward_size=32, max_positions=40
+        tokenizer, hidden_size=16, num_layers=1, num_heads=2, feed_forward_size=32, max_positions=40
     )
     folder = tmp_path_factory.mktemp("translator")
-    params = init_params(family, config, jax.random.key(0), ("decoder",), pooler=False)
+    params = jax.jit(lambda: init_params(family, config, jax.random.key(0), ("decoder",), pooler=False))()
     write_run_directory(folder, config, params, tokenizer, run={})
     return folder
 
@@ -34,8 +34,8 @@ def translator(tmp_path_factory):
 @pytest.mark.usefixtures("one_device")
 def test_it_learns_and_predicts(translator, tmp_path):
     config = importlib.import_module("experiments.configs.finetune").get_config()
-    config.update({**write_task(tmp_path / "files", "sst2"), "max_length": 32, "epochs": 25.0, "batch_size": 16})
-    config.update(eval_every=100, dropout=0.0, transfer="gradual")
+    config.update({**write_task(tmp_path / "files", "sst2"), "max_length": 32, "epochs": 12.0, "batch_size": 16})
+    config.update(eval_every=100, dropout=0.0)
     config.optimizer.update({"name": "adamw", "schedule": "constant", "warmup": 0.0, "learning_rate": 5e-3})
     assert finetune(config, tmp_path / "run", init=str(translator)) == 0
     data = read_data(config)
@@ -45,5 +45,4 @@ def test_it_learns_and_predicts(translator, tmp_path):
     assert np.mean(right) > 0.9
     assert set(tuned.params) == {"encoder", "classify"}
     before, after = (load_params(folder)[1]["encoder"] for folder in (translator, tmp_path / "run"))
-    assert all((before[name]["attention"]["query"]["kernel"] != after[name]["attention"]["query"]["kernel"]).any()
-               for name in ("layer_0", "layer_1"))  # fmt: skip
+    assert (before["layer_0"]["attention"]["query"]["kernel"] != after["layer_0"]["attention"]["query"]["kernel"]).any()

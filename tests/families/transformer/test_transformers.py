@@ -92,20 +92,3 @@ def test_what_is_written_is_the_same(peers, tmp_path, name):
             )  # fmt: skip
         for text, sequence, score in zip(texts, found.sequences.tolist(), found.sequences_scores.tolist(), strict=True):
             assert text.ids == sequence[1 : 1 + len(text.ids)] and text.score == pytest.approx(score, abs=1e-4)
-
-
-def test_a_pickle_of_theirs_is_read(peers, tmp_path):
-    torch, transformers = peers
-    write(tmp_path / "ours", random_params(SMALL), SMALL)
-    with their_warnings():
-        model = transformers.MarianMTModel.from_pretrained(tmp_path / "ours")
-    (tmp_path / "bin").mkdir()
-    torch.save(model.state_dict(), tmp_path / "bin" / "pytorch_model.bin")  # with every copy and every constant
-    (tmp_path / "bin" / "config.json").write_bytes((tmp_path / "ours" / "config.json").read_bytes())
-    (tmp_path / "bin" / "generation_config.json").write_bytes(
-        (tmp_path / "ours" / "generation_config.json").read_bytes()
-    )
-    read, report = read_weights(tmp_path / "bin")
-    assert not report.unexpected and set(report.skipped.values()) == {"a copy of its tied tensor", "a constant"}
-    for path, value in flatten(random_params(SMALL)).items():
-        np.testing.assert_array_equal(flatten(read)[path], value, err_msg=path)

@@ -1,22 +1,20 @@
 """The encoder object: wrong inputs, vectors from the source's side, run directories, and Marian folders with text."""
 
-import json
 import shutil
 
-import jax
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
 from bert_elmo_jax import load
 from bert_elmo_jax.families import get_family
-from bert_elmo_jax.families.init_params import init_params
+from bert_elmo_jax.families.init_params import param_shapes
 from bert_elmo_jax.families.transformer.config import TransformerConfig
 from bert_elmo_jax.families.transformer.marian import write
-from bert_elmo_jax.inference.convert import convert
-from bert_elmo_jax.inference.run_directory import write_run_directory
 from bert_elmo_jax.text import load_tokenizer
-from bert_elmo_jax.weights.parameter_tree import flatten
+from bert_elmo_jax.weights.parameter_tree import flatten, nest
+
+FAMILY = get_family("transformer")
 
 pytestmark = pytest.mark.usefixtures("as_users_run")
 
@@ -28,12 +26,14 @@ def tokenizer(goldens):
 
 @pytest.fixture(scope="module")
 def made(tokenizer):
-    family = get_family("transformer")
-    config = family.config_for(
-        tokenizer, hidden_size=16, num_layers=1, num_heads=2, feed_forward_size=24, max_positions=30, output_bias=True
-    )
-    params = init_params(family, config, jax.random.key(0), ("decoder",), pooler=False)
-    return config, jax.tree.map(lambda x: np.asarray(3 * x), params)
+    sizes = {"hidden_size": 16, "num_layers": 1, "num_heads": 2, "feed_forward_size": 24, "max_positions": 30}
+    config = FAMILY.config_for(tokenizer, **sizes, output_bias=True)
+    return config, random_params(config)
+
+
+def random_params(config):
+    shapes, rng = param_shapes(FAMILY, config, ("decoder",), pooler=False), np.random.default_rng(0)
+    return nest({path: rng.normal(0, 0.4, shape).astype(np.float32) for path, shape in shapes.items()})
 
 
 @pytest.fixture(scope="module")
@@ -70,10 +70,13 @@ def test_translations(model):
 def test_vectors_of_the_source(model):
     texts = ["the river", "the bank of the river"]
     encoded = model.encode(texts, layers="all")
-    for n, text in enumerate(texts):
-        ids = model.tokenizer.encode(text).ids
-        alone = model.forward(source=ids[None]).encoder_layers[:, 0]
-        np.testing.assert_allclose(encoded.layers[:, n, : len(ids)], alone, rtol=1e-5, atol=1e-5)
+    ids = [model.tokenizer.encode(text).ids for text in texts]
+    source, mask = np.zeros((2, 2, max(map(len, ids))), np.int32)
+    for n, row in enumerate(ids):
+        source[n, : len(row)], mask[n, : len(row)] = row, 1
+    apart = np.asarray(model.forward(source=source, source_mask=mask).encoder_layers)
+    for n, row in enumerate(ids):
+        np.testing.assert_allclose(encoded.layers[:, n, : len(row)], apart[:, n, : len(row)], rtol=1e-5, atol=1e-5)
     vectors = list(model.extract(texts, [0, -1], units="words"))
     assert [found.shape for found in vectors] == [(2, 2, 16), (2, 5, 16)]
 
@@ -124,25 +127,6 @@ def test_wrong_texts(model, goldens):
         load(goldens / "transformer_tiny").translate(["the river"])
     with pytest.raises(ValueError, match="has no masked-language-model head"):
         model.fill_mask("the <unk>")
-
-
-def test_a_run_directory(made, tokenizer, model, tmp_path):
-    config, params = made
-    write_run_directory(tmp_path / "run", config, params, tokenizer, run={})
-    again = load(tmp_path / "run")
-    assert again.config == config and again.tokenizer.fingerprint == tokenizer.fingerprint
-    ids = {"source": [[5, 6, 7]], "target": [[config.start_id, 8]]}
-    np.testing.assert_array_equal(again.forward(**ids).logits, model.forward(**ids).logits)
-
-
-def test_converted_and_back(folder, model, tmp_path):
-    assert convert(str(folder), tmp_path / "run", to_format="run")[0] == "run"
-    convert(str(tmp_path / "run"), tmp_path / "marian", to_format="huggingface")
-    again = load(tmp_path / "marian")
-    assert again.config == model.config and again.tokenizer.fingerprint == model.tokenizer.fingerprint
-    one, other = (load_file(place / "model.safetensors") for place in (folder, tmp_path / "marian"))
-    assert one.keys() == other.keys() and all((one[name] == other[name]).all() for name in one)
-    assert json.loads((tmp_path / "marian" / "tokenizer_config.json").read_text())["model_max_length"] == 30
 
 
 def copy_with(folder, target, **changes):
@@ -206,9 +190,8 @@ def test_missing_tensors(folder, tmp_path):
 )
 def test_what_marian_does_not_have(fields, message, tmp_path):
     config = TransformerConfig(20, 16, 1, 2, feed_forward_size=24, max_positions=9, **fields)
-    params = init_params(get_family("transformer"), config, jax.random.key(0), ("decoder",), pooler=False)
     with pytest.raises(ValueError, match=message):
-        write(tmp_path / "out", params, config)
+        write(tmp_path / "out", random_params(config), config)
 
 
 def test_labels_have_no_place(made, tmp_path, folder):

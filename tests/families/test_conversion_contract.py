@@ -1,0 +1,41 @@
+"""Every frozen model becomes a run directory, and a folder of its own format again: the same model each time."""
+
+import json
+
+import numpy as np
+import pytest
+
+from bert_elmo_jax import load
+from bert_elmo_jax.inference.convert import convert
+from bert_elmo_jax.weights.parameter_tree import flatten
+
+FOLDERS = {
+    "bert_tiny": "huggingface", "roberta_tiny": "huggingface", "distilbert_tiny": "huggingface",
+    "electra_tiny/discriminator": "huggingface", "gpt2_tiny": "huggingface", "gpt_tiny": "huggingface",
+    "modernbert_tiny": "huggingface", "transformer_tiny": "huggingface", "elmo_tiny": "elmo",
+    "awd_lstm_tiny": "fastai", "cove_tiny": "cove",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_converted_to_a_run_directory_and_back(goldens, tmp_path, name):
+    before = load(goldens / name)
+    assert convert(str(goldens / name), tmp_path / "run", to_format="run")[0] == "run"
+    assert convert(str(tmp_path / "run"), tmp_path / "out")[0] == FOLDERS[name]
+    assert load(tmp_path / "run").fingerprint == before.fingerprint
+    tokenizer = getattr(before.reads, "fingerprint", None)
+    for folder in ("run", "out"):
+        again = load(tmp_path / folder)
+        assert again.config == before.config and getattr(again.reads, "fingerprint", None) == tokenizer
+        ours, theirs = flatten(again.params), flatten(before.params)
+        assert ours.keys() == theirs.keys()
+        for path in ours:  # of the two biases of torch's LSTMs the sum is kept
+            np.testing.assert_allclose(
+                ours[path], theirs[path], rtol=0, atol=1e-6 * path.endswith("bias"), err_msg=path
+            )
+    file = tmp_path / "out" / "tokenizer_config.json"
+    if file.exists():
+        settings = json.loads(file.read_text("utf-8"))
+        assert settings["model_max_length"] == before.config.max_positions
+        if name in ("roberta_tiny", "gpt2_tiny"):
+            assert "token_type_ids" not in settings["model_input_names"]
