@@ -30,7 +30,8 @@ os.environ["JAX_NUMPY_RANK_PROMOTION"] = "raise"
 # tests uses it, too, which saves a third.
 if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
     folder = compiled_programs.kept_folder()
-    compiled_programs.tidy(folder)
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        compiled_programs.tidy(folder)
     os.environ["JAX_COMPILATION_CACHE_DIR"] = str(folder)
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 
@@ -112,16 +113,24 @@ def pytest_collection_modifyitems(items):
                 item.add_marker(pytest.mark.skip(reason="needs eight devices: set TEST_DEVICES=8"))
 
 
+def resident_bytes():
+    """Return the memory of this process, or infinity on a system without /proc."""
+    with contextlib.suppress(OSError):
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return float("inf")
+
+
 @pytest.fixture(scope="module", autouse=True)
-def compiled_for_one_file():
-    """Clear JAX's caches after each file, which together would need gigabytes; a file leaves JAX's settings alone."""
+def compiled_for_each_worker():
+    """Keep what was compiled for the next files of a worker until it has grown; a file leaves JAX's settings alone."""
     import jax
 
     jax.devices()  # before a program of a test starts JAX with other devices
     fixed = "jax_num_cpu_devices"  # once JAX runs, it has no effect
     before = dict(jax.config.values)
     yield
-    jax.clear_caches()
+    if resident_bytes() > 1.5e9:
+        jax.clear_caches()
     changed = {name: new for name, new in jax.config.values.items() if new != before.get(name, new) and name != fixed}
     assert not changed, f"a later file, in any order, would see these settings: {changed}"
 
