@@ -12,12 +12,14 @@ import socket
 import subprocess
 import sys
 import textwrap
+import time
 from typing import NamedTuple
 
 import pytest
 
+from .campaigns.server import Server
 from .command_files import DEEP, write_command_files
-from .command_server import Server
+from .simulated_devices import program_environment
 from .sweeps.toy_runs import one_device
 from .test_pages import PAGES, ROOT, read
 
@@ -104,6 +106,18 @@ REFUSED = {
 }
 
 
+LIMIT = 300.0  # seconds that a command may take
+
+
+class Done(NamedTuple):
+    """The end of a command: its exit status, output, and the awaited file."""
+
+    status: int
+    out: str
+    err: str
+    seen: str
+
+
 class Start(NamedTuple):
     """The start of a command: its module, words, standard input and devices; it is stopped once `until` exists."""
 
@@ -112,6 +126,31 @@ class Start(NamedTuple):
     stdin: str = ""
     devices: int = 1
     until: str = ""
+
+
+def find_new(folder, pattern, begun):
+    """Return a file of a pattern that has been written since, or ""."""
+    for file in folder.glob(pattern):
+        with contextlib.suppress(FileNotFoundError):
+            if file.stat().st_mtime >= begun and file.stat().st_size:
+                return str(file)
+    return ""
+
+
+def run(server, folder, start, *more):
+    """Run a command in a folder; it gets a SIGTERM as soon as there is a new file of the pattern `start.until`."""
+    log, begun, seen = folder / "log", time.time(), ""
+    log.with_suffix(".in").write_text(start.stdin, encoding="utf-8")
+    environment = {"HF_HUB_CACHE": str(folder / "hub"), "XLA_FLAGS": program_environment(start.devices)["XLA_FLAGS"]}
+    words = [start.module.removeprefix("experiments."), *start.words, *more]
+    running = server.start(words, log, environment, folder=folder, stdin=str(log.with_suffix(".in")))
+    while (status := running.wait(0.02)) is None:
+        if start.until and not seen and (seen := find_new(folder, start.until, begun)):
+            os.kill(running.number, signal.SIGTERM)
+        if time.time() > begun + LIMIT:
+            running.kill()
+    out, err = (log.with_suffix(f".{name}").read_text(encoding="utf-8", errors="replace") for name in ("out", "err"))
+    return Done(status, out, err, seen)
 
 
 def fill(command, place):
@@ -238,7 +277,7 @@ def write_inputs(root, server):
     (root / "runs" / "bert_toy").rename(root / DEEP / "runs" / "base")
     for command, more, copies in MADE:
         start = start_of(command)
-        done = server.run(root, start.module, [*start.words, *more])
+        done = run(server, root, start, *more)
         assert done.status == 0, done.err
         for copy in copies:
             shutil.copytree(root / value_of(start.words, "workdir"), root / copy, dirs_exist_ok=True)
@@ -323,10 +362,10 @@ def run_command(command, server, inputs, place, made):
         shutil.rmtree(place / value_of(start.words, "model"), ignore_errors=True)
         shutil.copytree(made[before], place / value_of(start.words, "model"))
     with other_host(start, place):
-        done = server.run(place, start.module, start.words, stdin=start.stdin, devices=start.devices, until=start.until)
+        done = run(server, place, start)
     if "--runner=print" in start.words and done.status == 0:  # and the first of the printed commands
         start = start_of(next(found for found in find_commands(done.out) if "experiments.sweep" not in found))
-        done = server.run(place, start.module, start.words)
+        done = run(server, place, start)
     fault, workdir = find_fault(command, start, done, place), value_of(start.words, "workdir")
     if start.module == "experiments.finetune" and done.status == 0 and workdir:
         made[command] = shutil.move(place / workdir, inputs.with_name(f"made_{len(made)}"))
@@ -371,7 +410,6 @@ def test_commands_start(command, server, inputs, made, ended, tmp_path):
 @pytest.mark.long
 def test_every_command_has_run(ended):
     assert ended.keys() == COMMANDS.keys()
-    assert all(done.seconds > 0 for done in ended.values())
 
 
 def test_commands_are_found():

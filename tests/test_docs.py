@@ -25,15 +25,6 @@ MODULES = [
 LOADED = {("script", "src"), ("img", "src"), ("iframe", "src"), ("source", "srcset"), ("link", "href")}
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["README.md", "README.ko.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/architecture.md", "docs/architecture.ko.md"],
-)
-def test_what_becomes_a_page_links_to_files_that_are_there(name):
-    file = ROOT / name
-    assert not [link for link in links(file.read_text(encoding="utf-8")) if not (file.parent / link).is_file()]
-
-
 @pytest.fixture(scope="module")
 def pages():
     """Return the script that makes the pages, as a module."""

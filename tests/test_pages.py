@@ -217,7 +217,7 @@ def test_rows_of_twins_have_the_same_figures_and_code(english, korean):
         assert code[1] == code[0], f"{'|'.join(theirs)} has other code than {'|'.join(mine)}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=str)
+@pytest.mark.parametrize("page", [*PAGES, Path("CONTRIBUTING.md"), Path("CHANGELOG.md")], ids=str)
 def test_links_lead_to_files(page):
     found = links(read(page))
     for link in found:

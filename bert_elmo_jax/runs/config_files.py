@@ -4,7 +4,7 @@ import ast
 import functools
 import re
 import runpy
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import getitem
 from pathlib import Path
 from typing import Any
@@ -159,8 +159,9 @@ def override(config: ConfigDict, assignments: Iterable[str]) -> None:
 
 def set_field(config: ConfigDict, name: str, text: str) -> None:
     """Set one field of a config from a text; see `parse_value`."""
-    name, text = rename_assignment(resolve_name(config, name), text, dict(list_fields(config)))
-    config.update_from_flattened_dict({name: parse_value(config, name, text)})
+    fields = dict(list_fields(config))
+    name, text = rename_assignment(_resolve(config, name, fields), text, fields)
+    config.update_from_flattened_dict({name: _parse_field(config, name, text, fields)})
 
 
 def resolve_name(config: ConfigDict, name: str) -> str:
@@ -169,14 +170,22 @@ def resolve_name(config: ConfigDict, name: str) -> str:
     >>> resolve_name(ConfigDict({"encoder": "runs/elmo", "layers": ""}), "encoder.layers")
     'layers'
     """
-    name, _ = rename_assignment(name, "", dict(list_fields(config)))
+    return _resolve(config, name, dict(list_fields(config)))
+
+
+def _resolve(config: ConfigDict, name: str, fields: Mapping[str, Any]) -> str:
+    name, _ = rename_assignment(name, "", fields)
     group, _, last = name.partition(".")
     return last if last in config and last in OF_PATHS.get(group, ()) and isinstance(config.get(group), str) else name
 
 
 def parse_value(config: ConfigDict, name: str, text: str) -> Any:
     """Return the value that a text gives to a field; the field's present value decides the type."""
-    fields, name = dict(list_fields(config)), resolve_name(config, name)
+    fields = dict(list_fields(config))
+    return _parse_field(config, _resolve(config, name, fields), text, fields)
+
+
+def _parse_field(config: ConfigDict, name: str, text: str, fields: Mapping[str, Any]) -> Any:
     if name not in fields:
         last = name.rpartition(".")[2]
         moved = [field for field in fields if field.rpartition(".")[2] == last]  # the right name in the wrong group

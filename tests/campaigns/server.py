@@ -1,13 +1,17 @@
 """Start programs as `python -m` does, in forks of a process with the library imported, and kill them at any time.
 
+The process imports nothing of the tests, so the programs run as they do for users.
+
 The process reads one line of JSON per request and answers each with one: a command is answered with the process number
 of its fork, which leads a process group of its own; a request to wait with the exit status, or null.
 """
 
 import contextlib
 import ctypes
+import importlib
 import json
 import os
+import pkgutil
 import resource
 import runpy
 import signal
@@ -81,10 +85,13 @@ class Server:
         log: Path,
         environment: Mapping[str, str] | None = None,
         limits: Mapping[str, int] | None = None,
+        folder: Path = ROOT,
+        stdin: str = os.devnull,
     ) -> Running:
-        """Start `python -m experiments.PROGRAM …`; its output goes to files next to `log`."""
+        """Start `python -m experiments.PROGRAM …` in a folder; its output goes to files next to `log`."""
         log.parent.mkdir(parents=True, exist_ok=True)
-        request = {"words": list(words), "log": str(log), "environment": environment or {}, "limits": limits or {}}
+        request = {"words": list(words), "log": str(log), "environment": environment or {}, "limits": limits or {},
+                   "folder": str(folder), "stdin": stdin}  # fmt: skip
         number = self.ask(request)
         assert number is not None
         return Running(self, number, log)
@@ -92,6 +99,16 @@ class Server:
     def close(self) -> None:
         """End the process; running programs continue."""
         self._process.communicate()
+
+
+def warm_up() -> None:
+    """Import the library and what its programs import when they begin, but start neither JAX's backend nor a thread."""
+    import bert_elmo_jax
+
+    names = [module.name for module in pkgutil.walk_packages(bert_elmo_jax.__path__, "bert_elmo_jax.")]
+    names += ["h5py", "optax", "optuna", "scipy.optimize", "scipy.stats", "sentencepiece", "tensorboardX", "tokenizers"]
+    for name in [*names, "absl.app", "absl.flags"]:
+        importlib.import_module(name)
 
 
 def serve() -> dict[str, object] | None:
@@ -123,8 +140,9 @@ def carry_out(asked: Mapping[str, object]) -> None:
     """Run a program as `python -m` does."""
     with contextlib.suppress(OSError):
         os.setpgid(0, 0)
+    os.chdir(str(asked["folder"]))
     log, made = str(asked["log"]), os.O_CREAT | os.O_WRONLY | os.O_TRUNC
-    for number, name, mode in ((0, os.devnull, os.O_RDONLY), (1, f"{log}.out", made), (2, f"{log}.err", made)):
+    for number, name, mode in ((0, str(asked["stdin"]), os.O_RDONLY), (1, f"{log}.out", made), (2, f"{log}.err", made)):
         opened = os.open(name, mode)
         os.dup2(opened, number)
         os.close(opened)
@@ -137,13 +155,11 @@ def carry_out(asked: Mapping[str, object]) -> None:
         resource.setrlimit(LIMITS[name], (most, most))
     program, *words = asked["words"]  # type: ignore[misc]
     sys.argv = [program, *words]
-    sys.path[0] = str(ROOT)
+    sys.path[0] = str(asked["folder"])
     runpy.run_module(f"experiments.{program}", run_name="__main__", alter_sys=True)
 
 
 if __name__ == "__main__":
-    from tests.command_server import warm_up
-
     warm_up()
     print("0", flush=True)
     if request := serve():

@@ -16,13 +16,6 @@ from typing import Any
 
 from tests.campaigns.server import Server
 
-# Small values for the fields of a recipe, where it has them.
-RUN = {"steps": 16, "batch_size": 8, "log_every": 5, "eval_every": 8, "checkpoint_every": 4, "eval_batches": 1,
-       "keep": 2, "average": 2, "length": 32, "target_length": 32, "long_length": 64, "long_batch_size": 0,
-       "translations": 2, "spread": 1}  # fmt: skip
-MODEL = {"num_layers": 1, "hidden_size": 16, "num_heads": 2, "feed_forward_size": 32, "cell_size": 16,
-         "projection_size": 8, "filters": "((1, 4), (2, 4))", "max_characters": 12, "vector_size": 8, "lstm_size": 8,
-         "target_size": 8, "embedding_size": 16}  # fmt: skip
 TUNE = ["epochs=2", "batch_size=8", "log_every=5", "eval_every=6", "checkpoint_every=3"]
 LIMIT = 240.0  # seconds that a program may take
 
@@ -225,16 +218,16 @@ def list_works(shop: Workshop) -> Iterable[Work]:
 
 def family_works(shop: Workshop, family: Any) -> Iterable[Work]:
     """Yield the works of one family. Commands that it refuses are left out later, with the reason."""
+    from tests.experiments.small_recipes import corpus_kind, small_fields
+
     name = family.name
     run = shop.place(f"pretrain {name}") / "run"
 
     def pretrain(folder: Path) -> list[list[str]]:
-        file = f"experiments/configs/{name}.py:toy"
-        small = small_fields(file, family.inputs.name)
-        translates = any(field.startswith("--config.target_length=") for field in small)
-        kinds = ("words", "word_pairs") if family.inputs.name == "words" else ("pieces", "pairs")
-        corpus = shop.data[kinds[translates]]
-        return [["pretrain", f"--config={file}", f"--workdir={folder}/run", f"--config.data={corpus}", *small]]
+        file = f"{name}:toy"
+        fields = [f"data={shop.data[corpus_kind(file)]}", *small_fields(file)]
+        small = [f"--config.{field}" for field in fields]
+        return [["pretrain", f"--config={file}", f"--workdir={folder}/run", *small]]
 
     def finetune(folder: Path) -> list[list[str]]:
         files = [f"--train={shop.data['train.csv']}", f"--dev={shop.data['dev.csv']}", f"--workdir={folder}/run"]
@@ -279,19 +272,6 @@ def family_works(shop: Workshop, family: Any) -> Iterable[Work]:
     )  # fmt: skip
 
 
-def small_fields(file: str, inputs: str) -> list[str]:
-    """Return the flags that make a recipe small, for the fields that it has."""
-    from bert_elmo_jax.runs.config_files import list_fields, read_config
-
-    known = {field for field, _ in list_fields(read_config(file)[0])}
-    values = {**RUN, **{f"model.{field}": value for field, value in MODEL.items()}}
-    if inputs == "words":
-        values["length"] = 8
-    if "model.dropout" in known:  # a random key that went wrong would show
-        values["model.dropout"] = 0.1
-    return [f"--config.{field}={value}" for field, value in values.items() if field in known]
-
-
 def _preparation(shop: Workshop, tokenizer: str, size: int) -> Callable[[Path], list[list[str]]]:
     flags = ["--heldout=0.1", "--shards=4", "--workers=2", f"--tokenizer={tokenizer}", f"--vocab_size={size}"]
     return lambda folder: [["prepare_data", f"--input={shop.data['corpus.txt']}", f"--output={folder}/corpus", *flags]]
@@ -305,18 +285,16 @@ def _sweep(shop: Workshop, name: str) -> Callable[[Path], list[list[str]]]:
 
 def write_data(folder: Path) -> None:
     """Write texts, tables, corpora and definitions of sweeps."""
-    from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus, toy_pairs
     from tests.data.conftest import random_documents, write_documents
+    from tests.experiments.small_recipes import toy_corpora
     from tests.experiments.task_files import texts, write_entities, write_pairs, write_questions, write_reviews
     from tests.sweeps.conftest import BERT, ELMO
 
     folder.mkdir(parents=True)
     coins = random.Random(0)
     write_documents(folder / "corpus.txt", random_documents(0, 400))
-    toy_corpus(folder / "pieces", documents=300)
-    toy_corpus(folder / "words", documents=300, tokenizer="words")
-    toy_pairs(folder / "pairs", topics=2, words=3, documents=600)
-    toy_pairs(folder / "word_pairs", topics=2, words=3, documents=600, tokenizer="words")
+    for kind in ("pieces", "words", "pairs", "word_pairs"):
+        toy_corpora(folder)(kind)
     lines = [text for text, _ in texts(coins, 240)]
     (folder / "texts.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     (folder / "new.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")

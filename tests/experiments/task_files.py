@@ -126,8 +126,3 @@ def write_model(folder, num_layers=1):
         folder, config, init_params(FAMILY, config, jax.random.key(0), ("mlm", "nsp")), tokenizer, run={}
     )
     return folder
-
-
-def run_network(program, config, workdir):
-    """Run the training of a task's own network in this process, and return its exit status."""
-    return program("bert_elmo_jax.runs.finetuning").finetune(config, workdir)

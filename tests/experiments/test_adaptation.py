@@ -16,8 +16,11 @@ from bert_elmo_jax.families.elmo.model import init_elmo_params
 from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.inference.run_directory import write_run_directory
 from bert_elmo_jax.inference.word_encoder import word_encoder
+from bert_elmo_jax.runs.adaptation import adapt_encoder, check_adaptation
 from bert_elmo_jax.runs.field_ranges import check_fields
 from bert_elmo_jax.runs.finetuning import finetune
+from bert_elmo_jax.runs.task_data import read_data
+from bert_elmo_jax.runs.with_network import start_network
 from bert_elmo_jax.text import WordVocabulary
 from bert_elmo_jax.train.metrics import read_metrics
 
@@ -55,19 +58,17 @@ def config_of(files, encoder, epochs=3.0, changes=None):
     return config
 
 
-def adapt(program, config, workdir):
-    data = program("bert_elmo_jax.runs.task_data").read_data(config)
-    start = program("bert_elmo_jax.runs.with_network").start_network(config, None, None)
-    return program("bert_elmo_jax.runs.adaptation").adapt_encoder(config, workdir, data, start)
+def adapt(config, workdir):
+    return adapt_encoder(config, workdir, read_data(config), start_network(config, None, None))
 
 
 @pytest.fixture(scope="module")
-def alone(program, files, elmo, tmp_path_factory):
+def alone(files, elmo, tmp_path_factory):
     """Return the result without a stop, compiled with optimisation, as outside of tests."""
     folder = tmp_path_factory.mktemp("alone")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(train, "make_mesh", functools.partial(train.make_mesh, devices=jax.devices()[:1]))
-        return folder, adapt(program, config_of(files, elmo), folder)
+        return folder, adapt(config_of(files, elmo), folder)
 
 
 @pytest.mark.long
@@ -86,8 +87,8 @@ def test_it_learns_the_tasks_text_in_its_own_words(files, elmo, alone):
 
 
 @pytest.mark.long
-def test_released_weights_without_a_softmax_get_the_words_of_the_text(program, files, tmp_path, capsys):
-    start, _ = adapt(program, config_of(files, ELMO, epochs=1.0), tmp_path)
+def test_released_weights_without_a_softmax_get_the_words_of_the_text(files, tmp_path, capsys):
+    start, _ = adapt(config_of(files, ELMO, epochs=1.0), tmp_path)
     assert "new, and untrained at the start, because the weights have none: lm" in capsys.readouterr().err
     adapted = read_model(str(tmp_path / "adapted"))
     assert set(GOOD) < set(adapted.tokenizer.words)
@@ -96,7 +97,7 @@ def test_released_weights_without_a_softmax_get_the_words_of_the_text(program, f
 
 
 @pytest.mark.long
-def test_stopped_it_goes_on_to_the_same_weights(program, files, elmo, alone, tmp_path, monkeypatch, capsys):
+def test_stopped_it_goes_on_to_the_same_weights(files, elmo, alone, tmp_path, monkeypatch, capsys):
     folder, (whole, _) = alone
     config = config_of(files, elmo)
     run = train.train
@@ -106,13 +107,13 @@ def test_stopped_it_goes_on_to_the_same_weights(program, files, elmo, alone, tmp
         return run(state, parallel, batches, **{**options, "schedule": short})[0], 15
 
     monkeypatch.setattr(train, "train", stopped)
-    start, status = adapt(program, config, tmp_path)
+    start, status = adapt(config, tmp_path)
     monkeypatch.undo()
     assert (status, start.encoder.fingerprint) == (75, word_encoder(elmo).fingerprint)
     said = capsys.readouterr().err
     assert "first trained as a language model on 96 texts" in said
     before = float(said.partition("before the first step: ")[2].partition("held_out/perplexity ")[2].split(",")[0])
-    start, status = adapt(program, config, tmp_path)
+    start, status = adapt(config, tmp_path)
     assert status == 0
     for found, expected in zip(*(jax.tree.leaves(of.encoder.params) for of in (start, whole)), strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-5)  # compiled otherwise, see the fixture
@@ -141,27 +142,26 @@ def test_a_network_is_trained_on_what_came_out(files, elmo, tmp_path):
         ({"adapt.epochs": 0.0}, [{"adapt.epochs": 1.0}], r"--grid names adapt.epochs"),
     ],
 )
-def test_what_cannot_be_meant(program, files, changes, settings, message):
+def test_what_cannot_be_meant(files, changes, settings, message):
     config = config_of(files, ELMO, changes=changes)
     with pytest.raises(ValueError, match=message):
         check_fields(config)
-        program("bert_elmo_jax.runs.adaptation").check_adaptation(config, settings)
+        check_adaptation(config, settings)
 
 
-def test_not_asked_for(program, files):
-    adaptation = program("bert_elmo_jax.runs.adaptation")
-    adaptation.check_adaptation(config_of(files, ELMO, epochs=0.0), [{"encoder": "a"}])
-    adaptation.check_adaptation(importlib.import_module("experiments.configs.finetune").get_config(), [])
+def test_not_asked_for(files):
+    check_adaptation(config_of(files, ELMO, epochs=0.0), [{"encoder": "a"}])
+    check_adaptation(importlib.import_module("experiments.configs.finetune").get_config(), [])
 
 
-def test_a_bert_and_too_little_text(program, files, elmo, tmp_path):
+def test_a_bert_and_too_little_text(files, elmo, tmp_path):
     with pytest.raises(
         ValueError,
         match=r"encoders that read words, and .*bert_tiny is of the kind bert: adapt it with `experiments.pretr",
     ):
-        adapt(program, config_of(files, str(ROOT / "tests/goldens/bert_tiny")), tmp_path)
+        adapt(config_of(files, str(ROOT / "tests/goldens/bert_tiny")), tmp_path)
     (tmp_path / "few.csv").write_text("text,label\nfilm,a\nreally,b\n", encoding="utf-8")
     few = {"task": "classification", "text": "text", "label": "label"}
     few |= {part: str(tmp_path / "few.csv") for part in ("train", "dev")}
     with pytest.raises(ValueError, match=r"has 2 texts, too few to hold some out"):
-        adapt(program, config_of(few, elmo), tmp_path)
+        adapt(config_of(few, elmo), tmp_path)

@@ -28,15 +28,6 @@ def test_lengths(run, tmp_path):
         assert f"{name}.svg" in out
 
 
-def test_messages(run, goldens):
-    status, _, err = run("--what=words")
-    assert status == 2 and "--what=words needs --model=…, a trained Transformer" in err
-    status, _, err = run("--what=heads", "--language=ko")
-    assert status == 2 and "--what=heads trains its own models: leave out --model and --language" in err
-    status, _, err = run("--what=words", f"--model={goldens / 'elmo_tiny'}")
-    assert status == 2 and "this model gives no attention maps: load a Transformer" in err
-
-
 def test_tables_and_figures_are_written(tmp_path, capsys):
     found = Findings(
         {"a table": [["d", "loss"], ["4", "0.5"]]}, {"curve": Lines("t", "x", "y", {"배": [(1, 2), (2, 3)]})}

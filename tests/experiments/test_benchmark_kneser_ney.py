@@ -11,14 +11,14 @@ from absl import flags
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bert_elmo_jax import train as training
 from bert_elmo_jax.data.corpora.store import open_store
 from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus
 from bert_elmo_jax.families import get_family
 from bert_elmo_jax.families.gpt.family import FAMILY
 from bert_elmo_jax.families.init_params import init_params
-from bert_elmo_jax.inference.run_directory import describe_run
 from bert_elmo_jax.text import WordVocabulary, load_tokenizer
+
+from .untrained_runs import MASKING, PIECES, TINY, write_run
 
 BEGIN, END, WORDS = 0, 1, 7
 
@@ -142,18 +142,10 @@ def test_a_decoder_is_compared_per_word(benchmark, corpus, tmp_path, capsys):
     """An untrained GPT has the same loss for each piece of the whole text."""
     pieces = toy_corpus(tmp_path / "pieces", documents=300, vocab_size=8192)
     tokenizer = load_tokenizer(pieces / "tokenizer")
-    size = {"hidden_size": 8, "num_layers": 1, "num_heads": 2, "feed_forward_size": 16, "max_positions": 32}
-    model = FAMILY.config_for(tokenizer, **size, initializer_range=0.0)
-    asked = {"program": "pretrain", "family": "gpt", "data": str(pieces), "objective": "sentences", "length": 32}
-    asked |= {"masking": {"kind": "next", "rate": 0.15, "predictions": None, "split": (0.8, 0.1, 0.1)}, "steps": 3}
-    asked |= {"short_share": 0.0, "short_per": "document", "sequences": 1, "copies": 0, "long_share": 0.0}
-    asked["batch_size"] = 4
-    run, params = tmp_path / "run", init_params(FAMILY, model, jax.random.key(0), ())
-    training.same_run(run, asked, ())
-    describe_run(run, model, params, tokenizer)
-    with training.Checkpoints(run, keep=1) as checkpoints:
-        checkpoints.save(3, params, {"step": np.array(3)}, {})
-        checkpoints.wait()
+    model = FAMILY.config_for(tokenizer, **TINY, max_positions=32, initializer_range=0.0)
+    fields = {**PIECES, "masking": {**MASKING, "kind": "next"}, "objective": "sentences", "length": 32}
+    params = init_params(FAMILY, model, jax.random.key(0), ())
+    run = write_run(tmp_path / "run", model, params, tokenizer, family="gpt", data=str(pieces), **fields)
     total, count = benchmark.read_decoder(str(run))
     assert count == open_store(pieces, "heldout").counts["tokens"]
     assert total == pytest.approx(-count * np.log(tokenizer.vocab_size), rel=1e-5)
@@ -190,16 +182,12 @@ def write_word_run(run, corpus, direction):
     family, tokenizer = get_family("awd_lstm"), WordVocabulary.load(corpus / "tokenizer")
     size = {"embedding_size": 4, "cell_size": 6, "num_layers": 1, "direction": direction}
     model = family.config(vocab_size=len(tokenizer), **size)
-    asked = {"program": "pretrain", "family": "awd_lstm", "data": str(corpus), "reading": "streams", "length": 10}
-    asked |= {"spread": 0, "batch_size": 3, "steps": 2, "eval_batches": None, "model": size}
+    fields = {"program": "pretrain", "reading": "streams", "length": 10, "spread": 0, "batch_size": 3, "steps": 3}
     params = init_params(family, model, jax.random.key(0), ("lm",))
     params["encoder"]["embeddings"]["word"] = np.zeros((len(tokenizer), 4), np.float32)
-    training.same_run(run, asked, ())
-    describe_run(run, model, params, tokenizer)
-    with training.Checkpoints(run, keep=1) as checkpoints:
-        checkpoints.save(2, params, {"step": np.array(2)}, {})
-        checkpoints.wait()
-    (run / "metrics.jsonl").write_text(json.dumps({"step": 2, "held_out/perplexity": 7.5}) + "\n")
+    facts = {"family": "awd_lstm", "data": str(corpus), "eval_batches": None, "model": size}
+    write_run(run, model, params, tokenizer, **fields, **facts)
+    (run / "metrics.jsonl").write_text(json.dumps({"step": 3, "held_out/perplexity": 7.5}) + "\n")
     return run
 
 
@@ -221,7 +209,7 @@ def test_another_text_is_scored_in_the_words_of_the_corpus(benchmark, corpus, wo
     finally:
         flags.FLAGS.text = None
     heading, line = capsys.readouterr().out.splitlines()  # one direction only
-    assert f"({100 * unknown:.1f}% <UNK>)" in heading and "step 2" in heading
+    assert f"({100 * unknown:.1f}% <UNK>)" in heading and "step 3" in heading
     name, count, _, figure, found, *_ = line.split()
     assert (name, int(count)) == ("forward", len(words) + 4)  # with the ends of sentences
     assert float(found) == pytest.approx(len(vocabulary), abs=0.01)
@@ -239,7 +227,7 @@ def test_the_words_of_a_run_and_of_the_corpus_must_be_the_same(benchmark, word_r
 
 
 def test_a_run_of_one_direction_fills_one_line(benchmark, corpus, word_run, tmp_path, capsys):
-    assert benchmark.read_run(str(word_run)) == {"step": 2, "forward": 7.5}
+    assert benchmark.read_run(str(word_run)) == {"step": 3, "forward": 7.5}
     flags.FLAGS.data, flags.FLAGS.order = str(corpus), 2
     flags.FLAGS.run = str(write_word_run(tmp_path / "run", corpus, "backward"))
     benchmark.main()

@@ -10,14 +10,14 @@ from absl import flags
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bert_elmo_jax import train
 from bert_elmo_jax.data.corpora.store import open_store
 from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus
 from bert_elmo_jax.families.bert.config import BertConfig
 from bert_elmo_jax.families.bert.family import FAMILY
 from bert_elmo_jax.families.init_params import init_params
-from bert_elmo_jax.inference.run_directory import describe_run
 from bert_elmo_jax.text import load_tokenizer
+
+from .untrained_runs import PIECES, TINY, write_run
 
 
 @pytest.fixture(scope="module")
@@ -100,23 +100,10 @@ def test_a_place_that_shows_a_token_is_guessed_to_be_true(benchmark):
 
 def test_it_prints_a_table(benchmark, corpus, tmp_path, capsys):
     tokenizer = load_tokenizer(corpus / "tokenizer")
-    size = {"hidden_size": 8, "num_layers": 1, "num_heads": 2, "feed_forward_size": 16, "max_positions": 64}
-    model = BertConfig(vocab_size=tokenizer.vocab_size, **size)
-    masking = {"kind": "token", "rate": 0.15, "predictions": None, "split": (0.8, 0.1, 0.1)}
-    asked = {
-        "program": "pretrain",
-        "family": "bert",
-        "data": str(corpus),
-        "batch_size": 4,
-        "eval_batches": None,
-        "steps": 3,
-    }
-    asked |= {"length": 64, "objective": "nsp", "short_share": 0.1, "short_per": "document", "sequences": 1}
-    train.same_run(tmp_path, asked | {"masking": masking, "copies": 0, "long_share": 0.0}, ())
+    model = BertConfig(vocab_size=tokenizer.vocab_size, **TINY, max_positions=64)
     params = init_params(FAMILY, model, jax.random.key(0), ("mlm", "nsp"))
-    describe_run(tmp_path, model, params, tokenizer)
-    with train.Checkpoints(tmp_path, keep=1) as checkpoints:
-        checkpoints.save(3, params, {"step": np.array(3)}, {})
+    fields = {**PIECES, "family": "bert", "data": str(corpus), "length": 64, "objective": "nsp", "short_share": 0.1}
+    write_run(tmp_path, model, params, tokenizer, **fields)
     flags.FLAGS.run = str(tmp_path)
     benchmark.main()
     head, *lines = capsys.readouterr().out.splitlines()

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from absl import flags
 
-from bert_elmo_jax import train
 from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus
 from bert_elmo_jax.data.pipeline.batches import eval_batches
 from bert_elmo_jax.data.rows.masking import Masking
@@ -19,7 +18,6 @@ from bert_elmo_jax.families.bert.family import FAMILY
 from bert_elmo_jax.families.elmo.config import ElmoConfig
 from bert_elmo_jax.families.elmo.model import init_elmo_params
 from bert_elmo_jax.families.init_params import init_params
-from bert_elmo_jax.inference.run_directory import describe_run
 from bert_elmo_jax.text import WordVocabulary, load_tokenizer
 from bert_elmo_jax.toyworld import ToyWorld, best_masked, word_log_probabilities
 from experiments.studies.ceilings import best_masked as masked_scores
@@ -27,8 +25,11 @@ from experiments.studies.ceilings import best_next as next_scores
 from experiments.studies.ceilings import best_stream as stream_scores
 from experiments.studies.ceilings import toy_passages
 
+from .untrained_runs import PIECES, TINY, write_run
+
 WORLDS = {name: ToyWorld(name) for name in ("en", "ko")}
 TOY = {"data": "toyworld", "toyworld": {"language": "en,ko"}, "batch_size": 4, "eval_batches": None, "steps": 3}
+STREAMS = {"program": "pretrain", "family": "elmo", "reading": "streams", "length": 20, "negatives": 0}
 
 
 @pytest.fixture(scope="module")
@@ -46,15 +47,6 @@ def pieces(tmp_path_factory):
 def words(tmp_path_factory):
     folder = tmp_path_factory.mktemp("elmo") / "toyworld"
     return toy_corpus(folder, language="en,ko", documents=150, tokenizer="words", vocab_size=8192, heldout=0.15)
-
-
-def run_directory(folder, model, params, tokenizer, **asked):
-    """Write the directory of a run that stopped before it learned anything."""
-    train.same_run(folder, {**TOY, **asked}, ())
-    describe_run(folder, model, params, tokenizer)
-    with train.Checkpoints(folder, keep=1) as checkpoints:
-        checkpoints.save(3, params, {"step": np.array(3)}, {})
-        checkpoints.wait()
 
 
 def held_out(pieces, objective, **masking):
@@ -200,13 +192,10 @@ def table(benchmark, folder, capsys):
 @pytest.mark.long
 def test_bert_beside_the_best(benchmark, pieces, capsys):
     tokenizer = load_tokenizer(pieces / "tokenizer")
-    size = {"hidden_size": 8, "num_layers": 1, "num_heads": 2, "feed_forward_size": 16, "max_positions": 128}
-    model = BertConfig(vocab_size=tokenizer.vocab_size, **size)
+    model = BertConfig(vocab_size=tokenizer.vocab_size, **TINY, max_positions=128)
     params = init_params(FAMILY, model, jax.random.key(0), ("mlm", "nsp"))
-    masking = {"kind": "token", "rate": 0.15, "predictions": None, "split": (0.8, 0.1, 0.1)}
-    asked = {"length": 128, "objective": "nsp", "short_share": 0.1, "short_per": "document", "sequences": 4}
-    asked |= {"masking": masking, "copies": 0, "long_share": 0.0}
-    run_directory(pieces.parent, model, params, tokenizer, program="pretrain", family="bert", **asked)
+    fields = {**PIECES, **TOY, "family": "bert", "length": 128, "objective": "nsp", "short_share": 0.1, "sequences": 4}
+    write_run(pieces.parent, model, params, tokenizer, **fields)
     lines = table(benchmark, pieces.parent, capsys)
     rows = {line[:24].strip(): line[24:].split() for line in lines[2:6]}
     assert "step 3" in lines[0] and list(rows)[2:] == ["masked words", "next sentence"]
@@ -221,8 +210,8 @@ def test_elmo_beside_the_best(benchmark, words, capsys):
     vocabulary = WordVocabulary.load(words / "tokenizer")
     model = ElmoConfig.preset("toy", vocab_size=len(vocabulary), cell_size=8, projection_size=4, filters=((1, 4),))
     params = init_elmo_params(model, jax.random.key(0), lm=True)
-    asked = {"program": "pretrain", "family": "elmo", "reading": "streams", "length": 20, "negatives": 0}
-    run_directory(words.parent, model, params, vocabulary, **asked)
+    asked = {**TOY, **STREAMS}
+    write_run(words.parent, model, params, vocabulary, **asked)
     lines = table(benchmark, words.parent, capsys)
     rows = {line.split()[0]: [float(figure.replace(",", "")) for figure in line.split()[1:]] for line in lines[2:]}
     assert set(rows) == {"en", "ko", "all"}
@@ -241,12 +230,11 @@ def test_a_smaller_world_has_a_best_of_its_own(benchmark, program, tmp_path, cap
     vocabulary = WordVocabulary.load(corpus / "tokenizer")
     model = ElmoConfig.preset("toy", vocab_size=len(vocabulary), cell_size=8, projection_size=4, filters=((1, 4),))
     params = init_elmo_params(model, jax.random.key(0), lm=True)
-    asked = {"program": "pretrain", "family": "elmo", "reading": "streams", "length": 20, "negatives": 0}
     trues = []
     for world in ({}, size):
-        made = {"language": "en", **world}
         shutil.copytree(corpus, tmp_path / str(len(world)) / "toyworld")
-        run_directory(tmp_path / str(len(world)), model, params, vocabulary, **asked, toyworld=made)
+        asked = {**TOY, **STREAMS, "toyworld": {"language": "en", **world}}
+        write_run(tmp_path / str(len(world)), model, params, vocabulary, **asked)
         lines = table(benchmark, tmp_path / str(len(world)), capsys)
         trues.append(float(lines[2].split()[4]))
     assert trues[1] < trues[0] < 2 * trues[1]

@@ -39,9 +39,3 @@ def test_a_table_and_samples():
     assert lines[0].startswith("from") and "distinct-2" in lines[0]
     assert lines[1].split()[:4] == ["the", "toy", "world", "1.000"]
     assert sum(line.startswith("masks, gibbs") for line in lines) == 2  # in the table and among the samples
-
-
-def test_a_run_that_is_not_there(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    status, _, err = run_program("benchmarks.writing", "--masked=runs/none", "--next=runs/none")
-    assert status == 2 and "runs/none" in err

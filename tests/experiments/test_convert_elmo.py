@@ -48,12 +48,8 @@ def test_every_way_round_keeps_every_bit(tmp_path, source):
         for name, value in again.items():
             np.testing.assert_array_equal(value, original[name], err_msg=name)
     for name in ("again", "last", "by_file"):
-        assert sorted(path.name for path in (tmp_path / name).iterdir()) == [
-            "SHA256SUMS",
-            "options.json",
-            "weights.hdf5",
-            "words.txt",
-        ]
+        files = sorted(path.name for path in (tmp_path / name).iterdir())
+        assert files == ["SHA256SUMS", "options.json", "weights.hdf5", "words.txt"]
         for file in ("options.json", "weights.hdf5"):
             assert (tmp_path / name / file).read_bytes() == (source / file).read_bytes()
     assert "Written as elmo: SHA256SUMS, options.json, weights.hdf5, words.txt" in found[1][1]
@@ -66,25 +62,18 @@ def test_what_cannot_be_done_is_said(tmp_path, source, goldens):
     wrong = tmp_path / "wrong"
     elmo_hdf5.write(wrong, init_elmo_params(CONFIG, jax.random.key(0)), CONFIG)
     dataclasses.replace(CONFIG, num_layers=3, cell_size=9).to_json(wrong / "options.json")
+    elmo = f"--from={source}"
     cases = {
-        "holds a BERT, which cannot be written as --to_format=elmo; use huggingface or run": [
-            bert,
-            to,
-            "--to_format=elmo",
-        ],
-        "holds an ELMo, which cannot be written as --to_format=huggingface; use elmo or run": [
-            f"--from={source}",
-            to,
-            "--to_format=huggingface",
-        ],
-        "lowercase=False was given for": [f"--from={source}", to, "--nolowercase"],
-        "but ELMo has no classifier: leave it out": [f"--from={source}", to, "--classifier=tag"],
-        "has no ELMo: no file ends with .hdf5 or .h5": [bert, to, "--format=elmo"],
-        "lstm.n_layers is 3, but the weights have 2 (Cell0, Cell1)": [f"--from={wrong}", to],
-        "is not empty; give another --to": [f"--from={source}", f"--to={wrong}"],
+        "holds a BERT, which cannot be written as --to_format=elmo; use huggingface or run": [bert, "--to_format=elmo"],
+        "holds an ELMo, which cannot be written as --to_format=huggingface": [elmo, "--to_format=huggingface"],
+        "lowercase=False was given for": [elmo, "--nolowercase"],
+        "but ELMo has no classifier: leave it out": [elmo, "--classifier=tag"],
+        "has no ELMo: no file ends with .hdf5 or .h5": [bert, "--format=elmo"],
+        "lstm.n_layers is 3, but the weights have 2 (Cell0, Cell1)": [f"--from={wrong}"],
+        "is not empty; give another --to": [elmo, f"--to={wrong}"],
     }
     for message, flags in cases.items():
-        status, _, said = run_program("convert", *flags)
+        status, _, said = run_program("convert", to, *flags)
         assert status == 2 and message in said, said
         assert "Traceback" not in said
     assert not (tmp_path / "to").exists()

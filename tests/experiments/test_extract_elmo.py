@@ -1,13 +1,7 @@
 """Extraction with an ELMo, as people run it; test_convert_and_extract.py has the tests for all families."""
 
 import json
-import os
 import re
-import signal
-import subprocess
-import sys
-import time
-from pathlib import Path
 
 import h5py
 import numpy as np
@@ -17,12 +11,7 @@ from bert_elmo_jax import load
 
 from .programs import run_program
 
-ROOT = Path(__file__).parents[2]
 TEXTS = ["강가의 작은 은행", "The river  bank", "배", "The river  bank", "a b c d e f g h"]
-
-
-def command(*flags):
-    return [sys.executable, "-m", "experiments.extract", *map(str, flags)]
 
 
 def run(*flags):
@@ -77,40 +66,3 @@ def test_flags_that_say_nothing(tmp_path, flags, goldens):
         assert status == 2
         assert message in said
     assert [file.name for file in tmp_path.iterdir()] == ["texts.txt"]
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("ending", ["h5", "npz"])
-def test_killed_at_any_moment_it_goes_on(tmp_path, flags, ending):
-    """SIGKILLs at many moments, also while the parts are merged, do not change the bytes of the result."""
-    coins = np.random.default_rng(0)
-    lines = [
-        " ".join(coins.choice(["강가의", "작은", "은행", "river", "bank", "a"], n)) for n in coins.integers(1, 30, 4000)
-    ]
-    (tmp_path / "texts.txt").write_text("\n".join(lines), encoding="utf-8")
-    whole, path = tmp_path / f"whole.{ending}", tmp_path / f"a.{ending}"
-    assert run(*flags, f"--output={whole}", "--batch_size=4").returncode == 0
-    folder, kills = tmp_path / f"{path.name}.partial", 0
-    while not path.exists():
-        process = subprocess.Popen(
-            command(*flags, f"--output={path}", "--batch_size=4"), cwd=ROOT, stderr=subprocess.DEVNULL
-        )
-        had = len(list(folder.glob("*.arrays"))) if folder.exists() else 0
-        # A few parts further; once all are there, while they are put together.
-        while process.poll() is None and len(list(folder.glob("*.arrays"))) <= had + 4 and not path.exists():
-            if any(folder.glob("whole*")) and kills % 2:
-                break
-            time.sleep(0.002)
-        time.sleep(float(coins.uniform(0, 0.03)))
-        if process.poll() is None:
-            os.kill(process.pid, signal.SIGKILL)
-            kills += 1
-        process.wait()
-        assert kills < 30
-    assert kills >= 3
-    assert path.read_bytes() == whole.read_bytes()
-    if (
-        folder.exists()
-    ):  # killed between the last step and the tidying up: the next run tidies, and says that all is there
-        assert "exists; remove it" in run(*flags, f"--output={path}", "--batch_size=4").stderr
-    assert sorted(file.name for file in tmp_path.iterdir()) == sorted([path.name, "texts.txt", whole.name])

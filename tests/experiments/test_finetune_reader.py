@@ -18,9 +18,10 @@ from bert_elmo_jax.inference.predictions import AnswerSpan
 from bert_elmo_jax.inference.task_network import TaskNetwork, build_encode
 from bert_elmo_jax.inference.word_encoder import layer_shape, trained_layers, word_encoder
 from bert_elmo_jax.networks.bidaf import BidafConfig, bidaf_loss, bidaf_shapes
+from bert_elmo_jax.runs.finetuning import finetune
 from bert_elmo_jax.text import Lexicon
 
-from .task_files import run_network, write_task
+from .task_files import write_task
 
 pytestmark = pytest.mark.usefixtures("one_device")
 
@@ -37,13 +38,13 @@ def config_of(fields, **changes):
 
 
 @pytest.mark.long
-def test_a_reader_learns_on_frozen_layers_and_answers(program, tmp_path, capsys, monkeypatch):
+def test_a_reader_learns_on_frozen_layers_and_answers(tmp_path, capsys, monkeypatch):
     files = write_task(tmp_path / "squad", "squad", count=32)
     for part in (Path(files["train"]), Path(files["dev"])):  # answers are whole words
         part.write_text(part.read_text(encoding="utf-8").replace("서울에 있다", "서울"), encoding="utf-8")
     config = config_of(files, encoder=ELMO, dropout=0.0, mix_dropout=0.0, max_length=5)
     config.optimizer.learning_rate = 0.03
-    assert run_network(program, config, tmp_path / "run") == 0
+    assert finetune(config, tmp_path / "run") == 0
     said = capsys.readouterr().err
     assert "contexts have more than 5 words: one window of each is read (config.max_length)" in said
     result = json.loads((tmp_path / "run" / "result.json").read_text(encoding="utf-8"))
@@ -78,9 +79,9 @@ def test_a_reader_learns_on_frozen_layers_and_answers(program, tmp_path, capsys,
 
 
 @pytest.mark.usefixtures("as_users_run")
-def test_what_cannot_be_meant(program, tmp_path):
+def test_what_cannot_be_meant(tmp_path):
     with pytest.raises(ValueError, match=r"config.network=bidaf is for questions, and --task=sst2 is classification"):
-        run_network(program, config_of(write_task(tmp_path / "sst2", "sst2", count=8)), tmp_path / "run")
+        finetune(config_of(write_task(tmp_path / "sst2", "sst2", count=8)), tmp_path / "run")
     files = write_task(tmp_path / "squad", "squad", count=8)
     for changes, message in (
         ({"places": "between"}, "places='between': use input, output"),
@@ -88,7 +89,7 @@ def test_what_cannot_be_meant(program, tmp_path):
         ({"longest_answer": 0}, "config.longest_answer=0: expected a whole number from 1"),
     ):
         with pytest.raises(ValueError, match=message):
-            run_network(program, config_of(files, **changes), tmp_path / "run")
+            finetune(config_of(files, **changes), tmp_path / "run")
     assert not (tmp_path / "run" / "run.json").exists()
 
 

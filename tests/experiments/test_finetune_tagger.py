@@ -1,12 +1,12 @@
-"""A tagger from files to predictions: with an encoder or without, killed and resumed, refused with one message."""
+"""A tagger from files to predictions: with an encoder or without, refused with one message.
+
+tests/campaigns/test_kills.py kills such runs.
+"""
 
 import importlib
 import json
 import random
 import re
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import jax
@@ -17,14 +17,19 @@ from bert_elmo_jax import load, train
 from bert_elmo_jax.data.tasks.task import read_examples
 from bert_elmo_jax.inference.predict_file import predict_file
 from bert_elmo_jax.inference.task_network import TaskNetwork
+from bert_elmo_jax.inference.word_encoder import word_encoder
 from bert_elmo_jax.runs.config_files import list_recipes, read_config
+from bert_elmo_jax.runs.finetuning import finetune
+from bert_elmo_jax.runs.task_data import read_data
+from bert_elmo_jax.runs.with_network import fill_cache, prepare_network, read_vectors, start_network
 from bert_elmo_jax.train.checkpoint import load_params
 from bert_elmo_jax.train.metrics import read_metrics
 
-from .task_files import OTHER, run_network, write_model, write_task
+from .task_files import OTHER, write_model, write_task
 
+pytestmark = pytest.mark.usefixtures("one_device")
 ROOT = Path(__file__).parents[2]
-ELMO = str(ROOT / "tests" / "goldens" / "elmo_tiny")
+ELMO, BERT = (str(ROOT / "tests" / "goldens" / name) for name in ("elmo_tiny", "bert_tiny"))
 
 
 @pytest.fixture(scope="module")
@@ -54,15 +59,14 @@ def config_of(fields, **changes):
     return config
 
 
-@pytest.mark.usefixtures("one_device")
 @pytest.mark.long
-def test_a_bert_that_is_trained_along(program, files, tmp_path):
+def test_a_bert_that_is_trained_along(files, tmp_path):
     bert = write_model(tmp_path / "bert")
     config = config_of(
         files["ud_upos"], encoder=str(bert), tune_encoder=True, output="softmax", places="output", layer_decay=0.5,
         unknown="random",
     )  # fmt: skip
-    assert run_network(program, config, tmp_path / "run") == 0
+    assert finetune(config, tmp_path / "run") == 0
     tuned = load(tmp_path / "run")
     assert isinstance(tuned, TaskNetwork)
     before, after = load_params(bert)[1]["encoder"], load_params(tmp_path / "run")[1]["encoder"]
@@ -77,36 +81,31 @@ def test_a_bert_that_is_trained_along(program, files, tmp_path):
     shares = json.loads((tmp_path / "run" / "result.json").read_text(encoding="utf-8"))["layer_shares"]
     assert all(sum(layers) == pytest.approx(1) and min(layers) > 0 for layers in shares.values()) and shares
     with pytest.raises(ValueError, match="is a task network and has no layers"):
-        program("bert_elmo_jax.runs.with_network").start_network(
-            config_of({}, encoder=str(tmp_path / "run")), None, None
-        )
+        start_network(config_of({}, encoder=str(tmp_path / "run")), None, None)
 
 
-@pytest.mark.usefixtures("one_device")
 @pytest.mark.long
-def test_it_learns_with_pretrained_vectors_that_stay(program, files, tmp_path, capsys):
+def test_it_learns_with_pretrained_vectors_that_stay(files, tmp_path, capsys):
     config = config_of(
         files["entities"], vectors=files["vectors"], word_size=0, tune_words=False, unknown="vectors", epochs=40.0,
         dropout=0.0, eval_every=40,
     )  # fmt: skip
     config.optimizer.learning_rate = 0.05
-    assert run_network(program, config, tmp_path / "run") == 0
+    assert finetune(config, tmp_path / "run") == 0
     assert re.search(r"vectors\.txt: vectors of \d+ of the \d+ words", capsys.readouterr().err)
     result = json.loads((tmp_path / "run" / "result.json").read_text(encoding="utf-8"))
     assert result["dev"]["f1"] > 0.9
     tagger = load(tmp_path / "run")
     assert ("LOC", "서울 역") in tagger.predict(["영화 배우 서울 역"])[0].entities
-    tables = tagger.params["words"]["table"]
-    np.testing.assert_array_equal(tables, tagger.lexicon.table(program("bert_elmo_jax.runs.with_network").read_vectors(
-        files["vectors"], tagger.lexicon.words
-    ))[1])  # fmt: skip
+    _, table = tagger.lexicon.table(read_vectors(files["vectors"], tagger.lexicon.words))
+    np.testing.assert_array_equal(tagger.params["words"]["table"], table)
     assert "처음" not in tagger.lexicon.words
     assert tagger.lexicon.ids(["처음", "없는말"]).tolist() == [-1, 0]
     changed = tmp_path / "changed.conll"
     changed.write_text(Path(files["entities"]["train"]).read_text(encoding="utf-8").replace("역 I-LOC", "배 I-LOC"))
     config.train = str(changed)
     with pytest.raises(ValueError, match=r"the training examples have changed since this run started"):
-        run_network(program, config, tmp_path / "run")
+        finetune(config, tmp_path / "run")
     dev = read_examples(files["entities"]["dev"], tagger.task)
     together = tagger.predict_examples(dev, batch_size=7)
     for sentence, prediction in list(zip(dev, together))[:3]:
@@ -115,12 +114,11 @@ def test_it_learns_with_pretrained_vectors_that_stay(program, files, tmp_path, c
         assert alone.probabilities == pytest.approx(prediction.probabilities, abs=1e-4)
 
 
-@pytest.mark.usefixtures("one_device")
 @pytest.mark.long  # test_finetune.py has a grid
-def test_a_grid_of_tags_without_entities(program, files, tmp_path):
+def test_a_grid_of_tags_without_entities(files, tmp_path):
     """Without entities all tags are O and the score is 0. The encoder's vectors are computed once."""
     config = config_of(files["plain"], encoder=ELMO)
-    assert program("bert_elmo_jax.runs.finetuning").finetune(config, tmp_path, seeds=["0", "1"]) == 0
+    assert finetune(config, tmp_path, seeds=["0", "1"]) == 0
     runs = json.loads((tmp_path / "grid.json").read_text(encoding="utf-8"))
     assert [of["dev"]["f1"] for of in runs["runs"]] == [0.0, 0.0]
     assert [of["dev"]["accuracy"] for of in runs["runs"]] == [1.0, 1.0]
@@ -130,18 +128,11 @@ def test_a_grid_of_tags_without_entities(program, files, tmp_path):
     assert kept == [runs["best"]]
 
 
-def test_an_encoder_and_what_it_does_not_belong_to(program, files, tmp_path):
-    """A cache, and a run directory, of another encoder."""
-    with_network = program("bert_elmo_jax.runs.with_network")
-    first, second = (with_network.word_encoder(model) for model in (ELMO, str(ROOT / "tests/goldens/bert_tiny")))
-    described = with_network.save_encoder(tmp_path / "encoder", first)
-    assert with_network.save_encoder(tmp_path / "encoder", first) == described  # the same one is
-    with pytest.raises(ValueError, match=r"this run was started with another encoder \(.*bert_tiny is"):
-        with_network.save_encoder(tmp_path / "encoder", second)
+def test_a_cache_of_other_sentences(files, tmp_path):
     config = config_of(files["entities"], encoder=ELMO, cache=str(tmp_path / "cache"))
-    program("bert_elmo_jax.runs.with_network").fill_cache(tmp_path / "cache", first, [("다른", "글")], progress=False)
+    fill_cache(tmp_path / "cache", word_encoder(ELMO), [("다른", "글")], progress=False)
     with pytest.raises(ValueError, match="belong to other sentences"):
-        run_network(program, config, tmp_path / "run")
+        finetune(config, tmp_path / "run")
 
 
 GRU = {"cell": "gru", "lstm_layers": 2, "places": "between", "layers": "top", "mix_l2": 0.0, "character_size": 5}
@@ -160,39 +151,14 @@ def gru_config(files, way, folder):
     return config
 
 
-@pytest.mark.long
-@pytest.mark.usefixtures("one_device")
-@pytest.mark.parametrize("way", WAYS)
-def test_a_lost_run_ends_like_an_uninterrupted_one(program, files, way, tmp_path):
-    config = gru_config(files, way, tmp_path)
-    prepared_task = program("bert_elmo_jax.runs.prepared_task")
-    evaluations, figures_of = [], prepared_task.figures_of
-
-    def breaks(*args):
-        evaluations.append(args)
-        if len(evaluations) == 2:
-            raise RuntimeError("lost")
-        return figures_of(*args)
-
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(prepared_task, "figures_of", breaks)
-        with pytest.raises(RuntimeError, match="lost"):
-            run_network(program, config, tmp_path / "lost")
-    for name in ("lost", "alone"):
-        assert run_network(program, config, tmp_path / name) == 0
-    lost, alone = tmp_path / "lost", tmp_path / "alone"
-    assert (lost / "metrics.jsonl").read_bytes() == (alone / "metrics.jsonl").read_bytes()
-    jax.tree.map(np.testing.assert_array_equal, load_params(lost)[1], load_params(alone)[1])
-
-
-@pytest.mark.usefixtures("one_device")
 @pytest.mark.parametrize("way", [pytest.param(way, marks=[pytest.mark.long] * (way != "gru")) for way in WAYS])
-def test_cells_characters_and_directions_learn_and_are_loaded(program, files, way, tmp_path):
-    config, alone = gru_config(files, way, tmp_path), tmp_path / "alone"
-    assert run_network(program, config, alone) == 0
-    tagger = load(alone)
-    result = json.loads((alone / "result.json").read_text(encoding="utf-8"))
+def test_cells_characters_and_directions_learn_and_are_loaded(files, way, tmp_path):
+    config, run = gru_config(files, way, tmp_path), tmp_path / "run"
+    assert finetune(config, run) == 0
+    tagger = load(run)
+    result = json.loads((run / "result.json").read_text(encoding="utf-8"))
     assert result["dev"]["f1"] > 0.8
+    assert {"crf", "learning_rate"} <= set(read_metrics(run)[-1])
     assert ("state_bias" in tagger.params["layer_0"]["forward"]) == (config.cell == "gru")
     assert tagger.config.character_encoder == config.character_vectors
     columns = {"forward": (0, 12), "backward": (12, 24), "both": ()}[config.directions]
@@ -200,33 +166,47 @@ def test_cells_characters_and_directions_learn_and_are_loaded(program, files, wa
     width = 10 if config.character_vectors != "cnn" else 5
     kernels = [tagger.params[f"layer_{n}"]["forward"]["input_kernel"] for n in range(2)]
     assert [len(kernel) for kernel in kernels] == [6 + width, 8 + (12 if columns else 24)]
+    # One sentence is tagged as among others, long ones as short ones, and a file's as a list's.
     dev = read_examples(files["entities"]["dev"], tagger.task)
-    for sentence, prediction in list(zip(dev, tagger.predict_examples(dev, batch_size=7)))[:3]:
+    together = tagger.predict_examples(dev, batch_size=7)
+    for sentence, prediction in list(zip(dev, together))[:3]:
         [single] = tagger.predict([list(sentence.words)])
         assert single.tags == prediction.tags
         assert single.probabilities == pytest.approx(prediction.probabilities, abs=1e-4)
+    [long, one] = tagger.predict(["서울 역 the film " * 9, "서울"])
+    assert (len(long.tags), len(one.tags)) == (36, 1)
+    with pytest.raises(ValueError, match="input 0 is ''"):
+        tagger.predict([""])
+    predict_file(str(run), files["entities"]["dev"], str(tmp_path / "out.jsonl"))
+    lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert [tuple(line["words"]) for line in lines] == [sentence.words for sentence in dev]
+    assert [tuple(line["tags"]) for line in lines] == [prediction.tags for prediction in together]
     # The cache has whole layers, which other settings share.
     other = gru_config(files, way, tmp_path)
     other.update(epochs=1.0, directions="both", layers="0,1")
     before = (tmp_path / "vectors" / "vectors.json").stat().st_mtime_ns
-    assert run_network(program, other, tmp_path / "other") == 0
+    prepare_network(other, read_data(other), start_network(other, None, None)).begin(tmp_path / "other")
     assert (tmp_path / "vectors" / "vectors.json").stat().st_mtime_ns == before
     changed = gru_config(files, way, tmp_path)
     changed.directions = {"forward": "backward", "backward": "forward", "both": "forward"}[config.directions]
     with pytest.raises(ValueError, match="directions: "):
-        run_network(program, changed, alone)
+        finetune(changed, run)
+    facts = run / "encoder" / "model.json"
+    facts.write_text(facts.read_text(encoding="utf-8").replace("3.0", "2.0"), encoding="utf-8")
+    with pytest.raises(ValueError, match="is another encoder"):
+        load(run)
 
 
 @pytest.mark.parametrize("name", list_recipes("experiments/configs/taglm.py")[0])
-def test_recipes_of_taglm_make_a_step(program, name, files, tmp_path):
+def test_recipes_of_taglm_make_a_step(name, files, tmp_path):
     """The recipe with other data is traced, but not computed."""
     config, said = read_config(f"experiments/configs/taglm.py:{name}")
     for part in ("xpected score:", "Cost:", "Command:", "taglm.py" if name == "entities" else f"taglm.py:{name}"):
         assert part in said
     config.update({**files["entities"], "encoder": ELMO, "batch_size": 8, "directions": "forward"})
-    start = program("bert_elmo_jax.runs.with_network").start_network(config, None, None)
-    data = program("bert_elmo_jax.runs.task_data").read_data(config)
-    ready = program("bert_elmo_jax.runs.with_network").prepare_network(config, data, start)
+    start = start_network(config, None, None)
+    data = read_data(config)
+    ready = prepare_network(config, data, start)
     collate, _ = ready.begin(tmp_path)
     kind, first, second = {"entities": ("gru", 100 + 160, 600 + 12), "chunks": ("lstm", 100 + 30, 400 + 12)}[name]
     kernels = [ready.params[f"layer_{n}"]["forward"]["input_kernel"] for n in range(2)]
@@ -252,11 +232,7 @@ REFUSED = [
     ({}, {"character_vectors": "none", "unknown": "characters"}, "config.character_vectors=none, and config.unknown"),
     ({}, {"character_vectors": "cnn", "character_layers": 2}, "character_layers=2: the cnn has one layer"),
     ({}, {"directions": "forward"}, "config.directions=forward needs an encoder"),
-    (
-        {"encoder": str(ROOT / "tests" / "goldens" / "bert_tiny")},
-        {"directions": "forward"},
-        "no direction of their own",
-    ),
+    ({"encoder": BERT}, {"directions": "forward"}, "no direction of their own"),
     ({}, {"vectors": "/nowhere.txt"}, "/nowhere.txt: there is no such file of vectors"),
     ({"word_size": 50}, {"vectors": "…"}, r"config.word_size=50, and .*vectors.txt has vectors of 6 numbers"),
     ({"encoder": "/nowhere/at/all"}, {}, "nowhere"),
@@ -269,69 +245,22 @@ REFUSED = [
 
 @pytest.mark.parametrize(("fields", "changes", "message"), REFUSED)
 @pytest.mark.usefixtures("as_users_run")
-def test_what_cannot_be_meant(fields, changes, message, program, files, tmp_path):
+def test_what_cannot_be_meant(fields, changes, message, files, tmp_path):
     changes = {name: files["vectors"] if value == "…" else value for name, value in changes.items()}
     with pytest.raises((ValueError, OSError), match=message):
-        run_network(program, config_of({**files["entities"], **fields}, **changes), tmp_path / "run")
+        finetune(config_of({**files["entities"], **fields}, **changes), tmp_path / "run")
     assert not (tmp_path / "run" / "run.json").exists()
 
 
-def test_a_task_that_a_tagger_is_not_for(program, files, tmp_path):
+def test_a_task_that_a_tagger_is_not_for(files, tmp_path):
     with pytest.raises(ValueError, match=r"is for tags, and --task=sst2 is classification: choose another config"):
-        run_network(program, config_of(files["sst2"]), tmp_path / "run")
+        finetune(config_of(files["sst2"]), tmp_path / "run")
     with pytest.raises(ValueError, match="--init=runs/bert has no use for a tagger, which is trained from scratch"):
-        program("bert_elmo_jax.runs.with_network").start_network(config_of({}), "runs/bert", None)
+        start_network(config_of({}), "runs/bert", None)
 
 
-def test_a_label_never_seen_in_training(program, files, tmp_path):
+def test_a_label_never_seen_in_training(files, tmp_path):
     dev = tmp_path / "dev.conll"
     dev.write_text("서울 B-LOC\n은행 B-ORG\n", encoding="utf-8")
     with pytest.raises(ValueError, match=r"dev\.conll:2: the tag 'B-ORG' is not in the training data"):
-        run_network(program, config_of({**files["entities"], "dev": str(dev)}), tmp_path / "run")
-
-
-# As people run it.
-
-
-def command(fields, workdir):
-    given = [f"--{name}={value}" for name, value in fields.items()]
-    small = {"lstm_size": 4, "word_size": 6, "epochs": 6, "batch_size": 8, "eval_every": 10, "checkpoint_every": 5}
-    small |= {"encoder": ELMO, "places": "between,output"}
-    return [
-        sys.executable, "-m", "experiments.finetune", "--config=experiments/configs/tagger.py", *given,
-        *(f"--config.{name}={value}" for name, value in small.items()), f"--workdir={workdir}",
-    ]  # fmt: skip
-
-
-@pytest.mark.long  # test_finetune.py kills the same loop in every run of the tests
-def test_killed_anywhere_it_ends_as_if_left_alone(program, files, tmp_path, monkeypatch):
-    alone, killed = tmp_path / "alone", tmp_path / "killed"
-    process = subprocess.Popen(command(files["entities"], killed), cwd=ROOT, stderr=subprocess.DEVNULL)
-    while not any(int(path.parent.name) >= 5 for path in killed.glob("checkpoints/*/files.json")):
-        time.sleep(0.02)
-        assert process.poll() in (None, 0)
-    process.kill()
-    process.wait()
-    for folder in (killed, alone):
-        done = subprocess.run(command(files["entities"], folder), cwd=ROOT, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-    assert (alone / "metrics.jsonl").read_bytes() == (killed / "metrics.jsonl").read_bytes()
-    ours, theirs = load_params(alone), load_params(killed)
-    assert ours[0] == theirs[0]
-    jax.tree.map(np.testing.assert_array_equal, ours[1], theirs[1])
-    assert (alone / "result.json").read_text() == (killed / "result.json").read_text()
-    assert {"crf", "mix_l2", "learning_rate"} <= set(read_metrics(alone)[-1])
-    tagger = load(alone)
-    assert sorted(tagger.params["mix"]) == ["between", "output"]
-    [long, one] = tagger.predict(["서울 역 the film " * 9, "서울"])
-    assert (len(long.tags), len(one.tags)) == (36, 1)
-    with pytest.raises(ValueError, match="input 0 is ''"):
-        tagger.predict([""])
-    predict_file(str(alone), files["entities"]["dev"], str(tmp_path / "out.jsonl"))
-    lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()]
-    dev = read_examples(files["entities"]["dev"], tagger.task)
-    assert [tuple(line["words"]) for line in lines] == [sentence.words for sentence in dev]
-    assert all(len(line["tags"]) == len(line["words"]) for line in lines)
-    (alone / "encoder" / "model.json").write_text((alone / "encoder" / "model.json").read_text().replace("3.0", "2.0"))
-    with pytest.raises(ValueError, match="is another encoder"):
-        load(alone)
+        finetune(config_of({**files["entities"], "dev": str(dev)}), tmp_path / "run")

@@ -1,4 +1,4 @@
-"""Classifiers of texts and of pairs from files to predictions: with an encoder or without, resumed, refused."""
+"""Classifiers of texts and of pairs from files to predictions: with an encoder or without, refused."""
 
 import importlib
 import json
@@ -12,10 +12,12 @@ from bert_elmo_jax import load
 from bert_elmo_jax.data.tasks.task import read_examples
 from bert_elmo_jax.inference.predict_file import predict_file
 from bert_elmo_jax.inference.predictions import Label
+from bert_elmo_jax.runs.finetuning import finetune
 from bert_elmo_jax.train.checkpoint import load_params
 
-from .task_files import GOOD, OTHER, run_network, write_model, write_task
+from .task_files import GOOD, OTHER, write_model, write_task
 
+pytestmark = pytest.mark.usefixtures("one_device")
 ROOT = Path(__file__).parents[2]
 ELMO = str(ROOT / "tests" / "goldens" / "elmo_tiny")
 SMALL = {"lstm_size": 4, "epochs": 1.0, "batch_size": 16, "unknown": "unk", "word_size": 6}
@@ -35,15 +37,14 @@ def config_of(name, fields, **changes):
     return config
 
 
-@pytest.mark.usefixtures("one_device")
 @pytest.mark.long
-def test_a_classifier_learns_on_frozen_layers_and_predicts(program, files, tmp_path, capsys):
+def test_a_classifier_learns_on_frozen_layers_and_predicts(files, tmp_path, capsys):
     config = config_of(
         "bcn", {**files["classification"], "lstm_size": 8, "feed_size": 8}, encoder=ELMO, max_length=6, epochs=6.0,
         eval_every=36, dropout=0.0, word_dropout=0.0, mix_dropout=0.0,
     )  # fmt: skip
     config.optimizer.learning_rate = 0.02
-    assert run_network(program, config, tmp_path / "run") == 0
+    assert finetune(config, tmp_path / "run") == 0
     said = capsys.readouterr().err
     assert "of 96 texts have more than 6 words: the first 6 are read (config.max_length)" in said
     result = json.loads((tmp_path / "run" / "result.json").read_text(encoding="utf-8"))
@@ -65,12 +66,11 @@ def test_a_classifier_learns_on_frozen_layers_and_predicts(program, files, tmp_p
     assert np.mean([line["label"] == label for line, label in zip(lines, right, strict=True)]) > 0.9
 
 
-@pytest.mark.usefixtures("one_device")
 @pytest.mark.long
-def test_pairs_from_files_to_predictions(program, files, tmp_path):
+def test_pairs_from_files_to_predictions(files, tmp_path):
     """ESIM, an ELMo at input and output; the vectors of both texts are kept."""
     config = config_of("esim", files["qnli"], encoder=ELMO)
-    assert run_network(program, config, tmp_path / "run") == 0
+    assert finetune(config, tmp_path / "run") == 0
     model = load(tmp_path / "run")
     assert sorted(model.params["mix"]) == ["input", "output"]
     dev = read_examples(config.dev, model.task)
@@ -86,38 +86,11 @@ def test_pairs_from_files_to_predictions(program, files, tmp_path):
     ] * 2
 
 
-@pytest.mark.long  # test_finetune.py kills the same loop in every run of the tests
-@pytest.mark.usefixtures("one_device")
-def test_a_run_of_pairs_that_broke_off_ends_as_if_left_alone(program, files, tmp_path, monkeypatch):
-    """The run is killed in its second evaluation, after the first checkpoint."""
-    config = config_of("esim", files["qnli"], encoder=ELMO, epochs=3.0)
-    prepared_task = program("bert_elmo_jax.runs.prepared_task")
-    evaluations, figures_of = [], prepared_task.figures_of
-
-    def breaks(*args):
-        evaluations.append(args)
-        if len(evaluations) == 2:
-            raise RuntimeError("lost")
-        return figures_of(*args)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(prepared_task, "figures_of", breaks)
-        with pytest.raises(RuntimeError, match="lost"):
-            run_network(program, config, tmp_path / "broken")
-    for name in ("broken", "alone"):
-        assert run_network(program, config, tmp_path / name) == 0
-    broken, alone = tmp_path / "broken", tmp_path / "alone"
-    assert (broken / "metrics.jsonl").read_bytes() == (alone / "metrics.jsonl").read_bytes()
-    jax.tree.map(np.testing.assert_array_equal, load_params(broken)[1], load_params(alone)[1])
-    assert (broken / "result.json").read_text() == (alone / "result.json").read_text()
-
-
-@pytest.mark.usefixtures("one_device")
 @pytest.mark.long
-def test_a_bert_that_is_trained_along_with_pairs(program, files, tmp_path):
+def test_a_bert_that_is_trained_along_with_pairs(files, tmp_path):
     bert = write_model(tmp_path / "bert")
     config = config_of("bcn", files["qnli"], encoder=str(bert), tune_encoder=True, places="output", layer_decay=0.5)
-    assert run_network(program, config, tmp_path / "run") == 0
+    assert finetune(config, tmp_path / "run") == 0
     tuned = load(tmp_path / "run")
     assert tuned.config.pairs
     before, after = load_params(bert)[1]["encoder"], load_params(tmp_path / "run")[1]["encoder"]
@@ -128,8 +101,7 @@ def test_a_bert_that_is_trained_along_with_pairs(program, files, tmp_path):
     assert sum(found.probabilities.values()) == pytest.approx(1, abs=1e-5)
 
 
-@pytest.mark.usefixtures("one_device")
-def test_texts_without_words_and_no_encoder(program, tmp_path):
+def test_texts_without_words_and_no_encoder(tmp_path):
     """As in NSMC, one row in a thousand may be empty, and is kept."""
     fields = {"task": "nsmc"}
     for part in ("train", "dev"):
@@ -138,7 +110,7 @@ def test_texts_without_words_and_no_encoder(program, tmp_path):
         fields[part] = str(tmp_path / f"{part}.txt")
         Path(fields[part]).write_text("\n".join(["id\tdocument\tlabel", *rows]) + "\n", encoding="utf-8")
     config = config_of("bcn", fields, batch_size=500)
-    assert run_network(program, config, tmp_path / "run") == 0
+    assert finetune(config, tmp_path / "run") == 0
     model = load(tmp_path / "run")
     assert model.encoder is None
     found = model.predict_examples(read_examples(config.dev, model.task)[:9])
@@ -157,7 +129,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("name", "task", "changes", "message"), REFUSED)
-def test_what_cannot_be_meant(name, task, changes, message, program, files, tmp_path):
+def test_what_cannot_be_meant(name, task, changes, message, files, tmp_path):
     with pytest.raises(ValueError, match=message):
-        run_network(program, config_of(name, files[task], **changes), tmp_path / "run")
+        finetune(config_of(name, files[task], **changes), tmp_path / "run")
     assert not (tmp_path / "run" / "run.json").exists()

@@ -11,7 +11,7 @@ from .programs import run_program
 
 @pytest.fixture(scope="module")
 def models(goldens):
-    return {name: str(goldens / name) for name in ("gpt2_tiny", "gpt_tiny", "transformer_tiny", "bert_tiny")}
+    return {name: str(goldens / name) for name in ("gpt2_tiny", "gpt_tiny", "transformer_tiny")}
 
 
 def generate(*words, stdin=""):
@@ -60,30 +60,5 @@ def test_a_stream_that_is_stopped(models, monkeypatch):
 
     monkeypatch.setattr("bert_elmo_jax.families.piece_encoder.PieceEncoder.stream", stream)
     done = generate(f"--model={models['gpt2_tiny']}", "--prompt=the")
-    assert (
-        done.out == "some\n"
-        and "generate: stopped; from a file to a file, the same command resumes\n" in done.err
-        and done.status == 130
-    )
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--prompt=a", "--input=b.txt"], "--prompt and --input=b.txt were both given: choose one"),
-        (["--input=b.txt", "--output=b.txt"], "--output=b.txt would replace the input"),
-        (["--prompt=a", "--temperature=0"], "temperature=0.0: use a number above 0"),
-        (["--prompt=a", "--n_best=2"], "n_best=2, but beams=1"),
-        (["--prompt=a", "--max_new=65"], "max_new=65 is too many: use"),
-        (["--prompt=a", "--beams=2", "--stop=b"], "is a text, which a beam search does not follow"),
-    ],
-    ids=str,
-)
-def test_wrong_flags(models, words, message):
-    done = generate(f"--model={models['gpt2_tiny']}", "--max_new=4", *words)
-    assert done.status == 2 and message in done.err and "Traceback" not in done.err
-
-
-def test_a_family_that_does_not_write(models):
-    done = generate(f"--model={models['bert_tiny']}", "--prompt=a")
-    assert done.status == 2 and "a BERT does not write" in done.err
+    assert (done.out, done.status) == ("some\n", 130)
+    assert "generate: stopped; from a file to a file, the same command resumes\n" in done.err

@@ -10,14 +10,6 @@ from ..inference.test_task_model import write
 from .programs import run_program
 
 
-def test_an_empty_output_of_prepare_data(tmp_path, monkeypatch):
-    (tmp_path / "a.txt").write_text("a ship\n")
-    monkeypatch.chdir(tmp_path)
-    done = run_program("prepare_data", "--input=a.txt", "--output=")
-    assert (done.status, done.err) == (2, "prepare_data: --output= is empty: give a value, or leave it out\n")
-    assert [file.name for file in tmp_path.iterdir()] == ["a.txt"]
-
-
 def test_an_extraction_from_a_run_directory_is_quiet(tmp_path):
     model = write(tmp_path / "run", "sst2", labels=("a", "b"))
     (tmp_path / "a.txt").write_text("a ship\nthe ship\n")

@@ -11,41 +11,22 @@ import jax
 import pytest
 
 from bert_elmo_jax import train
-from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus, toy_pairs
 from bert_elmo_jax.data.pipeline.batches import train_batches
 from bert_elmo_jax.plan import plan as planning
 from bert_elmo_jax.plan.chips import CHIPS, GIB, Topology, compute_roofline, count_links, find_topology, slice_exists
 from bert_elmo_jax.plan.compiled_cost import Cost
 from bert_elmo_jax.plan.plan import Compiled, TooLarge, describe_shortage, describe_step, lower_step
-from bert_elmo_jax.runs.config_files import read_config
 from bert_elmo_jax.runs.pretraining import build_objective, build_step
 
 from ..simulated_devices import DEVICES
-from .programs import run_program
+from .small_recipes import corpus_kind, small_config, toy_corpora
 
 ROOT = Path(__file__).parents[2]
 LIBTPU = pytest.mark.skipif(importlib.util.find_spec("libtpu") is None, reason="needs libtpu, of the extra `tpu`")
 
 
 def toy(family, **changes):
-    config, _ = read_config(f"experiments/configs/{family}.py:toy")
-    config.update({"batch_size": 16, "data": "", "steps": 4_000})
-    if family == "bert":
-        config.model.update({"num_layers": 1, "hidden_size": 16, "num_heads": 2, "feed_forward_size": 32})
-        config.update({"length": 32, "long_length": 64, "long_share": 0.5})
-    elif family in ("transformer", "gpt"):
-        config.model.update({"num_layers": 1, "hidden_size": 16, "num_heads": 2, "feed_forward_size": 32})
-        config.update({"length": 32, **({"long_length": 32} if family == "gpt" else {})})
-    elif family in ("awd_lstm", "cove"):
-        size = "cell_size" if family == "awd_lstm" else "lstm_size"
-        config.model.update({size: 16, "num_layers": 1})
-        config.length = 5
-    else:
-        config.model.update({"cell_size": 16, "projection_size": 8, "filters": ((1, 4), (2, 4)), "num_layers": 1})
-        config.model.max_characters = 12
-        config.update({"length": 5, "negatives": 20})
-    config.update(changes)
-    return config
+    return small_config(f"{family}:toy", **{"batch_size": 16, "data": "", "steps": 4_000, **changes})
 
 
 def planned(config, topology, vocab_size, capsys, memory=None, tries=0):
@@ -53,16 +34,15 @@ def planned(config, topology, vocab_size, capsys, memory=None, tries=0):
     return fits, capsys.readouterr().out
 
 
-OTHERS = [pytest.param(family, marks=pytest.mark.long) for family in ("gpt", "awd_lstm", "cove")]
+OTHERS = [pytest.param(family, marks=pytest.mark.long) for family in ("transformer", "gpt", "awd_lstm", "cove")]
 
 
-@pytest.mark.parametrize("family", ["bert", "elmo", "transformer", *OTHERS])
+@pytest.mark.parametrize("family", ["bert", "elmo", *OTHERS])
 @pytest.mark.devices
 def test_the_step_is_the_programs_own(family, tmp_path):
     """Lowered from shapes and from a run's state and batch: the same text."""
-    make = toy_pairs if family in ("transformer", "cove") else toy_corpus
-    kind = "words" if family in ("elmo", "awd_lstm", "cove") else "wordpiece"
-    config = toy(family, data=str(make(tmp_path / "data", documents=200, tokenizer=kind)), accumulate=2)
+    corpus = toy_corpora(tmp_path)(corpus_kind(f"{family}:toy"))
+    config = toy(family, data=str(corpus), accumulate=2)
     config.mesh.update({"fsdp": 2, "tensor": 2})
     mesh = train.make_mesh(**config.mesh)
     known, objective = build_objective(config, None)  # the data's vocabulary
@@ -133,7 +113,9 @@ def test_both_phases_are_reported(capsys, monkeypatch):
         raise TooLarge(2.0 * GIB, 1.0 * GIB)
 
     monkeypatch.setattr(planning, "compile_step", refused)
-    fits, said = planned(toy("bert", long_batch_size=8), find_topology("cpu:8"), 100, capsys, memory=1.0 * GIB, tries=3)
+    fits, said = planned(
+        toy("bert", long_batch_size=8, long_share=0.5), find_topology("cpu:8"), 100, capsys, memory=1.0 * GIB, tries=3
+    )
     assert not fits
     assert "2,000 steps of 16 rows of 32, 2 a device" in said
     assert "2,000 steps of 8 rows of 64, 1 a device" in said
@@ -146,43 +128,24 @@ def test_layers_are_traced_for_another_backend(monkeypatch):
     assert jax.default_backend() == "cpu"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "status", "message"),
-    [
-        (["--topology=cpu:8"], 2, "--config=… is needed"),
-        (["--config=experiments/configs/bert.py:tiny"], 2, "--topology=… is needed"),
-        (["--config=experiments/configs/bert.py:tiny", "--topology=v9:1x1"], 2, "--topology='v9:1x1' is not known"),
-        (["--config=experiments/configs/bert.py:tiny", "--topology=cpu:4", "--config.mesh.fsdp=3"], 2, "a mesh of"),
-        (
-            ["--config=experiments/configs/bert.py:tiny", "--topology=cpu:4", "--config.mash=3"],
-            2,
-            "has no field 'mash'",
-        ),
-        (["--config=experiments/configs/bert.py:tiny", "--topology=cpu:1", "--config.data=/nowhere"], 2, "/nowhere"),
-    ],
-)
-def test_the_program(arguments, status, message):
-    environment = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
-    if message == "a mesh of":  # the program itself sets the number of devices before JAX starts
-        done = subprocess.run([sys.executable, "-m", "experiments.plan", *arguments], cwd=ROOT, env=environment,
-                              capture_output=True, text=True, timeout=120, check=False)  # fmt: skip
-        result = done.returncode, done.stdout, done.stderr
-    else:
-        result = run_program("plan", *arguments)
-    assert result[0] == status, result[2]
-    assert message in result[2]
-    assert "Traceback" not in result[2]
-    if message == "a mesh of":
-        said = "compiling the step of experiments/configs/bert.py:tiny for cpu:4, on this machine's processor, without"
-        assert done.stdout.startswith(said)
+def run_alone(*words, **environment):
+    """Run the program in a process of its own; it sets the number of devices before JAX starts."""
+    environment = {**{name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}, **environment}
+    command = [sys.executable, "-m", "experiments.plan", "--config=bert:tiny", *words]
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_a_mesh_that_the_devices_cannot_have():
+    done = run_alone("--topology=cpu:4", "--config.mesh.fsdp=3")
+    assert done.returncode == 2 and "a mesh of" in done.stderr and "Traceback" not in done.stderr
+    said = "compiling the step of bert:tiny for cpu:4, on this machine's processor, without"
+    assert done.stdout.startswith(said)
 
 
 @pytest.mark.long
 def test_no_compiled_program_is_kept(tmp_path):
     cache = {"JAX_COMPILATION_CACHE_DIR": str(tmp_path), "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
-    arguments = ["--config=experiments/configs/bert.py:tiny", "--config.long_share=0", "--topology=cpu:1"]
-    done = subprocess.run([sys.executable, "-m", "experiments.plan", *arguments, "--tries=0"], cwd=ROOT, timeout=120,
-                          env=os.environ | cache, capture_output=True, text=True, check=False)  # fmt: skip
+    done = run_alone("--config.long_share=0", "--topology=cpu:1", "--tries=0", **cache)
     assert done.returncode == 0, done.stderr
     assert not [path for path in tmp_path.rglob("*") if path.name != ".lockfile"]
 

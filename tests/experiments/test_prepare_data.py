@@ -1,9 +1,13 @@
-"""The program as people run it: processes, kills, bad files, a full disk."""
+"""The program as people run it: processes, requests to stop, bad files, a full disk.
 
+tests/campaigns/test_kills.py kills it.
+"""
+
+import gzip
 import hashlib
+import json
 import os
 import random
-import shutil
 import signal
 import subprocess
 import sys
@@ -15,17 +19,25 @@ import pytest
 from bert_elmo_jax.data.corpora.run_preparation import print_report
 from bert_elmo_jax.data.corpora.runners import ray_runner
 
+from .programs import Done, run_program
+
 ROOT = Path(__file__).parents[2]
+
+
+def run(*flags):
+    """Run the program in this process; with several workers in its own, because a fork of JAX's threads may hang."""
+    if "--workers=1" in flags:
+        return run_program("prepare_data", *flags)
+    done = subprocess.run(command(*flags), cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
+    return Done(done.returncode, done.stdout, done.stderr)
 
 
 def command(*flags):
     return [sys.executable, "-m", "experiments.prepare_data", *map(str, flags)]
 
 
-def run(*flags, **options):
-    return subprocess.run(
-        command(*flags), cwd=ROOT, capture_output=True, text=True, timeout=600, check=False, **options
-    )
+def start(*flags, **options):
+    return subprocess.Popen(command(*flags), cwd=ROOT, stdout=subprocess.DEVNULL, text=True, **options)
 
 
 def test_many_unknown_words_are_remarked_on(capsys):
@@ -56,9 +68,6 @@ def tree(folder):
 @pytest.fixture(scope="module")
 def text(tmp_path_factory):
     """Write 2 MB of English and Korean documents in three kinds of file."""
-    import gzip
-    import json
-
     coins = random.Random(5)
     words = ["".join(coins.choices("abcdefgh", k=coins.randint(1, 7))) for _ in range(800)]
     words += ["".join(coins.choices("가나다라마바사아자차카타파하강산", k=coins.randint(1, 4))) for _ in range(800)]
@@ -76,45 +85,29 @@ def text(tmp_path_factory):
 
 def flags_for(text, output, tokenizer, *more):
     inputs = [f"--input={text / name}" for name in ("a.txt", "b.txt.gz", "c.jsonl")]
-    return [
-        *inputs,
-        f"--output={output}",
-        f"--tokenizer={tokenizer}",
-        "--vocab_size=600",
-        "--shards=6",
-        "--heldout=0.05",
-        *more,
-    ]
+    sizes = ["--vocab_size=600", "--shards=6", "--heldout=0.05"]
+    return [*inputs, f"--output={output}", f"--tokenizer={tokenizer}", *sizes, *more]
 
 
 @pytest.fixture(scope="module", params=["wordpiece", "words"])
 def undisturbed(request, text, tmp_path_factory):
-    """Return (kind, the files of an undisturbed run, its duration)."""
+    """Return the kind and the files of an undisturbed run."""
     output = tmp_path_factory.mktemp("undisturbed") / request.param
-    start = time.monotonic()
     done = run(*flags_for(text, output, request.param, "--workers=1"))
-    assert done.returncode == 0, done.stderr
+    assert done.status == 0, done.err
     inputs = " ".join(str(text / name) for name in ("a.txt", "b.txt.gz", "c.jsonl"))
-    assert done.stdout.startswith(f"Preparing {inputs} -> {output}, on 1 process of this machine\n")
-    assert "train" in done.stdout
-    assert "MB/s" in done.stdout
-    return request.param, tree(output), time.monotonic() - start
+    assert done.out.startswith(f"Preparing {inputs} -> {output}, on 1 process of this machine\n")
+    assert "train" in done.out and "MB/s" in done.out
+    return request.param, tree(output)
 
 
-@pytest.mark.parametrize("workers", [2, pytest.param(4, marks=pytest.mark.long)])
-def test_the_number_of_workers_changes_no_byte(text, tmp_path, undisturbed, workers):
-    kind, expected, _ = undisturbed
-    done = run(*flags_for(text, tmp_path / "out", kind, f"--workers={workers}"))
-    assert done.returncode == 0, done.stderr
-    assert tree(tmp_path / "out") == expected
-
-
-@pytest.mark.long
-def test_ray_changes_no_byte(text, tmp_path, undisturbed):
-    pytest.importorskip("ray", reason="needs the extra `cluster`")
-    kind, expected, _ = undisturbed
-    done = run(*flags_for(text, tmp_path / "out", kind, "--runner=ray"))
-    assert done.returncode == 0, done.stderr
+@pytest.mark.parametrize("way", ["--workers=2", pytest.param("--runner=ray", marks=pytest.mark.long)])
+def test_the_number_and_kind_of_workers_changes_no_byte(text, tmp_path, undisturbed, way):
+    if "ray" in way:
+        pytest.importorskip("ray", reason="needs the extra `cluster`")
+    kind, expected = undisturbed
+    done = run(*flags_for(text, tmp_path / "out", kind, way))
+    assert done.status == 0, done.err
     assert tree(tmp_path / "out") == expected
 
 
@@ -136,52 +129,10 @@ def test_on_ray_a_stop_is_still_the_callers_to_answer():
     assert set(heard) == {answer}
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("seed", range(10))
-def test_killed_anywhere_it_goes_on_and_ends_with_the_same_bytes(text, tmp_path, undisturbed, seed):
-    kind, expected, duration = undisturbed
-    coins = random.Random(seed)
-    asked = flags_for(text, tmp_path / "out", kind, "--workers=2")
-    kills = 0
-    while kills < 3:
-        process = subprocess.Popen(command(*asked), cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        time.sleep(coins.uniform(0.1, 0.6) * duration)
-        finished = process.poll() is not None
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        if finished and kills:
-            break
-        if finished:  # the one that was left alone had less of the machine: begin again, and do not wait so long
-            shutil.rmtree(tmp_path / "out")
-            duration /= 2
-        kills += not finished
-    time.sleep(0.5)  # workers notice that their parent is gone
-    done = run(*asked)
-    assert done.returncode == 0, done.stderr
-    assert tree(tmp_path / "out") == expected
-    assert not alive_with(str(tmp_path / "out"))
-
-
-def alive_with(mark):
-    """Return the processes that still have files of this folder open."""
-    found = []
-    for entry in Path("/proc").glob("[0-9]*/fd/*"):
-        try:
-            if mark in str(entry.readlink()):
-                found.append(entry.parts[2])
-        except OSError:
-            continue
-    return found
-
-
 BAD = {
     "nul": ("a.txt", b"fine\nx\0y\n", "a.txt, line 2: a NUL byte"),
     "bytes": ("a.txt", b"fine\n\xff\xfe\n", "a.txt, line 2: invalid UTF-8"),
-    "truncated": (
-        "a.txt.gz",
-        __import__("gzip").compress(os.urandom(5000).hex().encode())[:-900],
-        "a.txt.gz, line 1: a damaged",
-    ),
+    "truncated": ("a.txt.gz", gzip.compress(os.urandom(5000).hex().encode())[:-900], "a.txt.gz, line 1: a damaged"),
     "record": ("a.jsonl", b'{"text": "a"}\n{"txt": "a"}\n', "a.jsonl, line 2: no field 'text'"),
     "empty": ("a.txt", b"", "a.txt: an empty file"),
     "blank": ("a.txt", b"\n \n\n", "a.txt: only blank lines"),
@@ -194,80 +145,45 @@ BAD = {
 def test_bad_input_ends_in_one_line_and_status_2(tmp_path, name):
     file, data, message = BAD[name]
     (tmp_path / file).write_bytes(data)
-    asked = [
-        f"--input={tmp_path / file}",
-        f"--output={tmp_path / 'out'}",
-        "--tokenizer=words",
-        "--workers=1",
-        "--vocab_size=10",
-    ]
-    done = run(*asked)
-    assert done.returncode == 2
-    last = done.stderr.splitlines()[-1]
+    paths = [f"--input={tmp_path / file}", f"--output={tmp_path / 'out'}"]
+    done = run(*paths, "--tokenizer=words", "--workers=1", "--vocab_size=10")
+    assert done.status == 2
+    last = done.err.splitlines()[-1]
     assert message in last
     assert "; " in last.split(message)[1]  # a remedy
-    assert "Traceback" not in done.stderr
+    assert "Traceback" not in done.err
     assert not (tmp_path / "out" / "manifest.json").exists()
 
 
-def test_wrong_flags_are_one_line(tmp_path):
-    for flags, message in [
-        ((f"--input={tmp_path}/*.txt",), "no file matches"),
-        ((f"--input={tmp_path}",), "a folder, not a file"),
-        ((), "no input; give files"),
-        (("--input=a", "--encoding=utf-9"), "encoding='utf-9' is not known"),
-        (("--input=a", "--workers=0"), "--workers=0: expected a whole number from 1 to 1,024"),
-        (("--input=a", "--tokenizer=bert"), "neither a folder nor one of wordpiece"),
-        (("--verify",), "no such folder"),
-        (
-            ("--input=a", "--tokenizer=sentencepiece", "--lowercase"),
-            "--lowercase has no effect with --tokenizer=sentencepiece",
-        ),
-        (("--input=a", "--tokenizer=words", "--sample_mb=3"), "--sample_mb has no effect with --tokenizer=words"),
-        (("stray.txt",), "unexpected argument 'stray.txt'"),
-    ]:
-        done = run(f"--output={tmp_path / 'out'}", *flags)
-        assert done.returncode == 2
-        [line] = done.stderr.strip().splitlines()
-        assert message in line
-
-
+@pytest.mark.parametrize("undisturbed", ["words"], indirect=True)
 def test_a_full_disk_is_one_line_and_later_it_goes_on(text, tmp_path, undisturbed):
-    kind, expected, _ = undisturbed
-    asked = flags_for(text, tmp_path / "out", kind, "--workers=1")
-    little_room = ["sh", "-c", 'ulimit -f 50 && exec "$@"', "sh", *command(*asked)]  # 25 or 50 kB a file
+    kind, expected = undisturbed
+    flags = flags_for(text, tmp_path / "out", kind, "--workers=1")
+    little_room = ["sh", "-c", 'ulimit -f 50 && exec "$@"', "sh", *command(*flags)]  # 25 or 50 kB a file
     done = subprocess.run(little_room, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
+    last = done.stderr.splitlines()[-1]
     assert done.returncode == 2
-    assert "File too large" in done.stderr.splitlines()[-1]
-    assert "the same command resumes from here" in done.stderr.splitlines()[-1]
-    assert run(*asked).returncode == 0
+    assert "File too large" in last and "the same command resumes from here" in last
+    assert run(*flags).status == 0
     assert tree(tmp_path / "out") == expected
 
 
-def test_two_at_once_in_one_folder_are_refused(text, tmp_path):
-    asked = flags_for(text, tmp_path / "out", "wordpiece", "--workers=1")
-    first = subprocess.Popen(command(*asked), cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=pytest.mark.long), signal.SIGTERM])
+def test_two_at_once_are_refused_and_a_stop_says_how_to_go_on(text, tmp_path, number):
+    flags = flags_for(text, tmp_path / "out", "wordpiece", "--workers=1")
+    first = start(*flags, stderr=subprocess.PIPE)
     while not (tmp_path / "out" / "plan.json").exists():
         assert first.poll() is None
         time.sleep(0.01)
-    second = run(*asked)
-    assert second.returncode == 2
-    assert "another preparation is writing" in second.stderr
-    assert first.wait() == 0
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_interrupting_says_how_to_go_on(text, tmp_path, number):
-    asked = flags_for(text, tmp_path / "out", "wordpiece", "--workers=1")
-    process = subprocess.Popen(command(*asked), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    second = run(*flags)
+    assert second.status == 2 and "another preparation is writing" in second.err
     while not (tmp_path / "out" / "tokenizer").exists():
-        assert process.poll() is None
+        assert first.poll() is None
         time.sleep(0.01)
-    process.send_signal(number)
-    _, errors = process.communicate()
-    assert process.returncode == 130
-    assert "the same command resumes from here" in errors
-    assert "Traceback" not in errors
+    first.send_signal(number)
+    _, errors = first.communicate()
+    assert first.returncode == 130
+    assert "the same command resumes from here" in errors and "Traceback" not in errors
 
 
 @pytest.mark.long
@@ -282,14 +198,8 @@ def test_memory_does_not_grow_with_the_corpus(tmp_path):
             numbers = range(number, number := number + 30)
             lines = (f"{known[n * 7919 % 20_000]} {n * 2_654_435_761 % 10**9}\n" for n in numbers)
             size += out.write("".join(lines) + "\n")
-    asked = [
-        f"--input={tmp_path / 'a.txt'}",
-        f"--output={tmp_path / 'out'}",
-        "--tokenizer=words",
-        "--workers=2",
-        "--vocab_size=50000",
-    ]
-    process = subprocess.Popen(command(*asked), cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    paths = [f"--input={tmp_path / 'a.txt'}", f"--output={tmp_path / 'out'}"]
+    process = start(*paths, "--tokenizer=words", "--workers=2", "--vocab_size=50000", stderr=subprocess.DEVNULL)
     peak = 0
     while process.poll() is None:
         peak = max(peak, family_memory(process.pid))

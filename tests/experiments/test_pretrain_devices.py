@@ -8,43 +8,36 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus, toy_pairs
 from bert_elmo_jax.train.checkpoint import load_params
 from bert_elmo_jax.train.metrics import read_metrics
 
 from ..simulated_devices import program_environment
+from .small_recipes import corpus_kind, small_fields, toy_corpora
 
 ROOT = Path(__file__).parents[2]
+STEPS = 16
 pytestmark = pytest.mark.long
-MODELS = {
-    "bert": ["--config.model.num_layers=1", "--config.length=32"],
-    "elmo": ["--config.model.cell_size=32", "--config.length=10", "--config.model.max_characters=12"],
-    "transformer": ["--config.model.num_layers=1", "--config.model.hidden_size=32", "--config.translations=4"],
-    "gpt": ["--config.model.num_layers=1", "--config.model.hidden_size=32", "--config.length=32"],
-    "awd_lstm": ["--config.model.num_layers=1", "--config.model.embedding_size=16", "--config.length=10"],
-    "cove": ["--config.model.lstm_size=16", "--config.translations=4"],
-}
 
 
 @pytest.fixture(scope="module")
 def corpora(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("corpora")
-    return {
-        "bert": toy_corpus(folder / "bert", documents=300),
-        "elmo": toy_corpus(folder / "elmo", documents=300, tokenizer="words"),
-        "transformer": toy_pairs(folder / "transformer", topics=2, words=3, documents=1_000),
-        "gpt": toy_corpus(folder / "gpt", documents=300),
-        "awd_lstm": toy_corpus(folder / "awd_lstm", documents=300, tokenizer="words"),
-        "cove": toy_pairs(folder / "cove", topics=2, words=3, documents=1_000, tokenizer="words"),
-    }
+    return toy_corpora(tmp_path_factory.mktemp("corpora"))
 
 
-def begin(model, workdir, corpora, devices, *more):
-    command = [sys.executable, "-m", "experiments.pretrain", f"--workdir={workdir}"]
-    command += [f"--config=experiments/configs/{model}.py:toy", f"--config.data={corpora[model]}", *MODELS[model]]
-    command += ["--config.steps=20", "--config.batch_size=16", "--config.eval_every=10", "--config.eval_batches=2"]
-    environment = program_environment(devices)
-    return subprocess.Popen(command + list(more), cwd=ROOT, stderr=subprocess.PIPE, text=True, env=environment)
+@pytest.fixture(scope="module")
+def begin(corpora):
+    """Return a function that starts the pretraining of a family in a folder, without dropout, on some devices."""
+
+    def start(family, workdir, devices, *more):
+        file = f"{family}:toy"
+        fields = [*small_fields(file), f"data={corpora(corpus_kind(file))}", f"steps={STEPS}", "batch_size=16"]
+        fields = [field for field in fields if not field.startswith(("model.dropout", "average"))]
+        command = [sys.executable, "-m", "experiments.pretrain", f"--config={file}", f"--workdir={workdir}"]
+        command += [*(f"--config.{field}" for field in fields), *more]
+        environment = program_environment(devices)
+        return subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True, env=environment)
+
+    return start
 
 
 def finish(*processes):
@@ -58,24 +51,21 @@ def finish(*processes):
             process.communicate()
 
 
-@pytest.fixture(scope="module", params=MODELS)
-def alone(request, tmp_path_factory, corpora):
+@pytest.fixture(scope="module", params=["bert", "elmo", "transformer", "gpt", "awd_lstm", "cove"])
+def alone(request, tmp_path_factory, begin):
     workdir = tmp_path_factory.mktemp(request.param)
-    finish(begin(request.param, workdir, corpora, 1))
+    finish(begin(request.param, workdir, 1))
     return request.param, workdir
 
 
 def same(workdir, other):
     ours, theirs = read_metrics(workdir), read_metrics(other)
-    assert [line["step"] for line in ours] == [line["step"] for line in theirs] == list(range(1, 21))
-    losses = [[line["loss"] for line in lines] for lines in (ours, theirs)]
-    np.testing.assert_allclose(*losses, rtol=1e-5)
-    figures = [
-        {name: value for name, value in lines[-1].items() if name.startswith("held_out/")} for lines in (ours, theirs)
-    ]
-    assert figures[0].keys() == figures[1].keys()
-    np.testing.assert_allclose(list(figures[0].values()), list(figures[1].values()), rtol=1e-3)
-    assert load_params(workdir)[0] == 20
+    assert [line["step"] for line in ours] == [line["step"] for line in theirs] == list(range(1, STEPS + 1))
+    np.testing.assert_allclose(*([line["loss"] for line in lines] for lines in (ours, theirs)), rtol=1e-5)
+    ours, theirs = ({n: v for n, v in lines[-1].items() if n.startswith("held_out/")} for lines in (ours, theirs))
+    assert ours.keys() == theirs.keys()
+    np.testing.assert_allclose(list(ours.values()), list(theirs.values()), rtol=1e-3)
+    assert load_params(workdir)[0] == STEPS
 
 
 @pytest.mark.parametrize(
@@ -83,17 +73,17 @@ def same(workdir, other):
     [["--config.mesh.fsdp=2", "--config.mesh.tensor=2"], ["--config.accumulate=2"], ["--parallel=pmap"]],
     ids=["mesh", "accumulated", "pmap"],
 )
-def test_eight_devices_give_what_one_gives(alone, corpora, tmp_path, flags):
-    model, workdir = alone
-    finish(begin(model, tmp_path, corpora, 8, *flags))
+def test_eight_devices_give_what_one_gives(alone, begin, tmp_path, flags):
+    family, workdir = alone
+    finish(begin(family, tmp_path, 8, *flags))
     same(tmp_path, workdir)
 
 
-def test_two_processes_of_four_devices_give_what_one_gives(alone, corpora, tmp_path):
-    model, workdir = alone
+def test_two_processes_of_four_devices_give_what_one_gives(alone, begin, tmp_path):
+    family, workdir = alone
     with socket.socket() as free:
         free.bind(("localhost", 0))
         port = free.getsockname()[1]
     flags = [f"--coordinator=localhost:{port}", "--processes=2"]
-    finish(*(begin(model, tmp_path, corpora, 4, *flags, f"--process={number}") for number in (0, 1)))
+    finish(*(begin(family, tmp_path, 4, *flags, f"--process={number}") for number in (0, 1)))
     same(tmp_path, workdir)

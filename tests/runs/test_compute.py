@@ -23,15 +23,19 @@ ELMO = {"length": 8, "negatives": 0, "model.cell_size": 8, "model.projection_siz
         "model.max_characters": 12}  # fmt: skip
 
 
-LONG = [pytest.param(name, marks=pytest.mark.long) for name in ("gpu", "tpu", "auto")]
+RECIPES = {"bert.py:base": BERT, "elmo.py:original": ELMO}
+CASES = [
+    pytest.param(recipe, device, marks=[pytest.mark.long] * ((recipe, device) != ("bert.py:base", "cpu")))
+    for recipe in RECIPES
+    for device in ("cpu", "gpu", "tpu", "auto")
+]
 
 
-@pytest.mark.parametrize("device", ["cpu", *LONG])
-@pytest.mark.parametrize(("recipe", "sizes"), [("bert.py:base", BERT), ("elmo.py:original", ELMO)])
+@pytest.mark.parametrize(("recipe", "device"), CASES)
 @pytest.mark.usefixtures("one_device", "as_users_run")
-def test_the_papers_recipes_take_a_step_on_every_device(device, recipe, sizes, tmp_path, capsys):
+def test_the_papers_recipes_take_a_step_on_every_device(recipe, device, tmp_path, capsys):
     config, _ = read_config(f"experiments/configs/{recipe}")
-    config.update_from_flattened_dict({**SMALL, **sizes, "compute": device})
+    config.update_from_flattened_dict({**SMALL, **RECIPES[recipe], "compute": device})
     assert pretrain(config, tmp_path / "run") == 0
     on_accelerator = device in ("gpu", "tpu")
     dtype = "bfloat16" if on_accelerator or (device == "auto" and fast_bfloat16()) else "float32"

@@ -88,11 +88,13 @@ def test_pieces_of_a_korean_tokenizer(files, tmp_path):
     write_run_directory(tmp_path / "lm", config, params, tokenizer, run={})
     (tmp_path / "more.txt").write_text("배가 있다\n\n강가에 배우 영화\n", encoding="utf-8")
     changes = {"unlabelled": str(tmp_path / "more.txt"), "class_weights": "balanced"}
-    assert finetune(small(files, **changes), tmp_path / "run", init=str(tmp_path / "lm")) == 0
-    model = load(tmp_path / "run")
-    assert model.encoder.vocabulary.fingerprint == tokenizer.fingerprint  # no words are added
+    config = small(files, **changes)
+    data, start = read_data(config), start_documents(config, str(tmp_path / "lm"), None)
+    tuned, status = tune_language_models(config, tmp_path / "run", data, start)
+    assert status == 0 and tuned.vocabulary.fingerprint == tokenizer.fingerprint  # no words are added
     assert "강가에 배우 영화" in (tmp_path / "run" / "adapted" / "texts.txt").read_text(encoding="utf-8")
-    assert [label.label in ("재미", "노잼") for label in model.predict(["최고 영화", "🚢"])] == [True, True]
+    ready = prepare_documents(config, data, tuned)
+    assert len(ready.rows) == len(data.train) and all(row.ids.max() < tokenizer.vocab_size for row in ready.rows)
 
 
 def test_from_scratch_with_the_words_of_the_texts(files, models, tmp_path):

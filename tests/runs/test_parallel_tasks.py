@@ -23,11 +23,11 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["head", *(pytest.param(kind, marks=pytest.mark.long) for kind in list(KINDS)[1:])])
 def test_pmap_trains_as_a_mesh_does(kind, tmp_path):
     recipe, task, fields = KINDS[kind]
     config, _ = read_config(f"experiments/configs/{recipe}.py")
-    config.update({**write_task(tmp_path / "files", task, count=32), "batch_size": 16, "epochs": 2.0, "log_every": 1})
+    config.update({**write_task(tmp_path / "files", task, count=32), "batch_size": 16, "epochs": 1.0, "log_every": 1})
     config.update_from_flattened_dict({name: value for name, value in fields.items() if name != "documents.dropout"})
     config.optimizer.learning_rate = 5e-3
     init = None
@@ -42,7 +42,7 @@ def test_pmap_trains_as_a_mesh_does(kind, tmp_path):
         [(line["loss"], line["gradient_norm"]) for line in read_metrics(tmp_path / parallel)]
         for parallel in ("jit", "pmap")
     )
-    assert len(mesh) == 4
+    assert len(mesh) == 2
     np.testing.assert_allclose(pmap, mesh, rtol=1e-4)
     expected, params = (flatten(load_params(tmp_path / parallel)[1]) for parallel in ("jit", "pmap"))
     for name, values in params.items():

@@ -13,6 +13,8 @@ from bert_elmo_jax.data.tasks.batches import TaskBatches
 from bert_elmo_jax.families import all_families, get_family
 from bert_elmo_jax.families.init_params import init_params
 from bert_elmo_jax.optim.paths import path_name
+from bert_elmo_jax.runs import prepared_task
+from bert_elmo_jax.runs.finetuning import ADDED, FREE, finetune
 from bert_elmo_jax.runs.task_data import Length, read_data
 from bert_elmo_jax.runs.transfer import build_transfer, plan_unfreezing
 from bert_elmo_jax.runs.with_head import prepare_head, start_head
@@ -112,9 +114,8 @@ def expected(way, rank, layers, steps):
     return everything if rank in ("head", layers - 1) else set()
 
 
-CHEAP = {("bert", "top_down"), ("bert", "chain_thaw"), ("bert", "upper"), ("elmo", "chain_thaw")}
 CASES = [
-    pytest.param(name, way, marks=[pytest.mark.long] * ((name, way) not in CHEAP))
+    pytest.param(name, way, marks=[pytest.mark.long] * ((name, way) != ("bert", "chain_thaw")))
     for name in MODELS
     for way in ("head_first", "top_down", "chain_thaw", "upper", "frozen")
 ]
@@ -288,25 +289,16 @@ def test_a_run_too_short_for_its_last_stage_says_so(files, bert, capsys):
 
 
 def run(config, source, workdir):
-    from bert_elmo_jax.runs.finetuning import finetune
-
     return finetune(config, workdir, init=None if "network" in config else source)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "way", "died"),
-    [
-        ("bert", "chain_thaw", 2),
-        pytest.param("bert", "upper", 3, marks=pytest.mark.long),
-        pytest.param("bert", "top_down", 4, marks=pytest.mark.long),
-        pytest.param("bert", "chain_thaw", 6, marks=pytest.mark.long),
-        pytest.param("elmo", "chain_thaw", 3, marks=pytest.mark.long),
-        pytest.param("awd_lstm", "top_down", 4, marks=pytest.mark.long),
-    ],
-)
+    [("bert", "chain_thaw", 2), ("bert", "chain_thaw", 6), ("bert", "upper", 3), ("bert", "top_down", 4),
+     ("elmo", "chain_thaw", 3), ("awd_lstm", "top_down", 4)],
+)  # fmt: skip
 def test_a_run_that_dies_in_a_stage_ends_as_if_left_alone(name, way, died, files, bert, tmp_path, monkeypatch):
-    from bert_elmo_jax.runs import prepared_task
-
     fields = {"upper_layers": 1} if way == "upper" else {}
     config, _ = config_of(name, files, bert, transfer=way, eval_every=8, checkpoint_every=1, log_every=1, **fields)
     source = str(bert if MODELS[name][1] is None else f"tests/goldens/{MODELS[name][1]}")
@@ -334,8 +326,6 @@ def test_a_run_that_dies_in_a_stage_ends_as_if_left_alone(name, way, died, files
 
 def test_a_network_of_an_earlier_version_goes_on_as_it_was(files, bert, tmp_path):
     """The run.json of an earlier version has none of these fields."""
-    from bert_elmo_jax.runs.finetuning import ADDED, FREE
-
     asked = config_of("elmo", files, bert)[0].to_dict() | {"head_epochs": 1.0}
     train.same_run(tmp_path, {name: x for name, x in asked.items() if name not in (*ADDED, "upper_layers")})
     train.same_run(tmp_path, asked, FREE, ADDED)

@@ -1,9 +1,12 @@
 """Held-out texts at the end of a run: their selection, translations and scores."""
 
+import functools
 import json
 
+import jax
 import pytest
 
+from bert_elmo_jax import train
 from bert_elmo_jax.data.corpora.store import open_store
 from bert_elmo_jax.data.corpora.toy_corpus import toy_pairs
 from bert_elmo_jax.runs.config_files import read_config
@@ -29,14 +32,8 @@ def config_of(corpus, **changed):
 
 @pytest.fixture(scope="module")
 def run(corpus, tmp_path_factory):
-    from bert_elmo_jax import train
-
     folder = tmp_path_factory.mktemp("run")
     with pytest.MonkeyPatch.context() as patch:
-        import functools
-
-        import jax
-
         patch.setattr(train, "make_mesh", functools.partial(train.make_mesh, devices=jax.devices()[:1]))
         assert pretrain(config_of(corpus), folder) == 0
     return folder
@@ -51,14 +48,13 @@ def test_the_end_of_a_run(run):
     assert json.loads((run / "checkpoints" / "average" / "facts.json").read_text())["steps"] == [2, 4]
 
 
-@pytest.mark.parametrize("reverse", [False, True])
-def test_which_texts_are_translated(run, corpus, reverse):
+def test_which_texts_are_translated(run, corpus):
     tokenizer = load_tokenizer(corpus / "tokenizer")
     pairs = [[tokenizer.decode(side) for side in document] for document in open_store(corpus, "heldout")]
-    found = translate_held_out(run, config_of(corpus, reverse=reverse, translations=3), str(corpus))
-    step = -1 if reverse else 1
-    assert list(zip(found.sources, found.references)) == [tuple(pair[::step]) for pair in pairs[:3]]
-    assert len(found.translations) == 3 and all(isinstance(text, str) for text in found.translations)
+    for step, reverse in ((1, False), (-1, True)):
+        found = translate_held_out(run, config_of(corpus, reverse=reverse, translations=3), str(corpus))
+        assert list(zip(found.sources, found.references)) == [tuple(pair[::step]) for pair in pairs[:3]]
+        assert len(found.translations) == 3 and all(isinstance(text, str) for text in found.translations)
     short = config_of(corpus, length=8, translations=1_000)
     kept = [pair for pair in pairs if len(tokenizer.encode(pair[0])) <= 8]
     assert translate_held_out(run, short, str(corpus)).sources == [source for source, _ in kept]

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-from pathlib import Path
 
 import jax
 import numpy as np
@@ -41,6 +40,7 @@ def test_written_and_loaded(tmp_path):
     assert network.encoder is None
     facts = json.loads((tmp_path / "run" / "model.json").read_text(encoding="utf-8"))
     assert (facts["family"], facts["encoder"], facts["labels"]) == ("tagger", None, ["ADV", "NOUN"])
+    check_same_network(tmp_path / "new", CONFIG, ("ADV", "NOUN"), "0123")
     check_same_network(tmp_path / "run", CONFIG, ("ADV", "NOUN"), LEXICON.fingerprint)
     for config, labels, words in (
         (dataclasses.replace(CONFIG, lstm_size=4), ("ADV", "NOUN"), LEXICON.fingerprint),
@@ -72,7 +72,9 @@ def test_what_does_not_belong_together(tmp_path):
         check_parts(CONFIG, Lexicon(["배"], "unk", width=4), TASK, None, "run")
     with pytest.raises(ValueError, match="run: 3 tags, the network has 2"):
         check_parts(CONFIG, LEXICON, dataclasses.replace(TASK, labels=("A", "B", "C")), None, "run")
-    save_encoder(tmp_path / "encoder", elmo)
+    described = save_encoder(tmp_path / "encoder", elmo)
+    assert described["family"] == "elmo" and is_run_directory(tmp_path / "encoder")
+    assert save_encoder(tmp_path / "encoder", elmo) == described  # the same one is no mistake
     with pytest.raises(ValueError, match=r"this run was started with another encoder \(.*bert_tiny is"):
         save_encoder(tmp_path / "encoder", word_encoder("tests/goldens/bert_tiny"))
 
@@ -100,24 +102,6 @@ def test_parameters_of_another_network(tmp_path):
     params["tags"]["bias"] = np.zeros(3, np.float32)
     with pytest.raises(ValueError, match="tags/bias"):
         write_run_directory(tmp_path / "run", CONFIG, params, LEXICON, run={}, task=TASK)
-
-
-def test_example_of_check_same_network():
-    import tempfile
-
-    from bert_elmo_jax.networks import TaggerConfig
-
-    check_same_network(Path(tempfile.mkdtemp()), TaggerConfig(num_tags=2, num_words=9), ("ADV", "NOUN"), "0123")
-
-
-def test_example_of_save_encoder():
-    import tempfile
-
-    folder = Path(tempfile.mkdtemp()) / "encoder"
-    assert (save_encoder(folder, word_encoder("tests/goldens/elmo_tiny"))["family"], is_run_directory(folder)) == (
-        "elmo",
-        True,
-    )
 
 
 def test_a_run_of_an_earlier_version(tmp_path):

@@ -1,5 +1,7 @@
 """Without masks, two layers are enough for a word to see itself through the others."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,6 +19,12 @@ from experiments.studies.why_attention.crosstalk import (
 from experiments.studies.why_attention.small_training import toy_texts
 
 WORLD = ToyWorld("en", topics=2, words=2)
+read = jax.jit(read_words, static_argnums=2)  # operation by operation, each is compiled on its own
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def init(length, layers):
+    return init_reader(jax.random.key(0), size=9, length=length, layers=layers, width=16)
 
 
 @pytest.fixture(scope="module")
@@ -44,19 +52,19 @@ def test_masks_leave_a_deep_model_honest(texts):
 
 @pytest.mark.parametrize("layers", [1, 2])
 def test_a_word_reaches_its_own_prediction_only_through_two_layers(layers):
-    params = init_reader(jax.random.key(0), size=9, length=5, layers=layers, width=16)
+    params = init(5, layers)
     words = jnp.array([[3, 4, 5, 6]])
     changed = words.at[0, 1].set(8)
-    before, after = (np.asarray(read_words(params, w, layers))[0] for w in (words, changed))
+    before, after = (np.asarray(read(params, w, layers))[0] for w in (words, changed))
     assert (np.abs(before[1] - after[1]).max() > 1e-3) == (layers == 2)
     assert np.abs(before[0] - after[0]).max() > 1e-3
 
 
 def test_padding_changes_nothing():
-    params = init_reader(jax.random.key(0), size=9, length=6, layers=2, width=16)
+    params = init(6, 2)
     words = jnp.array([[3, 4, 5]])
     padded = jnp.pad(words, ((0, 0), (0, 3)))
-    np.testing.assert_allclose(read_words(params, padded, 2)[:, :3], read_words(params, words, 2), atol=1e-5)
+    np.testing.assert_allclose(read(params, padded, 2)[:, :3], read(params, words, 2), atol=1e-5)
 
 
 def test_other_words_differ(texts):

@@ -81,14 +81,8 @@ def toy_bert(tmp_path):
     """A random BERT whose vocabulary has the words of the toy world."""
     said = [sentence.text for i in range(300) for sentence in WORLDS["en"].document(i).sentences]
     tokenizer = train_wordpiece(said, vocab_size=600)
-    config = BertConfig(
-        vocab_size=tokenizer.vocab_size,
-        hidden_size=16,
-        num_layers=2,
-        num_heads=2,
-        feed_forward_size=16,
-        max_positions=64,
-    )
+    sizes = {"hidden_size": 16, "num_layers": 2, "num_heads": 2, "feed_forward_size": 16, "max_positions": 64}
+    config = BertConfig(vocab_size=tokenizer.vocab_size, **sizes)
     params = jax.tree.map(np.asarray, init_params(FAMILY, config, jax.random.key(0), ("mlm",)))
     write_run_directory(tmp_path / "bert", config, params, tokenizer, run={})
     return load(tmp_path / "bert")
