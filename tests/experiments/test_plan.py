@@ -192,7 +192,7 @@ def test_more_devices_than_jax_was_started_with():
 
 @pytest.mark.skipif(importlib.util.find_spec("libtpu") is not None, reason="libtpu is installed")
 def test_without_the_tpus_compiler():
-    with pytest.raises(ImportError, match=r"pip install -e '\.\[tpu\]'"):
+    with pytest.raises(ImportError, match=r"pip install 'bert_elmo_jax\[tpu\]'"):
         find_topology("v5e:2x4")
 
 

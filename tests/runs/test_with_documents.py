@@ -140,7 +140,8 @@ def test_new_words_are_added(run, capsys):
 STAGES = ("adapted", "adapted_backward", "backward", ".")  # folders, in the order of a run
 
 
-@pytest.mark.parametrize("broken", [pytest.param(one, marks=[pytest.mark.long] * (one != ".")) for one in STAGES])
+@pytest.mark.long  # test_frozen_runs.py resumes the same loop in every run of the tests
+@pytest.mark.parametrize("broken", STAGES)
 def test_killed_in_any_stage_it_ends_as_if_left_alone(run, files, models, tmp_path, monkeypatch, broken, capfd):
     """Simulate a kill: keep the last complete checkpoint, without later stages."""
     later = STAGES[STAGES.index(broken) + 1 :]
