@@ -1,4 +1,4 @@
-"""Recipes of pretraining made small: one size for each family, so that tests share what is compiled."""
+"""Recipes of pretraining made small: one size for each family, so that tests share compiled functions."""
 
 import functools
 
@@ -18,13 +18,13 @@ MODEL = {"num_layers": 1, "hidden_size": 16, "num_heads": 2, "feed_forward_size"
 def small_fields(file):
     """Return the assignments that make a recipe small, for the fields that it has."""
     config, _ = read_config(file)
-    known = {field for field, _ in list_fields(config)}
+    names = {field for field, _ in list_fields(config)}
     values = {**RUN, **{f"model.{field}": value for field, value in MODEL.items()}}
-    if get_family(config.family).inputs.name == "words" and "target_length" not in known:
+    if get_family(config.family).inputs.name == "words" and "target_length" not in names:
         values["length"] = 8
-    if "model.dropout" in known:  # a random key that went wrong would show
+    if "model.dropout" in names:  # a random key that went wrong would show
         values["model.dropout"] = 0.1
-    return [f"{field}={value}" for field, value in values.items() if field in known]
+    return [f"{field}={value}" for field, value in values.items() if field in names]
 
 
 def small_config(file, **changes):

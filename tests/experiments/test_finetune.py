@@ -57,9 +57,9 @@ def test_from_a_file_to_predictions(task, files, model, tmp_path, capsys):
     steps = 4 * EPOCHS[task]
     config = config_of(files[task], epochs=float(EPOCHS[task]), eval_every=steps, dropout=0.0)
     assert finetune(config, tmp_path / "run", init=str(model)) == 0
-    said = capsys.readouterr().err
+    messages = capsys.readouterr().err
     run_line = rf"^{tmp_path / 'run'}: {task}, {steps} steps of 16 rows \(\d+ are an epoch\), on \d+ × cpu$"
-    assert re.search(run_line, said, re.M) and re.search(r"^padding: \d+\.\d% of positions", said, re.M)
+    assert re.search(run_line, messages, re.M) and re.search(r"^padding: \d+\.\d% of positions", messages, re.M)
     result = json.loads((tmp_path / "run" / "result.json").read_text(encoding="utf-8"))
     scores = {line["step"]: line[f"dev/{result['score']}"] for line in read_metrics(tmp_path / "run")
               if f"dev/{result['score']}" in line}  # fmt: skip
@@ -87,7 +87,7 @@ def moved_parts(model, run):
 
 
 def test_a_frozen_encoder_and_patience_that_ends_a_run(files, model, tmp_path):
-    """Nothing gets better; the best on dev is kept."""
+    """Nothing gets better; the best on dev is kept_runs."""
     config = config_of(files["sst2"], epochs=40.0, patience=2, dropout=0.0, transfer="frozen")
     config.optimizer.learning_rate = 1e-7
     run = tmp_path / "run"
@@ -126,11 +126,11 @@ def test_a_grid_of_features_keeps_the_best(files, model, tmp_path, capsys):
     dev = read_examples(files["sst2"]["dev"], tuned.task)
     right = [p.label == e.label for p, e in zip(tuned.predict_examples(dev), dev)]
     assert np.mean(right) == pytest.approx(max(scores))
-    kept = [folder for folder in (tmp_path / "runs").iterdir() if (folder / "checkpoints").is_dir()]
-    assert [folder.name for folder in kept] == [runs["best"]]
-    assert not any(moved_parts(model, kept[0]))
-    said = capsys.readouterr().err
-    assert "(2 seeds)" in said and "run 2 of 2: seed=1" in said
+    kept_runs = [folder for folder in (tmp_path / "runs").iterdir() if (folder / "checkpoints").is_dir()]
+    assert [folder.name for folder in kept_runs] == [runs["best"]]
+    assert not any(moved_parts(model, kept_runs[0]))
+    messages = capsys.readouterr().err
+    assert "(2 seeds)" in messages and "run 2 of 2: seed=1" in messages
     assert finetune(config, tmp_path, init=str(model), seeds=["0", "1"]) == 0
     assert "run 1 of" not in capsys.readouterr().err
 
@@ -141,9 +141,9 @@ def test_when_each_part_joins():
 
     def starts(new_pooler=False, **changes):
         fresh = ("encoder/pooler/.*",) if new_pooler else ()
-        found = plan_unfreezing(config_of({}, **changes), get_family("bert").depth_of, params, 10, fresh)
-        encoder = {name: next(iter(part.values())) for name, part in found["encoder"].items()}
-        parts = (found["classify"]["bias"], *(encoder[name] for name in ("pooler", "layer_2", "layer_0", "embeddings")))
+        spans = plan_unfreezing(config_of({}, **changes), get_family("bert").depth_of, params, 10, fresh)
+        encoder = {name: next(iter(part.values())) for name, part in spans["encoder"].items()}
+        parts = (spans["classify"]["bias"], *(encoder[name] for name in ("pooler", "layer_2", "layer_0", "embeddings")))
         assert all(part.steps[0][1:] == (None,) for part in parts)
         return [part.steps[0][0] for part in parts]
 
@@ -176,9 +176,9 @@ KINDS |= dict.fromkeys(("base", "small", "quickstart"), "classification")  # of 
 @pytest.mark.parametrize("name", RECIPES)
 def test_every_recipe_makes_a_step(name, files, model):
     """The recipe with other data is traced, but not computed."""
-    config, said = read_config(f"finetune:{name}")
+    config, docstring = read_config(f"finetune:{name}")
     for part in ("xpected score:", "Cost:", "Command:", "finetune" if name == "base" else f"--config=finetune:{name}"):
-        assert part in said
+        assert part in docstring
     theirs = config.task
     config.update(files[KINDS.get(name, name)])
     if config.features.layers:

@@ -237,9 +237,6 @@ REFUSED = [
     ({"word_size": 50}, {"vectors": "…"}, r"config.word_size=50, and .*vectors.txt has vectors of 6 numbers"),
     ({"encoder": "/nowhere/at/all"}, {}, "nowhere"),
     ({"label": "0"}, {"task": "entities", "text": "0"}, "1 column|2 columns|expected"),
-    pytest.param(
-        {"batch_size": 12}, {}, "config.batch_size=12 cannot be shared by 8 devices", marks=pytest.mark.devices
-    ),
 ]
 
 

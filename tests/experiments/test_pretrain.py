@@ -52,9 +52,9 @@ def run(corpora):
 def undisturbed(request, run, tmp_path_factory):
     """Return an uninterrupted run: its family and its folder."""
     workdir = tmp_path_factory.mktemp(request.param) / "run"
-    status, said = run(request.param, workdir)
-    assert status == 0, said
-    assert re.search(rf"^{workdir}: {STEPS} steps of 8 rows, on 1 × cpu$", said, re.M)
+    status, messages = run(request.param, workdir)
+    assert status == 0, messages
+    assert re.search(rf"^{workdir}: {STEPS} steps of 8 rows, on 1 × cpu$", messages, re.M)
     return request.param, workdir
 
 
@@ -85,12 +85,12 @@ def test_going_on_from_given_weights(undisturbed, run, tmp_path):
     """They are scored before the first step, and training starts from them, not from random weights."""
     family, before = undisturbed
     weights = before / "checkpoints" / str(STEPS)  # not the mean
-    status, said = run(
+    status, messages = run(
         family, tmp_path, f"--init={weights}", "--parallel=pmap", "--config.optimizer.learning_rate=1e-6"
     )
-    assert status == 0, said
+    assert status == 0, messages
     last = {name: value for name, value in read_metrics(before)[-1].items() if name.startswith("held_out/")}
-    scores = said.partition("before the first step: ")[2].splitlines()[0].split(", ")
+    scores = messages.partition("before the first step: ")[2].splitlines()[0].split(", ")
     scores = {name: float(value) for name, value in (score.split(" ") for score in scores)}
     assert scores == pytest.approx(last, rel=2e-3)
     [figure] = {"held_out/mlm_perplexity", "held_out/perplexity"} & last.keys() or {next(iter(last))}
@@ -100,7 +100,7 @@ def test_going_on_from_given_weights(undisturbed, run, tmp_path):
 @pytest.mark.long
 @pytest.mark.parametrize("undisturbed", ["bert"], indirect=True)
 def test_asked_to_stop_it_saves_and_the_same_command_resumes(undisturbed, run, tmp_path, monkeypatch):
-    family, alone = undisturbed
+    family, undisturbed_run = undisturbed
     write = Metrics.write
 
     def stop(self, step, line):
@@ -110,13 +110,13 @@ def test_asked_to_stop_it_saves_and_the_same_command_resumes(undisturbed, run, t
 
     with monkeypatch.context() as patch:
         patch.setattr(Metrics, "write", stop)
-        status, said = run(family, tmp_path)
+        status, messages = run(family, tmp_path)
     assert status == 75
-    assert re.search(r"asked to stop: saved at step \d+; run the same command to resume", said)
-    status, said = run(family, tmp_path)
-    assert status == 0 and re.search(r"resuming from step \d+", said)
-    assert (tmp_path / "metrics.jsonl").read_bytes() == (alone / "metrics.jsonl").read_bytes()
-    (step, ours), (also, theirs) = load_params(tmp_path), load_params(alone)
+    assert re.search(r"asked to stop: saved at step \d+; run the same command to resume", messages)
+    status, messages = run(family, tmp_path)
+    assert status == 0 and re.search(r"resuming from step \d+", messages)
+    assert (tmp_path / "metrics.jsonl").read_bytes() == (undisturbed_run / "metrics.jsonl").read_bytes()
+    (step, ours), (also, theirs) = load_params(tmp_path), load_params(undisturbed_run)
     assert step == also == STEPS
     jax.tree.map(np.testing.assert_array_equal, ours, theirs)
 
@@ -124,13 +124,13 @@ def test_asked_to_stop_it_saves_and_the_same_command_resumes(undisturbed, run, t
 @pytest.mark.parametrize("undisturbed", ["bert"], indirect=True)
 def test_a_run_with_other_fields_is_refused(undisturbed, run):
     family, workdir = undisturbed
-    status, said = run(family, workdir, "--config.seed=3", "--config.optimizer.learning_rate=1.0")
-    assert status == 2 and "Traceback" not in said
-    assert "optimizer.learning_rate: " in said and "seed: 0 then, 3 now" in said
+    status, messages = run(family, workdir, "--config.seed=3", "--config.optimizer.learning_rate=1.0")
+    assert status == 2 and "Traceback" not in messages
+    assert "optimizer.learning_rate: " in messages and "seed: 0 then, 3 now" in messages
 
 
 @pytest.mark.parametrize("family", ["bert", "elmo", "transformer"])
-def test_what_a_config_cannot_mean(family, corpora, tmp_path):
+def test_contradictory_configs_are_refused(family, corpora, tmp_path):
     """test_refusals.py shows that programs end with one message on such errors."""
     kinds = {"bert": ("pieces", "words"), "elmo": ("words", "pieces"), "transformer": ("pairs", "pieces")}
     right, wrong = (str(corpora(kind)) for kind in kinds[family])
@@ -163,9 +163,9 @@ def test_only_an_optimiser_that_leaves_rows_alone_is_given_the_touched_ones(monk
 
 @pytest.mark.parametrize("file", RECIPES)
 def test_every_recipe_says_what_it_is_and_is_traced(file):
-    _, said = read_config(file)
+    _, docstring = read_config(file)
     for part in ("xpected score:", "Cost:", "Command:", f"--config={file} "):
-        assert part in said
+        assert part in docstring
     config = small_config(file, data="", accumulate=1)
     _, objective = build_objective(config, 10_000)
     step, state, batch = build_inputs(config, objective, objective.phases[0], config.batch_size, train.make_mesh())

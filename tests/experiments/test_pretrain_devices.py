@@ -43,8 +43,8 @@ def begin(corpora):
 def finish(*processes):
     try:
         for process in processes:
-            said = process.communicate(timeout=400)[1]
-            assert process.returncode == 0, said
+            messages = process.communicate(timeout=400)[1]
+            assert process.returncode == 0, messages
     finally:
         for process in processes:  # one that waits for another that has failed
             process.kill()
@@ -52,7 +52,7 @@ def finish(*processes):
 
 
 @pytest.fixture(scope="module", params=["bert", "elmo", "transformer", "gpt", "awd_lstm", "cove"])
-def alone(request, tmp_path_factory, begin):
+def single_device(request, tmp_path_factory, begin):
     workdir = tmp_path_factory.mktemp(request.param)
     finish(begin(request.param, workdir, 1))
     return request.param, workdir
@@ -73,14 +73,14 @@ def same(workdir, other):
     [["--config.mesh.fsdp=2", "--config.mesh.tensor=2"], ["--config.accumulate=2"], ["--parallel=pmap"]],
     ids=["mesh", "accumulated", "pmap"],
 )
-def test_eight_devices_give_what_one_gives(alone, begin, tmp_path, flags):
-    family, workdir = alone
+def test_eight_devices_give_what_one_gives(single_device, begin, tmp_path, flags):
+    family, workdir = single_device
     finish(begin(family, tmp_path, 8, *flags))
     same(tmp_path, workdir)
 
 
-def test_two_processes_of_four_devices_give_what_one_gives(alone, begin, tmp_path):
-    family, workdir = alone
+def test_two_processes_of_four_devices_give_what_one_gives(single_device, begin, tmp_path):
+    family, workdir = single_device
     with socket.socket() as free:
         free.bind(("localhost", 0))
         port = free.getsockname()[1]

@@ -1,4 +1,4 @@
-"""What no program can mean: each command line is refused at once, in one line with status 2, and nothing is written."""
+"""Contradictory command lines: each is refused at once, in one line with status 2, before a file is written."""
 
 import re
 import shlex
@@ -8,7 +8,7 @@ import pytest
 from .programs import run_program
 from .task_files import write_model, write_task
 
-# Words in capitals stand for several, and `=x` for a path that does not exist yet.
+# Words in capitals are short for several, and `=x` is a path that does not exist yet.
 SHORT = {
     "TOY": "--config=bert:toy --workdir=x",
     "TINY": "--config=bert:tiny --workdir=x",
@@ -220,7 +220,7 @@ def test_refused_at_once(command, message, tuning, tmp_path):
     )
     program, *words = [re.sub(r"^(--\w+)=x$", rf"\1={tmp_path / 'x'}", word) for word in shlex.split(command)]
     status, out, err = run_program(program, *words)
-    said = [line for line in err.splitlines() if line.startswith(f"{program}: ")]
-    assert status == 2 and len(said) == 1 and message in said[0], err
+    refusals = [line for line in err.splitlines() if line.startswith(f"{program}: ")]
+    assert status == 2 and len(refusals) == 1 and message in refusals[0], err
     # Before it, a program may say what it begins to do.
     assert "Traceback" not in err and (err + out).count("\n") <= 3 and not list(tmp_path.rglob("run.json"))

@@ -23,6 +23,13 @@ KINDS = {
 }
 
 
+def test_rows_that_the_devices_cannot_share(tmp_path):
+    config, _ = read_config("tagger")
+    config.update({**write_task(tmp_path / "files", "entities", count=32), **NETWORK, "batch_size": 12})
+    with pytest.raises(ValueError, match=r"config.batch_size=12 cannot be shared by 8 devices"):
+        finetune(config, tmp_path / "run")
+
+
 @pytest.mark.parametrize("kind", ["head", *(pytest.param(kind, marks=pytest.mark.long) for kind in list(KINDS)[1:])])
 def test_pmap_trains_as_a_mesh_does(kind, tmp_path):
     recipe, task, fields = KINDS[kind]
