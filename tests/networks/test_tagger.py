@@ -90,7 +90,7 @@ def test_where_an_encoder_comes_in(places):
         assert np.abs(mix["weights"]).sum() > 0 and np.abs(mix["gamma"]) > 0, place
 
 
-CHARACTERS = [("lstm", "cnn", 1, 7), ("gru", "gru", 1, 14), ("gru", "lstm", 2, 14)]
+CHARACTERS = [("lstm", "cnn", 1, 7), pytest.param("gru", "gru", 1, 14, marks=pytest.mark.long), ("gru", "lstm", 2, 14)]
 
 
 @pytest.mark.parametrize(("cell", "encoder", "layers", "width"), CHARACTERS)

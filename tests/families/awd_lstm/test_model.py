@@ -108,18 +108,6 @@ def test_one_mask_of_weights_per_batch():
     assert ((other["layer_0/state_kernel"][:24, :96] == 0) != first).any()
 
 
-def test_the_mean_over_masks_is_the_output_without_dropout():
-    """With small recurrent weights, inverted dropout keeps the mean to first order."""
-    params = jax.tree.map(lambda x: np.float32(0.1) * x, fresh())
-    module = AwdLstm(AwdLstmConfig(**SIZES, **{**NONE, "input_dropout": 0.3}))
-
-    def first_layer(key):
-        return module.apply({"params": params}, WORDS, deterministic=False, rngs={"dropout": key}).layers[1]
-
-    found = jax.jit(jax.vmap(first_layer))(jax.random.split(jax.random.key(0), 200)).mean(axis=0)
-    np.testing.assert_allclose(found, run(params=params).layers[1], rtol=0, atol=5e-3)
-
-
 def test_a_fresh_row_forgets_its_state():
     first = run()
     after, carried = (run(state=first.state, fresh_rows=np.array([forgets] + [False] * 5)) for forgets in (True, False))
@@ -129,23 +117,6 @@ def test_a_fresh_row_forgets_its_state():
     config = AwdLstmConfig(**SIZES)
     with pytest.raises(ValueError, match=r"the state's cell has the shapes .* a batch of 6 rows in this model needs"):
         AwdLstm(config).apply({"params": fresh()}, WORDS, state=zero_state(config, 5))
-
-
-def test_gradients_are_finite_differences():
-    sizes, rng = {"embedding_size": 3, "cell_size": 4}, np.random.default_rng(6)
-    config, params = AwdLstmConfig(**{**SIZES, **sizes}, **NONE), fresh(**sizes)
-    weight = np.random.default_rng(4).normal(size=(6, 9, 3)).astype(np.float32)
-
-    @jax.jit
-    def value_and_slopes(params):
-        return jax.value_and_grad(lambda p: (AwdLstm(config).apply({"params": p}, WORDS).last * weight).sum())(params)
-
-    way, step = jax.tree.map(lambda x: rng.normal(size=x.shape).astype(np.float32), params), np.float32(1e-2)
-    _, grads = value_and_slopes(params)
-    slope = sum(float((np.asarray(a) * b).sum()) for a, b in zip(jax.tree.leaves(grads), jax.tree.leaves(way)))
-    ahead, _ = value_and_slopes(jax.tree.map(lambda x, d: x + step * d, params, way))
-    back, _ = value_and_slopes(jax.tree.map(lambda x, d: x - step * d, params, way))
-    assert slope == pytest.approx(float(ahead - back) / (2 * step), rel=5e-3)
 
 
 def test_fresh_parameters_are_those_of_torch():

@@ -210,18 +210,6 @@ def test_fill_mask_orders_by_probability(encoder, pieces):
     assert len(encoder.fill_mask("[MASK] [MASK]", top=3)) == 6
 
 
-def test_packed_ids_equal_the_same_texts_alone(encoder):
-    a, b = np.array([2, 7, 9, 3]), np.array([2, 30, 31, 32, 33, 3])
-    packed = encoder.forward(
-        np.concatenate([a, b, [0, 0]])[None],
-        segments=np.array([[1] * 4 + [2] * 6 + [0] * 2]),
-        positions=np.array([[*range(4), *range(6), 0, 0]]),
-    )
-    for ids, start in ((a, 0), (b, 4)):
-        alone = encoder.forward(ids[None])
-        assert relative(np.asarray(packed.last)[0, start : start + len(ids)], np.asarray(alone.last)[0]) < 1e-5
-
-
 WRONG_IDS = [
     ({"tokens": np.array([[2, 200, 3]])}, "token id 200 at row 0, column 1 is outside the vocabulary"),
     ({"tokens": np.array([[2, -1, 3]])}, "token id -1"),

@@ -45,7 +45,10 @@ def params():
     return jax.device_get(init())
 
 
-@pytest.mark.parametrize(("full", "fields"), [(True, {"remat": True, "scan": True}), (False, {"num_layers": 1})])
+@pytest.mark.parametrize(
+    ("full", "fields"),
+    [pytest.param(True, {"remat": True, "scan": True}, marks=pytest.mark.long), (False, {"num_layers": 1})],
+)
 def test_the_same_loss_and_gradients(full, fields, monkeypatch):
     suits = post_norm_layer.suits
     calls = []
