@@ -162,12 +162,12 @@ def test_recipes_by_name(run):
 
 @pytest.mark.usefixtures("trained")
 def test_the_other_programs(run):
-    (run.folder / "texts.txt").write_text("The ship is at sea .\n\nThe bank has money .\n" * 20, encoding="utf-8")
+    (run.folder / "texts.txt").write_text("The ship is at sea .\nThe bank has money .\n" * 20, encoding="utf-8")
     (run.folder / "words.tsv").write_text("text\tlabel\n" + "sea\t0\nmoney\t1\n" * 8, encoding="utf-8")
     task = "--task=classification --train=words.tsv --dev=words.tsv --text=text --label=label --init=runs/bert"
     for words in (
         "doctor",
-        "prepare_data --input=texts.txt --vocab_size=64 --output=corpus --workers=1",
+        "prepare_data --input=texts.txt --documents=line --vocab_size=64 --output=corpus --workers=1",
         "extract --model=runs/elmo --input=texts.txt --output=vectors.npz",
         "convert --from=runs/bert --to=bert-for-transformers",
         "generate --model=runs/gpt --prompt=the --max_new=3",
