@@ -16,7 +16,7 @@ def find_file(name: str, folder: Path) -> Path:
 
     `bert.py` and `experiments/configs/bert.py` mean this installation's file, too, unless the current folder has one.
 
-    >>> find_file("bert", CONFIGS) == find_file("experiments/configs/bert.py", CONFIGS) == CONFIGS / "bert.py"
+    >>> find_file("bert", CONFIGS) == find_file("bert.py", CONFIGS) == CONFIGS / "bert.py"
     True
     >>> find_file("my_recipes.py", CONFIGS)
     PosixPath('my_recipes.py')
