@@ -66,6 +66,12 @@ class Names(NamedTuple):
                 return path
         return None
 
+    def stored_in(self, module: str) -> str:
+        """Return the module of a file that holds a module: itself, or the one that it is a part of."""
+        above, _, part = module.rpartition(".")
+        joined = any(f".{above}".endswith(f".{end}") and part in parts for end, parts in self.joined.items())
+        return above if joined else module
+
     def parts_of(self, module: str) -> Sequence[str]:
         """Return the names of the modules that a file stores as one, or the module itself."""
         parts = next((parts for end, parts in self.joined.items() if f".{module}".endswith(f".{end}")), ())
@@ -171,7 +177,11 @@ def read_pair(
 ) -> dict[str, dict[str, np.ndarray]]:
     """Return the matrices of a module by our path, several if the file stores several of our layers as one."""
     parts = names.parts_of(module)
-    ups = np.split(pair["up"], len(parts), axis=1) if pair["up"].shape[1] % len(parts) == 0 else []
+    if pair["up"].shape[1] % len(parts):
+        raise ValueError(
+            f"{source}: lora_B of {module} has {pair['up'].shape[1]} rows, which {len(parts)} cannot share"
+        )
+    ups = np.split(pair["up"], len(parts), axis=1)
     matrices = {}
     for part, up in zip(parts, ups):
         path = names.find(part)
@@ -210,9 +220,7 @@ def write_adapter(
         if path not in names.modules:
             raise ValueError(f"the layer {path} has no name in files of transformers, so peft could not find it")
         name, matrices = names.modules[path], {kind: np.asarray(x, np.float32) for kind, x in pair.items()}
-        joined = next((name.rpartition(".")[0] for end in names.joined if f".{name.rpartition('.')[0]}".endswith(
-            f".{end}")), name)  # fmt: skip
-        modules.setdefault(joined, {})[name] = matrices
+        modules.setdefault(names.stored_in(name), {})[name] = matrices
     tensors: dict[str, np.ndarray] = {}
     ranks: dict[str, int] = {}
     for module, by_name in modules.items():
