@@ -26,21 +26,15 @@ logits_of = jax.jit(functools.partial(pretraining_logits, CONFIG))
 TASKS = [TaskHead(kind, 3, initializer_range=0.2) for kind in ("classification", "choice", "tags", "questions")]
 
 
-@functools.cache
-def make(heads=("mlm", "nsp"), tasks=tuple(TASKS), seed=0):
-    """Return fresh parameters of the encoder, of pretraining heads and of task heads."""
-
-    @jax.jit
-    def init():
-        params = init_params(FAMILY, CONFIG, jax.random.key(seed), heads)
-        return params, [init_task_params(FAMILY, CONFIG, head, jax.random.key(seed)) for head in tasks]
-
-    return jax.device_get(init())
+@functools.partial(jax.jit, static_argnums=(1, 2))
+def make(key, heads, tasks):
+    """Return fresh parameters of the encoder and of pretraining heads, and of task heads."""
+    return init_params(FAMILY, CONFIG, key, heads), [init_task_params(FAMILY, CONFIG, head, key) for head in tasks]
 
 
 @pytest.fixture(scope="module")
 def params():
-    params, of_tasks = make()
+    params, of_tasks = jax.device_get(make(jax.random.key(0), ("mlm", "nsp"), tuple(TASKS)))
     return {**params, **{head.name: made[head.name] for head, made in zip(TASKS, of_tasks)}}
 
 
@@ -72,14 +66,14 @@ def test_the_tree_is_the_one_that_was_agreed(params):
 
 
 def test_a_part_does_not_depend_on_the_other_heads(params):
-    alone, [other] = make(("nsp",), (TASKS[3],), seed=0)
+    alone, [other] = make(jax.random.key(0), ("nsp",), (TASKS[3],))
     assert sorted(alone) == ["encoder", "nsp"]
     jax.tree.map(np.testing.assert_array_equal, alone, {name: params[name] for name in alone})
     assert sorted(other) == ["encoder", "span"]
     without = {name: leaf for name, leaf in params["encoder"].items() if name != "pooler"}  # a span does not read it
     jax.tree.map(np.testing.assert_array_equal, other["encoder"], without)
     jax.tree.map(np.testing.assert_array_equal, other["span"], params["span"])
-    _, [another] = make(("nsp",), (TASKS[3],), seed=1)
+    _, [another] = make(jax.random.key(1), ("nsp",), (TASKS[3],))
     assert (another["span"]["kernel"] != other["span"]["kernel"]).all()
 
 

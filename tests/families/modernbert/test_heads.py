@@ -28,7 +28,9 @@ def alone(start, end):
 def make(kind, labels=1, **fields):
     config = dataclasses.replace(SMALL, **fields)
     head = TaskHead(kind, labels, pools_pieces=FAMILY.task_head("tag").pooled, initializer_range=0.5)
-    return config, head, jax.jit(lambda: init_task_params(FAMILY, config, head, jax.random.key(0)))()
+    shapes = jax.eval_shape(lambda: init_task_params(FAMILY, config, head, jax.random.key(0)))
+    random = np.random.default_rng(0)
+    return config, head, jax.tree.map(lambda leaf: random.normal(0, 0.4, leaf.shape).astype(np.float32), shapes)
 
 
 def outputs(config, head, params, batch):
