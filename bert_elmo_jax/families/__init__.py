@@ -1,5 +1,6 @@
 """Model families, one folder each; each is imported when it is first asked for. `REGISTRY` is the only list of them."""
 
+import copyreg
 import importlib
 import itertools
 from collections.abc import Iterator
@@ -47,6 +48,9 @@ def get_family(name: str) -> Family:
     if isinstance(entry, str):
         entry = REGISTRY[name] = importlib.import_module(f"{entry}.family").FAMILY
     return entry
+
+
+copyreg.pickle(Family, lambda family: (get_family, (family.name,)))  # type: ignore[arg-type,return-value]
 
 
 def all_families() -> Iterator[Family]:

@@ -265,11 +265,6 @@ class Family:
     # What writes text with a configuration and its heads; None for a family that does not write.
     decoder: Callable[[Any], Decoder] | None = None
 
-    def __reduce__(self) -> tuple[Callable[[str], "Family"], tuple[str]]:
-        from bert_elmo_jax.families import get_family
-
-        return get_family, (self.name,)  # a pickle holds the name alone
-
     def build(self, config: Any, *, pooler: bool = False) -> nn.Module:
         """Return the module of a configuration, with the pooler if the family has one."""
         return self.module(config, add_pooler=pooler) if self.pooler else self.module(config)

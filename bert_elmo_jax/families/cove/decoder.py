@@ -57,6 +57,24 @@ def init_decoder(config: CoveConfig, key: PRNGKeyArray) -> dict[str, Any]:
     return params
 
 
+def init_cove_params(config: CoveConfig, key: PRNGKeyArray, decoder: bool = False) -> dict[str, Any]:
+    """Return fresh parameters: `{"encoder": …}`, and on request the "decoder".
+
+    The encoder's matrices are drawn by `nn.init_bilstm`. The model's own word vectors, if it has some, are uniform with
+    a variance of 1; the unknown word has zeros.
+    """
+    for_encoder, for_decoder, for_words = jax.random.split(key, 3)
+    vectors, lengths = jnp.zeros((1, 1, config.vector_size)), jnp.ones(1, jnp.int32)
+    params = {"encoder": dict(jax.jit(Cove(config).init)(for_encoder, vectors, lengths)["params"])}
+    if config.vocab_size is not None:
+        limit = 3**0.5
+        table = jax.random.uniform(for_words, (config.vocab_size, config.vector_size), minval=-limit, maxval=limit)
+        params["encoder"]["embeddings"] = {"word": table.at[config.unk_id].set(0.0)}
+    if decoder:
+        params["decoder"] = init_decoder(config, for_decoder)
+    return params
+
+
 def read_source(config: CoveConfig, params: Mapping[str, Any], output: CoveOutput, lengths: Int[Array, " B"]) -> Memory:
     """Return the memory before the first step: the encoder's outputs and last states, and c̃ = 0."""
     outputs = output.last

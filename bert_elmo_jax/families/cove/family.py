@@ -3,8 +3,9 @@
 from jax.sharding import PartitionSpec as P
 
 from bert_elmo_jax.families.cove.config import PRESETS, CoveConfig
+from bert_elmo_jax.families.cove.decoder import init_cove_params
 from bert_elmo_jax.families.cove.formats import FORMATS
-from bert_elmo_jax.families.cove.model import Cove, init_cove_params
+from bert_elmo_jax.families.cove.model import Cove
 from bert_elmo_jax.families.family import Family, Head
 from bert_elmo_jax.families.words import Words
 from bert_elmo_jax.lazy_imports import lazy_function

@@ -1,10 +1,20 @@
 """Find the weights of a CoVe, cheaply: nothing that reads tensors is imported where no file can hold them."""
 
+from collections.abc import Mapping
 from pathlib import Path
+
+from bert_elmo_jax.lazy_imports import lazy_function
+from bert_elmo_jax.weights.stored import StoredTensor
+
+read_safetensors = lazy_function("bert_elmo_jax.weights.huggingface_files", "read_safetensors")
+read_torch_pickle = lazy_function("bert_elmo_jax.weights.torch_pickle", "read_torch_pickle")
+
+Tensors = Mapping[str, StoredTensor]
 
 TORCH = (".pth", ".pt")
 WRITTEN = "wmtlstm.safetensors"  # the file that `write` makes
 FIRST = "weight_ih_l0"  # every LSTM of torch has this tensor
+PREFIXES = ("", "rnn.")
 
 
 def candidates(folder: Path) -> list[Path]:
@@ -25,8 +35,6 @@ def is_cove(path: Path) -> bool:
     """Return True for a file with the tensors of a CoVe's LSTM; only names and shapes are read."""
     if not _may_hold(path):
         return False
-    from bert_elmo_jax.families.cove.torch_lstm import find_prefix, read_tensors
-
     try:
         return find_prefix(read_tensors(path)) is not None
     except (ValueError, OSError):
@@ -35,8 +43,6 @@ def is_cove(path: Path) -> bool:
 
 def advice(folder: Path) -> str:
     """Return why the files of a folder that end with .pth cannot be read."""
-    from bert_elmo_jax.families.cove.torch_lstm import read_tensors
-
     problems = []
     for file in candidates(folder):
         try:
@@ -58,6 +64,17 @@ def find_weights(path: str | Path) -> Path:
         listed = ", ".join(names)
         raise ValueError(f"{path} has {len(names)} CoVes, give the path of one: {listed} (such as {path / names[0]})")
     return path / names[0]
+
+
+def read_tensors(file: Path) -> Tensors:
+    """Return the tensors of a file by name; numbers are read on demand."""
+    tensors: Tensors = (read_safetensors if file.suffix.lower() == ".safetensors" else read_torch_pickle)(file)
+    return tensors
+
+
+def find_prefix(stored: Tensors) -> str | None:
+    """Return what the names of the LSTM's tensors begin with; None if there is no such LSTM."""
+    return next((prefix for prefix in PREFIXES if prefix + FIRST in stored), None)
 
 
 def _may_hold(path: Path) -> bool:

@@ -11,14 +11,13 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 from flax import struct
-from jaxtyping import Array, Float, Float32, Int, PRNGKeyArray
+from jaxtyping import Array, Float, Float32, Int
 
 from bert_elmo_jax.families.cove.config import CoveConfig
 from bert_elmo_jax.nn import dropout, init_bilstm
 from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.nn.layers import embed
 from bert_elmo_jax.nn.lstm import bilstm_with_states
-from bert_elmo_jax.weights.parameter_tree import flatten
 
 
 @no_type_check  # tree operations put other values than arrays of these shapes into it
@@ -83,34 +82,3 @@ def stack_layers(layers: tuple[Float[AnyArray, "B T _"], ...], width: int) -> Fl
     [1.0, 1.0, 1.0, 0.0]
     """
     return jnp.stack([jnp.pad(layer, [(0, 0), (0, 0), (0, width - layer.shape[-1])]) for layer in layers])
-
-
-def init_cove_params(config: CoveConfig, key: PRNGKeyArray, decoder: bool = False) -> dict[str, Any]:
-    """Return fresh parameters: `{"encoder": …}`, and on request the "decoder".
-
-    The encoder's matrices are drawn by `nn.init_bilstm`. The model's own word vectors, if it has some, are uniform with
-    a variance of 1; the unknown word has zeros.
-    """
-    from bert_elmo_jax.families.cove.decoder import init_decoder
-
-    for_encoder, for_decoder, for_words = jax.random.split(key, 3)
-    vectors, lengths = jnp.zeros((1, 1, config.vector_size)), jnp.ones(1, jnp.int32)
-    params = {"encoder": dict(jax.jit(Cove(config).init)(for_encoder, vectors, lengths)["params"])}
-    if config.vocab_size is not None:
-        limit = 3**0.5
-        table = jax.random.uniform(for_words, (config.vocab_size, config.vector_size), minval=-limit, maxval=limit)
-        params["encoder"]["embeddings"] = {"word": table.at[config.unk_id].set(0.0)}
-    if decoder:
-        params["decoder"] = init_decoder(config, for_decoder)
-    return params
-
-
-def cove_shapes(config: CoveConfig, decoder: bool = False) -> dict[str, tuple[int, ...]]:
-    """Return the shape of every parameter by its path.
-
-    >>> config = CoveConfig(vector_size=5, lstm_size=3, num_layers=1, decoder_layers=1)
-    >>> cove_shapes(config)["encoder/layer_0/forward/bias"]
-    (12,)
-    """
-    tree = jax.eval_shape(lambda: init_cove_params(config, jax.random.key(0), decoder))
-    return {path: leaf.shape for path, leaf in flatten(tree).items()}

@@ -11,8 +11,8 @@ from jaxtyping import Array, Float32, PRNGKeyArray
 from ml_collections import ConfigDict
 
 from bert_elmo_jax.families.cove.config import CoveConfig
-from bert_elmo_jax.families.cove.decoder import decode, read_source, score_words
-from bert_elmo_jax.families.cove.model import Cove, init_cove_params, look_up_vectors
+from bert_elmo_jax.families.cove.decoder import decode, init_cove_params, read_source, score_words
+from bert_elmo_jax.families.cove.model import Cove, look_up_vectors
 from bert_elmo_jax.families.family import Objective
 from bert_elmo_jax.families.pair_objective import pair_objective
 from bert_elmo_jax.families.piece_objective import count_weights

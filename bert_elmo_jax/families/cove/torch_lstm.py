@@ -13,28 +13,15 @@ import numpy as np
 from jaxtyping import Float32
 
 from bert_elmo_jax.families.cove.config import CoveConfig
-from bert_elmo_jax.families.cove.files import FIRST, WRITTEN, find_weights
-from bert_elmo_jax.weights.huggingface_files import read_safetensors, write_safetensors
+from bert_elmo_jax.families.cove.files import FIRST, WRITTEN, Tensors, find_prefix, find_weights, read_tensors
+from bert_elmo_jax.weights.huggingface_files import write_safetensors
 from bert_elmo_jax.weights.parameter_tree import FLOATS, Report, nest
 from bert_elmo_jax.weights.stored import StoredTensor
-from bert_elmo_jax.weights.torch_pickle import read_torch_pickle
 
-Tensors = Mapping[str, StoredTensor]
-PREFIXES = ("", "rnn.")
 DIRECTIONS = ("forward", "backward")
 MOST_LAYERS = 100
 NAME = re.compile(r"(weight|bias)_(ih|hh|hr)_l(\d+)(_reverse)?")
 GATES = (0, 2, 1, 3)  # places of torch's gates i, f, g, o in the order i, g, f, o; the same permutation goes back
-
-
-def read_tensors(file: Path) -> Tensors:
-    """Return the tensors of a file by name; numbers are read on demand."""
-    return read_safetensors(file) if file.suffix.lower() == ".safetensors" else read_torch_pickle(file)
-
-
-def find_prefix(stored: Tensors) -> str | None:
-    """Return what the names of the LSTM's tensors begin with; None if there is no such LSTM."""
-    return next((prefix for prefix in PREFIXES if prefix + FIRST in stored), None)
 
 
 def read_config(path: str | Path) -> CoveConfig:

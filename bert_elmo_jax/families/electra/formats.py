@@ -45,6 +45,20 @@ WEIGHTS = WeightFile(
 )
 
 
+def take_generator(config: Any, params: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Return configuration and parameters of the generator that a discriminator was pretrained with.
+
+    The parameters, `{"encoder": …, "mlm": …}`, are a whole ELECTRA with the embeddings of the discriminator.
+    """
+    if "generator" not in params:
+        raise ValueError(
+            f"the weights have no generator, only {', '.join(params)}: give a run of the objective replaced"
+        )
+    parts = params["generator"]
+    encoder = {"embeddings": params["encoder"]["embeddings"], **parts["encoder"]}
+    return config.generator, {"encoder": encoder, "mlm": parts["mlm"]}
+
+
 def write(folder: str | Path, params: Mapping[str, Any], config: Any, **options: Any) -> None:
     """Write a folder that transformers can load; see `WeightFile.write`.
 
@@ -52,8 +66,6 @@ def write(folder: str | Path, params: Mapping[str, Any], config: Any, **options:
     """
     WEIGHTS.write(folder, {name: part for name, part in params.items() if name != "generator"}, config, **options)
     if "generator" in params:
-        from bert_elmo_jax.families.electra.model import take_generator
-
         generator_config, generator = take_generator(config, params)
         files = {name: options[name] for name in ("vocab", "tokenizer") if name in options}
         WEIGHTS.write(Path(folder) / "generator", generator, generator_config, **files)

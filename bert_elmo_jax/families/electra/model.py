@@ -5,7 +5,6 @@ generator, a narrower encoder, fills the masked places with replacements. The fi
 with a gelu, is the pooler here.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 import flax.linen as nn
@@ -80,17 +79,3 @@ class Generator(nn.Module):
 def masked_lm(config: ElectraConfig) -> MaskedLM:
     """Return the generator's head, which always has the exact gelu."""
     return MaskedLM(config, "gelu")
-
-
-def take_generator(config: ElectraConfig, params: Mapping[str, Any]) -> tuple[ElectraConfig, dict[str, Any]]:
-    """Return configuration and parameters of the generator that a discriminator was pretrained with.
-
-    The parameters, `{"encoder": …, "mlm": …}`, are a whole ELECTRA with the embeddings of the discriminator.
-    """
-    if "generator" not in params:
-        raise ValueError(
-            f"the weights have no generator, only {', '.join(params)}: give a run of the objective replaced"
-        )
-    parts = params["generator"]
-    encoder = {"embeddings": params["encoder"]["embeddings"], **parts["encoder"]}
-    return config.generator, {"encoder": encoder, "mlm": parts["mlm"]}

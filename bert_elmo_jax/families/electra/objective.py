@@ -15,7 +15,7 @@ from jaxtyping import Array, Bool, Float, Float32, Int, Int32, PRNGKeyArray
 from ml_collections import ConfigDict
 
 from bert_elmo_jax.did_you_mean import did_you_mean
-from bert_elmo_jax.families.electra.model import take_generator
+from bert_elmo_jax.families.electra.formats import take_generator
 from bert_elmo_jax.families.family import Family, Objective
 from bert_elmo_jax.families.init_params import init_params
 from bert_elmo_jax.families.piece_objective import count_weights, name_figures

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from bert_elmo_jax.families.gpt.json_fields import GPT1, GPT2, choose_file
 from bert_elmo_jax.families.piece_config import PieceConfig, placed
 
 _GPT2 = {"vocab_size": 50257, "max_positions": 1024, "end_id": 50256, "pad_id": 50256}
@@ -69,13 +70,9 @@ class GptConfig(PieceConfig):
     @classmethod
     def from_json(cls, source: Mapping[str, Any] | str | Path) -> "GptConfig":
         """Read a `config.json`, by path or content; raise on fields of unknown meaning."""
-        from bert_elmo_jax.families.gpt.json_fields import choose_file
-
         config: GptConfig = choose_file(source).read(cls, source)
         return config
 
     def to_huggingface(self, heads: tuple[str, ...] = ()) -> dict[str, Any]:
         """Return the content of a `config.json` for a model with these heads (the keys of the parameter tree)."""
-        from bert_elmo_jax.families.gpt.json_fields import GPT1, GPT2
-
         return (GPT2 if self.norm_first else GPT1).write(self, heads)

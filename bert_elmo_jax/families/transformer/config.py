@@ -3,10 +3,11 @@
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+from bert_elmo_jax.families.huggingface_config import ConfigFile
 from bert_elmo_jax.families.piece_config import PieceConfig, placed
+from bert_elmo_jax.families.transformer.marian_config import FILE
 
 PRESETS: dict[str, dict[str, Any]] = {
     "base": {"hidden_size": 512, "num_layers": 6, "num_heads": 8, "feed_forward_size": 2048, "dropout": 0.1},
@@ -61,6 +62,7 @@ class TransformerConfig(PieceConfig):
     activation_dropout: float = placed(0.0, after="attention_dropout")
 
     PRESETS: ClassVar[Mapping[str, Mapping[str, Any]]] = PRESETS
+    FILE: ClassVar[ConfigFile] = FILE  # a Marian model's
     norm_eps: ClassVar[float] = 1e-5
 
     def __post_init__(self, implementation: str | None) -> None:
@@ -115,19 +117,6 @@ class TransformerConfig(PieceConfig):
         gone = ("target_vocab_size", "decoder_layers", "decoder_heads", "decoder_feed_forward_size")
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         return TargetConfig(**(fields | dict.fromkeys(gone) | sizes))
-
-    @classmethod
-    def from_json(cls, source: Mapping[str, Any] | str | Path) -> "TransformerConfig":
-        """Read a `config.json` of a Marian model, by path or content; raise on fields of unknown meaning."""
-        from bert_elmo_jax.families.transformer.marian_config import FILE
-
-        return FILE.read(cls, source)
-
-    def to_huggingface(self, heads: tuple[str, ...] = ()) -> dict[str, Any]:
-        """Return the content of a Marian model's `config.json`."""
-        from bert_elmo_jax.families.transformer.marian_config import FILE
-
-        return FILE.write(self, heads)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 from bert_elmo_jax.families.huggingface_config import ConfigFile, MoreFields
-from bert_elmo_jax.families.transformer.config import TransformerConfig
 from bert_elmo_jax.files import read_json
 
 # The decoder's fields: ours, the file's, and the encoder's in the file.
@@ -90,7 +89,7 @@ def _read(fields: Mapping[str, Any], num_layers: int) -> tuple[dict[str, Any], l
     return values, problems
 
 
-def _write(config: TransformerConfig) -> dict[str, Any]:
+def _write(config: Any) -> dict[str, Any]:
     target = config.target
     return {
         "decoder_layers": target.num_layers,
@@ -101,9 +100,10 @@ def _write(config: TransformerConfig) -> dict[str, Any]:
     }
 
 
-def generation_fields(config: TransformerConfig) -> dict[str, Any]:
+def generation_fields(config: Any) -> dict[str, Any]:
     """Return the fields about writing, for `generation_config.json`.
 
+    >>> from bert_elmo_jax.families.transformer.config import TransformerConfig
     >>> generation_fields(TransformerConfig(forbidden_ids=(7,)))["bad_words_ids"]
     [[7]]
     """

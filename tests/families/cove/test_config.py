@@ -2,8 +2,9 @@
 
 import pytest
 
+from bert_elmo_jax.families import get_family
 from bert_elmo_jax.families.cove.config import CoveConfig
-from bert_elmo_jax.families.cove.model import cove_shapes
+from bert_elmo_jax.families.init_params import param_shapes
 
 
 @pytest.mark.usefixtures("as_users_run")
@@ -31,8 +32,8 @@ def test_sizes():
     with pytest.raises(ValueError, match=r"There is no preset 'toi'.*did you mean toy"):
         CoveConfig.preset("toi")
     with pytest.raises(ValueError, match="the parameters have a decoder, but vocab_size is None"):
-        cove_shapes(CoveConfig(4, 3, 1, decoder_layers=1), decoder=True)
-    shapes = cove_shapes(CoveConfig())  # of the released model
+        param_shapes(get_family("cove"), CoveConfig(4, 3, 1, decoder_layers=1), ("decoder",))
+    shapes = param_shapes(get_family("cove"), CoveConfig())  # of the released model
     assert len(shapes) == 12 and shapes["encoder/layer_1/forward/input_kernel"] == (600, 1200)
     assert sum(size * (rest[0] if rest else 1) for size, *rest in shapes.values()) == 3_604_800
 

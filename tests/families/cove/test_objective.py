@@ -11,9 +11,8 @@ from ml_collections import ConfigDict
 
 from bert_elmo_jax.data.corpora.toy_corpus import toy_pairs
 from bert_elmo_jax.families.cove.config import CoveConfig
-from bert_elmo_jax.families.cove.decoder import cove_decoder
+from bert_elmo_jax.families.cove.decoder import cove_decoder, init_cove_params
 from bert_elmo_jax.families.cove.family import FAMILY
-from bert_elmo_jax.families.cove.model import init_cove_params
 from bert_elmo_jax.families.cove.objective import read_table, score_targets
 from bert_elmo_jax.families.pair_objective import held_out_pair_loss
 from bert_elmo_jax.text import WordVocabulary

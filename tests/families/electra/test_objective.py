@@ -12,7 +12,7 @@ from bert_elmo_jax import train
 from bert_elmo_jax.families.electra import objective
 from bert_elmo_jax.families.electra.config import ElectraConfig
 from bert_elmo_jax.families.electra.family import FAMILY
-from bert_elmo_jax.families.electra.model import take_generator
+from bert_elmo_jax.families.electra.formats import take_generator
 from bert_elmo_jax.families.electra.objective import SAMPLING, copied_cross_entropy, replaced_loss, sample
 from bert_elmo_jax.families.init_params import init_params
 from bert_elmo_jax.runs.config_files import read_config

@@ -9,7 +9,7 @@ import pytest
 from bert_elmo_jax import load
 from bert_elmo_jax.families.electra.config import ElectraConfig
 from bert_elmo_jax.families.electra.family import FAMILY
-from bert_elmo_jax.families.electra.model import take_generator
+from bert_elmo_jax.families.electra.formats import take_generator
 from bert_elmo_jax.families.init_params import init_params
 from bert_elmo_jax.inference.convert import convert
 from bert_elmo_jax.inference.run_directory import write_run_directory
