@@ -106,8 +106,8 @@ def delete_unfinished(folder: Path) -> None:
 
     >>> delete_unfinished(Path("."))  # a folder without entries
     """
-    with _locked(folder) as alone:
-        for entry in folder.glob("*-cache") if alone else ():
+    with _locked(folder) as has_lock:
+        for entry in folder.glob("*-cache") if has_lock else ():
             used = entry.with_name(f"{entry.name.removesuffix('-cache')}-atime")
             if not used.is_file() or used.stat().st_size != 8 or not entry.stat().st_size:
                 entry.unlink(missing_ok=True)
@@ -119,13 +119,12 @@ def delete_others(folder: Path, limit: int) -> None:
 
     >>> delete_others(Path("tests").absolute(), limit=2**60)  # nothing is that large
     """
-    others = [other for other in folder.parent.iterdir() if other.is_dir() and other != folder]
-    newest = sorted(((_last_use(other), other) for other in others), reverse=True)
+    neighbours = [path for path in folder.parent.iterdir() if path.is_dir() and path != folder]
     total = 0
-    for _, other in newest:
-        total += sum(file.stat().st_size for file in other.rglob("*") if file.is_file())
+    for neighbour in sorted(neighbours, key=_last_use, reverse=True):
+        total += sum(file.stat().st_size for file in neighbour.rglob("*") if file.is_file())
         if total > limit:
-            shutil.rmtree(other, ignore_errors=True)
+            shutil.rmtree(neighbour, ignore_errors=True)
 
 
 def _last_use(folder: Path) -> float:

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 
-def did_you_mean(given: object, known: Iterable[str]) -> str:
+def did_you_mean(name: object, names: Iterable[str]) -> str:
     """Return the end of an error message that suggests the most similar known name, or "" if none is similar."""
-    near = nearest(given, known)
+    near = nearest(name, names)
     return f"; did you mean {near}?" if near else ""
 
 
@@ -23,13 +23,13 @@ def near_file(path: str | Path, *, folders: bool = False) -> str:
     return f"; did you mean {os.path.join(folder, near)}?" if near else ""  # noqa: PTH118 -- keeps the spelling
 
 
-def nearest(given: object, known: Iterable[str]) -> str | None:
-    """Return the known name most similar to the given one, or None; case is ignored, hyphens are underscores."""
+def nearest(name: object, names: Iterable[str]) -> str | None:
+    """Return the one of `names` that is most similar to `name`, or None; case is ignored, hyphens are underscores."""
     folded: dict[str, str] = {}
-    for name in known:
-        folded.setdefault(_folded(name), name)
-    found = difflib.get_close_matches(_folded(str(given)), folded, n=1)
-    return folded[found[0]] if found else None
+    for candidate in names:
+        folded.setdefault(_folded(candidate), candidate)
+    matches = difflib.get_close_matches(_folded(str(name)), folded, n=1)
+    return folded[matches[0]] if matches else None
 
 
 def _folded(name: str) -> str:

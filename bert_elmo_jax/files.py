@@ -17,7 +17,7 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")  # with one of these in front, spread
 UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO}
 
 
-class Held(BlockingIOError):
+class LockHeld(BlockingIOError):
     """Raised by `lock` when another process holds the lock; `holder` is that process's number, as text."""
 
     def __init__(self, path: Path, holder: str):
@@ -87,8 +87,8 @@ def read_text(path: str | Path) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1  # error.object has no byte-order mark
-        what = f"{path}: line {line} is not UTF-8 ({error.reason})"
-        raise ValueError(f"{what}; convert the file to UTF-8 first") from None
+        problem = f"line {line} is not UTF-8 ({error.reason})"
+        raise ValueError(f"{path}: {problem}; convert the file to UTF-8 first") from None
 
 
 def read_json(path: str | Path, default: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -117,7 +117,7 @@ def read_array(path: str | Path, *, mapped: bool = False) -> Any:
     import numpy as np
 
     try:
-        found = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
+        array = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
     # numpy parses the header as Python's literals, with all errors that its tokenizer and parser can raise.
     except (
         ValueError,
@@ -130,12 +130,12 @@ def read_array(path: str | Path, *, mapped: bool = False) -> Any:
         MemoryError,
         RecursionError,
     ) as error:
-        said = (str(error).splitlines() or [type(error).__name__])[0][:100]
-        raise ValueError(f"{path} is not a complete array of numpy ({said}): copy it again") from None
-    if not isinstance(found, np.ndarray):
-        found.close()
+        reason = (str(error).splitlines() or [type(error).__name__])[0][:100]
+        raise ValueError(f"{path} is not a complete array of numpy ({reason}): copy it again") from None
+    if not isinstance(array, np.ndarray):
+        array.close()
         raise ValueError(f"{path} is not an array of numpy but an archive of several: copy it again")
-    return found
+    return array
 
 
 def guard_formula(text: str) -> str:
@@ -165,7 +165,7 @@ def write_sums(folder: str | Path, hashes: Mapping[str, str] | None = None) -> P
     if hashes is None:
         files = [file for file in folder.rglob("*") if file.is_file() and file != folder / SUMS]
         hashes = {file.relative_to(folder).as_posix(): hash_file(file) for file in files}
-    return write_text(folder / SUMS, "".join(f"{found}  {name}\n" for name, found in sorted(hashes.items())))
+    return write_text(folder / SUMS, "".join(f"{digest}  {name}\n" for name, digest in sorted(hashes.items())))
 
 
 def read_sums(folder: str | Path) -> dict[str, str] | None:
@@ -173,17 +173,28 @@ def read_sums(folder: str | Path) -> dict[str, str] | None:
     file = Path(folder) / SUMS
     if not file.is_file():
         return None
-    found = {}
+    hashes = {}
     for number, line in enumerate(read_text(file).splitlines(), start=1):
         parts = re.fullmatch(r"([0-9a-f]{64}) [ *](.+)", line)
         if parts is None or Path(parts[2]).is_absolute() or ".." in Path(parts[2]).parts:
             raise ValueError(f"{file}: line {number} is not a hash and the name of a file in its folder; copy it again")
-        found[parts[2]] = parts[1]
-    return found
+        hashes[parts[2]] = parts[1]
+    return hashes
 
 
 # The files that readers look for next to a file of weights or of a vocabulary.
-BESIDE = ("*.json", "*.h5", "*.hdf5", "*.index", "*.model", "*.spm", "vocab*.txt", "words.txt", "merges.txt", "itos.*")
+COMPANIONS = (
+    "*.json",
+    "*.h5",
+    "*.hdf5",
+    "*.index",
+    "*.model",
+    "*.spm",
+    "vocab*.txt",
+    "words.txt",
+    "merges.txt",
+    "itos.*",
+)
 
 
 def check_links(path: str | Path) -> None:
@@ -206,7 +217,7 @@ def check_links(path: str | Path) -> None:
             with contextlib.suppress(PermissionError):
                 entries += map(Path, os.scandir(inner))
     else:  # a folder of other things, too
-        looked_for = (*BESIDE, f"{glob.escape(path.name)}.*")
+        looked_for = (*COMPANIONS, f"{glob.escape(path.name)}.*")
         entries = [e for e in entries if e.name != path.name and any(map(e.match, looked_for))]
     allowed = [folder]
     allowed += [above.parent / "blobs" for above in folder.parents if above.name == "snapshots"]
@@ -224,21 +235,21 @@ def check_links(path: str | Path) -> None:
 def lock(path: str | Path, *, wait: bool = False) -> Iterator[None]:
     """Hold a lock file, which is made where it is missing and stays; the lock ends with the process, however it ends.
 
-    Raises `Held` if another process holds it, or waits for it.
+    Raises `LockHeld` if another process holds it, or waits for it.
     """
     from filelock import FileLock, Timeout
 
-    held = FileLock(path)
+    file_lock = FileLock(path)
     try:
-        held.acquire(timeout=-1 if wait else 0)
+        file_lock.acquire(timeout=-1 if wait else 0)
     except Timeout:
-        raise Held(Path(path), Path(path).read_text(encoding="ascii").strip() or "another") from None
+        raise LockHeld(Path(path), Path(path).read_text(encoding="ascii").strip() or "another") from None
     try:
         with naming(path):
             Path(path).write_text(str(os.getpid()), encoding="ascii")
         yield
     finally:
-        held.release()
+        file_lock.release()
 
 
 def is_locked(path: str | Path) -> bool:

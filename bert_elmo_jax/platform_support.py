@@ -17,8 +17,8 @@ def start_method() -> str:
     A fork server imports the library once for all children. On macOS a fork after the system's frameworks are loaded
     may crash, so children import the library themselves.
     """
-    there = "forkserver" in multiprocessing.get_all_start_methods() and hasattr(os, "fork")
-    return "forkserver" if there and sys.platform != "darwin" else "spawn"
+    has_forkserver = "forkserver" in multiprocessing.get_all_start_methods() and hasattr(os, "fork")
+    return "forkserver" if has_forkserver and sys.platform != "darwin" else "spawn"
 
 
 def split_cores(jobs: int) -> list[list[int]]:

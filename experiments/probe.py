@@ -53,7 +53,7 @@ def define() -> None:
 def main() -> None:
     """Run the study."""
     settings, options = read_values(("model", *OF_SOME, "batch_size")), [n for n in OF_SOME if FLAGS[n].present]
-    run_study(FLAGS.what, FLAGS.output, settings, given=options, **read_values(("png", "guard_formulas")))
+    run_study(FLAGS.what, FLAGS.output, settings, flags_set=options, **read_values(("png", "guard_formulas")))
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from bert_elmo_jax.families.transformer.family import FAMILY as TRANSFORMER
 from bert_elmo_jax.heads.sentence_head import SentenceHead
 from bert_elmo_jax.inference.convert import convert
 from bert_elmo_jax.inference.word_encoder import layer_shape, word_encoder
-from bert_elmo_jax.networks import TaggerConfig, init_tagger
+from bert_elmo_jax.networks import TaggerConfig, init_network
 from bert_elmo_jax.runs.with_network import save_encoder
 from bert_elmo_jax.text import Lexicon, Tokenizer, WordVocabulary, load_tokenizer, train_wordpiece
 
@@ -105,7 +105,7 @@ def write_tagger(folder: Path, elmo: Path) -> None:
         num_tags=len(TAGS), num_words=2, word_size=4, lstm_layers=1, lstm_size=3, encoder_layers=layers,
         encoder_width=width,
     )  # fmt: skip
-    params = init_tagger(config, jax.random.key(0), *lexicon.table())
+    params = init_network(config, jax.random.key(0), *lexicon.table())
     task = dataclasses.replace(task_named("uner"), labels=TAGS)
     described = save_encoder(folder / "encoder", encoder)
     inference.write_run_directory(folder, config, params, lexicon, run={}, task=task, encoder=described)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bert_elmo_jax.files import (
-    Held,
+    LockHeld,
     check_links,
     hash_file,
     is_locked,
@@ -71,7 +71,7 @@ def test_another_process_holds_the_lock_until_it_is_killed(tmp_path):
     with subprocess.Popen([sys.executable, "-c", HOLD, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         assert other.stdout.readline() == b"held\n"
         assert is_locked(path)
-        with pytest.raises(Held, match=f"is held by process {other.pid}$"), lock(path):
+        with pytest.raises(LockHeld, match=f"is held by process {other.pid}$"), lock(path):
             pass
         other.kill()
     assert not is_locked(path)

@@ -44,14 +44,6 @@ def heads_and_arcs(
     A head follows an arc if, of all other words, it attends most to the one at the other end of the arc. The best head
     is chosen on one half of the sentences (every other one) and scored on the other, so that the choice among many
     heads is not rewarded. Sentences with more pieces than the model takes are left out.
-
-    >>> from bert_elmo_jax import load
-    >>> words, none = (("w1", "w2", "w3"), ({}, {}, {}))
-    >>> sentence = ParsedSentence(
-    ...     words, ("DET", "NOUN", "VERB"), none, (2, 3, 0), ("det", "nsubj", "root"), "a", (1,)
-    ... )
-    >>> repr(heads_and_arcs(load("tests/goldens/bert_tiny"), [sentence] * 20, "tiny")[0][0])
-    'attention: det, offset +1: 100.0 %'
     """
     if not isinstance(encoder, PieceEncoder):
         raise ValueError(f"{name} has no attention heads: leave it out")

@@ -13,11 +13,7 @@ LEAST = 4  # vectors per label, for training, dev and test
 
 
 class Probed(NamedTuple):
-    """The accuracy of a probe on held-out vectors, and their places in its plane with their labels.
-
-    >>> repr(Probed(0.5, np.zeros((2, 2)), ["ship", "pear"]))
-    'Probed(accuracy 0.500, 2 vectors)'
-    """
+    """The accuracy of a probe on held-out vectors, and their places in its plane with their labels."""
 
     accuracy: float
     plane: Float[np.ndarray, "N 2"]

@@ -109,14 +109,6 @@ def sample_efficiency(
     """Return test accuracies of probes by the share of training sentences: means over seeds, which draw them.
 
     Each encoder is probed in the layer that is best on dev with all the data. The baseline gets the same sentences.
-
-    >>> import tempfile
-    >>> from bert_elmo_jax.inference.word_layers import StaticVectors
-    >>> sentence = ParsedSentence(("배를",), ("NOUN",), ({},), (0,), ("root",), "a.conllu", (1,))
-    >>> parts = {part: [sentence] * 4 for part in PARTS}
-    >>> sources, folder = ({"my vectors": StaticVectors({"배를": np.ones(2)})}, VectorFolder(tempfile.mkdtemp()))
-    >>> [result.layer for result in sample_efficiency(sources, parts, folder, fractions=[0.5, 1.0])]
-    ['50%', '50%', '100%', '100%']
     """
     if not fractions or not all(0 < fraction <= 1 for fraction in fractions) or not seeds:
         raise ValueError(f"fractions={list(fractions)}, seeds={list(seeds)}: expected shares above 0 to 1, and a seed")
@@ -149,15 +141,7 @@ def sample_efficiency(
 
 
 def find_best_layer(source: Source, parts: Parts, folder: VectorFolder, task: str) -> int:
-    """Return the layer whose probe, trained on all of `parts["train"]`, is best on dev; of equals the lowest.
-
-    >>> import tempfile
-    >>> from bert_elmo_jax.inference.word_layers import StaticVectors
-    >>> sentence = ParsedSentence(("배를",), ("NOUN",), ({},), (0,), ("root",), "a.conllu", (1,))
-    >>> parts = {part: [sentence] for part in PARTS}
-    >>> find_best_layer(StaticVectors({"배를": np.ones(2)}), parts, VectorFolder(tempfile.mkdtemp()), "pos")
-    0
-    """
+    """Return the layer whose probe, trained on all of `parts["train"]`, is best on dev; of equals the lowest."""
     words, numbers = select_parts(parts, task), choose_layers(source, folder.layers)
     if len(numbers) == 1:
         return numbers[0]

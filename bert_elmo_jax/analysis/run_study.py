@@ -22,36 +22,36 @@ OF_SOME = (
 
 
 def run_study(
-    what: str,
+    study_name: str,
     output: str | Path,
     settings: Mapping[str, Any],
     *,
-    given: Collection[str] = (),
+    flags_set: Collection[str] = (),
     png: bool = False,
     guard_formulas: bool = False,
 ) -> Path:
     """Run a study, write its results into a folder of `output`, print its table, and return the path of its page.
 
-    `settings` are the fields of `StudyOptions` that users set. `given` names those that were set explicitly: a study
-    refuses those that it does not read. With `guard_formulas`, a cell of the table that a spreadsheet would compute
-    gets a `'` in front.
+    `settings` are the fields of `StudyOptions` that users set. A study refuses those of `flags_set`, which were set
+    explicitly, that it does not read. With `guard_formulas`, a cell of the table that a spreadsheet would compute gets
+    a `'` in front.
     """
-    check_settings(what, settings, given)
+    check_settings(study_name, settings, flags_set)
     if png:
         check_matplotlib()
     counts = {"layers": int, "fractions": float, "seeds": int}
     settings = {**settings, **{name: _read_numbers(name, settings[name], kind) for name, kind in counts.items()}}
     files = [file for file in (settings["train"], settings["dev"], settings["test"]) if file and Path(file).is_file()]
     fingerprints = {file: hash_file(file) for file in files}  # taken now: a file may change during the study
-    folder, models = Path(output, what), [*settings["model"], *settings["static"]]
-    print(f"{what} of {', '.join(models)} -> {folder}, on {describe_devices()}", file=sys.stderr)
-    with tqdm(desc=what, unit="steps", delay=1) as bar:
+    folder, models = Path(output, study_name), [*settings["model"], *settings["static"]]
+    print(f"{study_name} of {', '.join(models)} -> {folder}, on {describe_devices()}", file=sys.stderr)
+    with tqdm(desc=study_name, unit="steps", delay=1) as bar:
 
         def report(text: str) -> None:
             bar.set_description(text)
             bar.update()
 
-        study = STUDIES[what][0](StudyOptions(**settings, vectors=Path(output, "vectors"), report=report))
+        study = STUDIES[study_name][0](StudyOptions(**settings, vectors=Path(output, "vectors"), report=report))
     folder.mkdir(parents=True, exist_ok=True)
     results = add_published(study.results)
     print(study.text or format_table(make_cells(results)))
@@ -59,7 +59,10 @@ def run_study(
     write_rows(table, study.rows, guard_formulas) if study.rows else write_results(table, results, guard_formulas)
     for n, figure in enumerate(study.figures if png else ()):
         write_png(figure, folder / f"figure_{n:02}.png")
-    title, shown = f"{what}: {', '.join(settings['model'])}", {"what": what, "output": str(output), **settings}
+    title, shown = (
+        f"{study_name}: {', '.join(settings['model'])}",
+        {"what": study_name, "output": str(output), **settings},
+    )
     shown["fingerprints"] = fingerprints
     names, *rows = make_cells(results)
     top = (draw_table(names, rows) if rows else "") + draw_figures(study.figures)
@@ -69,18 +72,18 @@ def run_study(
     return page
 
 
-def check_settings(what: str, settings: Mapping[str, Any], given: Collection[str]) -> None:
+def check_settings(study_name: str, settings: Mapping[str, Any], flags_set: Collection[str]) -> None:
     """Raise ValueError for a setting that the study lacks, or does not read.
 
     >>> check_settings("weights", {"model": ["runs/tagger"]}, ["words"])
     Traceback (most recent call last):
     ValueError: --words means nothing for --what=weights: leave it out
     """
-    _, needed, read = STUDIES[what]
+    _, needed, read = STUDIES[study_name]
     if missing := [f"--{name}=…" for name in needed if not settings[name]]:
-        raise ValueError(f"--what={what} needs {', '.join(missing)}")
-    if idle := [f"--{name}" for name in OF_SOME if name in given and name not in (*needed, *read)]:
-        raise ValueError(f"{', '.join(idle)} means nothing for --what={what}: leave it out")
+        raise ValueError(f"--what={study_name} needs {', '.join(missing)}")
+    if idle := [f"--{name}" for name in OF_SOME if name in flags_set and name not in (*needed, *read)]:
+        raise ValueError(f"{', '.join(idle)} means nothing for --what={study_name}: leave it out")
     if not settings["model"] and not ("static" in read and settings["static"]):
         raise ValueError(f"no encoder: give --model=…{' or --static=…' if 'static' in read else ''}")
     for name in ("model", "static"):

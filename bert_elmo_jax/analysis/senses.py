@@ -17,13 +17,7 @@ SEVERAL = "senses, of words with several in training"
 def split_documents(
     sentences: Sequence[SenseSentence], *, seed: int = 0
 ) -> tuple[list[SenseSentence], list[SenseSentence]]:
-    """Return training and test sentences; a fifth of the documents, drawn by the seed, is for the test.
-
-    >>> sentences = [SenseSentence(("배",), (), f"d{n // 2}", "semcor.tsv", n) for n in range(10)]
-    >>> train, test = split_documents(sentences)
-    >>> (len(train), len(test), {s.document for s in train} & {s.document for s in test})
-    (8, 2, set())
-    """
+    """Return training and test sentences; a fifth of the documents, drawn by the seed, is for the test."""
     documents = sorted({sentence.document for sentence in sentences})
     if len(documents) < 2:
         needed = "two or more are needed to train on some and test on others (a line `# newdoc id = …` begins one)"
@@ -49,14 +43,6 @@ def find_senses(
     The vector of a sense is the mean over its occurrences in `train`; the first sense is the most frequent one there.
     A word that does not occur there gets WordNet's first sense from every method. A second set of results is
     restricted to words with several senses in training, the only ones with a choice.
-
-    >>> import tempfile
-    >>> from bert_elmo_jax.inference.word_layers import StaticVectors
-    >>> sense = Sense(0, 1, "bank%1", ("bank%1:14:00::",), (2,))
-    >>> sentence = SenseSentence(("bank",), (sense,), "d", "semcor.tsv", 1)
-    >>> sources, folder = ({"my vectors": StaticVectors({"bank": np.ones(2)})}, VectorFolder(tempfile.mkdtemp()))
-    >>> repr(find_senses(sources, [sentence], [sentence], folder))
-    '[senses, first sense: 100.0 %, senses, my vectors, layer 0: 100.0 %]'
     """
     train_senses, test_senses = ([sense for sentence in part for sense in sentence.senses] for part in (train, test))
     if not train_senses or not test_senses:

@@ -67,7 +67,7 @@ def attention_to_source(model: Any, source: str, target: str | None = None) -> S
 
 
 def draw_source_attention(
-    found: SourceAttention, layers: Sequence[int] | None = None, heads: Sequence[int] | None = None
+    attention: SourceAttention, layers: Sequence[int] | None = None, heads: Sequence[int] | None = None
 ) -> list[Grid]:
     """Return a picture of each layer's mean over its heads, or of single heads if `heads` are given.
 
@@ -77,7 +77,7 @@ def draw_source_attention(
     >>> [grid.title for grid in draw_source_attention(SourceAttention(("a", "b"), ("가",), maps), [-1])]
     ['layer 2, mean of 3 heads']
     """
-    count, total = found.maps.shape[:2]
+    count, total = attention.maps.shape[:2]
     chosen = layer_numbers(list(layers) if layers is not None else list(range(1, count + 1)), count)
     if 0 in chosen:
         raise ValueError("layer 0 is the embeddings, which attend to nothing: layers are numbered from 1")
@@ -86,12 +86,12 @@ def draw_source_attention(
         raise ValueError(f"there is no head {outside[0]}: a layer has the heads 0 to {total - 1}")
     grids = []
     for layer in chosen:
-        maps = found.maps[layer - 1]
+        maps = attention.maps[layer - 1]
         if heads is None:
             pictures = [(f"layer {layer}, mean of {total} heads", maps.mean(0))]
         else:
             pictures = [(f"layer {layer}, head {head}", maps[head]) for head in heads]
-        grids += [Grid(title, found.target, found.source, values, NOTE) for title, values in pictures]
+        grids += [Grid(title, attention.target, attention.source, values, NOTE) for title, values in pictures]
     return grids
 
 

@@ -46,12 +46,12 @@ class Neighbourhood(NamedTuple):
 
     encoder: str
     layer: int
-    found: tuple[Neighbour, ...]
+    occurrences: tuple[Neighbour, ...]
 
     @property
-    def asked(self) -> Neighbour:
+    def query(self) -> Neighbour:
         """The occurrence in question."""
-        return self.found[0]
+        return self.occurrences[0]
 
 
 def find_occurrences(sentences: Sequence[Words], pattern: str) -> list[Place]:
@@ -79,13 +79,6 @@ def find_neighbours(
 
     The `asked` occurrences are spread evenly over the text; with a `sentence` it is the first one there. A layer in
     which a word has the same vector everywhere (layer 0 of an ELMo) is left out unless `folder.layers` names it.
-
-    >>> import tempfile
-    >>> from bert_elmo_jax import load
-    >>> sentences, folder = [["강가의", "배"], ["큰", "배"], ["the", "play"]], VectorFolder(tempfile.mkdtemp())
-    >>> found = find_neighbours({"elmo": load("tests/goldens/elmo_tiny")}, sentences, "배", folder, asked=1)
-    >>> [(around.layer, [neighbour.place for neighbour in around.found]) for around in found]
-    [(1, [(0, 1), (1, 1)]), (2, [(0, 1), (1, 1)])]
     """
     places, own_places = find_occurrences(sentences, pattern), find_occurrences([sentence or ()], pattern)
     if sentence is not None and not own_places:
@@ -136,16 +129,11 @@ def find_static_neighbours(vectors: StaticVectors, word: str, count: int = 10) -
 
 
 def describe_neighbours(sentences: Sequence[Words], pattern: str, neighbourhoods: Sequence[Neighbourhood]) -> str:
-    """Return a sentence that explains the neighbours to readers.
-
-    >>> near = Neighbour((0, 0), ("배",), 1.0)
-    >>> describe_neighbours([["배"], ["큰", "배"]], "배", [Neighbourhood("elmo", 1, (near, near))])
-    '배 occurs 2 times in the text. For 1 of them, spread evenly over the text, here are the other occurrences whose...'
-    """
-    queries = dict.fromkeys(around.asked.place for around in neighbourhoods)
+    """Return a sentence that explains the neighbours to readers."""
+    queries = dict.fromkeys(around.query.place for around in neighbourhoods)
     which = f"{len(queries)} of them, spread evenly over the text, here are the other occurrences"
-    if neighbourhoods[0].asked.place[0] < 0:
-        which = f"the {neighbourhoods[0].asked.word} in your sentence, here are the occurrences"
+    if neighbourhoods[0].query.place[0] < 0:
+        which = f"the {neighbourhoods[0].query.word} in your sentence, here are the occurrences"
     return (
         f"{pattern} occurs {len(find_occurrences(sentences, pattern)):,} times in the text. For {which} whose vectors "
         "are nearest in a layer, with their cosine: at most 1.000, the same direction."
@@ -153,16 +141,11 @@ def describe_neighbours(sentences: Sequence[Words], pattern: str, neighbourhoods
 
 
 def list_neighbours(neighbourhoods: Sequence[Neighbourhood]) -> list[list[object]]:
-    """Return the neighbours as table rows with the columns `COLUMNS`.
-
-    >>> near = Neighbour((0, 1), ("큰", "배"), 0.5)
-    >>> list_neighbours([Neighbourhood("elmo", 1, (near, near))])
-    [['배', '큰 배', 'elmo', '1', 0.5, '배', '큰 배']]
-    """
+    """Return the neighbours as table rows with the columns `COLUMNS`."""
     return [
-        [around.asked.word, " ".join(around.asked.words), around.encoder, str(around.layer), near.cosine, near.word,
+        [around.query.word, " ".join(around.query.words), around.encoder, str(around.layer), near.cosine, near.word,
          " ".join(near.words)]
-        for around in neighbourhoods for near in around.found[1:]
+        for around in neighbourhoods for near in around.occurrences[1:]
     ]  # fmt: skip
 
 
@@ -174,8 +157,8 @@ def format_neighbours(neighbourhoods: Sequence[Neighbourhood]) -> str:
     """
     lines = []
     for around in neighbourhoods:
-        lines.append(f"{around.encoder}, layer {around.layer}: {around.asked.text}")
-        lines += [f"  {near.cosine:.3f}  {near.text}" for near in around.found[1:]]
+        lines.append(f"{around.encoder}, layer {around.layer}: {around.query.text}")
+        lines += [f"  {near.cosine:.3f}  {near.text}" for near in around.occurrences[1:]]
     return "\n".join(lines)
 
 
@@ -193,9 +176,9 @@ def draw_neighbours(neighbourhoods: Sequence[Neighbourhood]) -> str:
 
     parts, before = [], None
     for around in neighbourhoods:
-        if around.asked.place != before:
-            parts.append(f"<h3>{mark(around.asked)}</h3>")
-            before = around.asked.place
-        lines = "".join(f"<li>{near.cosine:.3f} <q>{mark(near)}</q></li>" for near in around.found[1:])
+        if around.query.place != before:
+            parts.append(f"<h3>{mark(around.query)}</h3>")
+            before = around.query.place
+        lines = "".join(f"<li>{near.cosine:.3f} <q>{mark(near)}</q></li>" for near in around.occurrences[1:])
         parts.append(f"<p>{html.escape(around.encoder)}, layer {around.layer}</p><ul>{lines}</ul>")
     return "".join(parts)

@@ -23,16 +23,7 @@ class PieceArrays(NamedTuple):
 
 
 class Windows:
-    """The windows of texts, numbered from the first window of the first text.
-
-    >>> from bert_elmo_jax.text import WordPiece
-    >>> from bert_elmo_jax.encoders.rows import to_row
-    >>> tokenizer = WordPiece(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a"])
-    >>> rows = [to_row(text, 0, tokenizer, 6, "windows", None) for text in ("a", "a a a a a a")]
-    >>> windows = Windows(rows)
-    >>> windows.texts.tolist(), windows.lengths.tolist()
-    ([0, 1, 1], [3, 6, 6])
-    """
+    """The windows of texts, numbered from the first window of the first text."""
 
     def __init__(self, rows: Sequence[Row]):
         self.rows = rows

@@ -11,11 +11,7 @@ LONG = 512  # tokens; batches of longer sentences have fewer rows, so that memor
 
 
 def to_words(text: str | Words, number: int) -> Words:
-    """Return the words of one sentence of a list, checked.
-
-    >>> to_words("강가의 은행", 0)
-    ['강가의', '은행']
-    """
+    """Return the words of one sentence of a list, checked."""
     if not isinstance(text, str | list):
         hint = "; write it as a list of words" if isinstance(text, tuple) else ""
         raise TypeError(f"text {number} is {shorten(text)}; expected a list of words, or a string{hint}")
@@ -55,19 +51,11 @@ def batches(lengths: Sequence[int], batch_size: int) -> Iterator[list[int]]:
 
 
 def width_for(length: int) -> int:
-    """Return the padded length of a row: a power of two, or three quarters of one.
-
-    >>> [width_for(length) for length in (3, 9, 13)]
-    [8, 12, 16]
-    """
+    """Return the padded length of a row: a power of two, or three quarters of one."""
     power = max(8, 1 << (length - 1).bit_length())
     return power * 3 // 4 if power > 8 and length <= power * 3 // 4 else power
 
 
 def max_rows(length: int, batch_size: int) -> int:
-    """Return the most rows of a batch whose longest row has this length.
-
-    >>> max_rows(1_024, 32)
-    16
-    """
+    """Return the most rows of a batch whose longest row has this length."""
     return max(1, min(batch_size, batch_size * LONG // width_for(length)))

@@ -50,7 +50,7 @@ def get_family(name: str) -> Family:
     return entry
 
 
-copyreg.pickle(Family, lambda family: (get_family, (family.name,)))  # type: ignore[arg-type,return-value]
+copyreg.pickle(Family, lambda family: (get_family, (family.name,)))
 
 
 def all_families() -> Iterator[Family]:
@@ -59,11 +59,7 @@ def all_families() -> Iterator[Family]:
 
 
 def all_formats() -> Iterator[tuple[str, str, WeightFormat]]:
-    """Yield every weight format with the names of its family and its own; this imports no model.
-
-    >>> next((family, name, format.owner) for family, name, format in all_formats())
-    ('bert', 'huggingface', 'Hugging Face')
-    """
+    """Yield every weight format with the names of its family and its own; this imports no model."""
     for family, entry in list(REGISTRY.items()):
         registered = entry.formats if isinstance(entry, Family) else importlib.import_module(f"{entry}.formats").FORMATS
         for name, format in registered.items():
@@ -85,12 +81,7 @@ def find_family(config: Any) -> Family:
 
 
 def find_decoder(encoder: Any) -> Decoder:
-    """Return what writes with an encoder's weights; raise for a family that does not write.
-
-    >>> from bert_elmo_jax import load
-    >>> find_decoder(load("tests/goldens/gpt2_tiny")).vocab_size is None  # as the encoder's
-    True
-    """
+    """Return what writes with an encoder's weights; raise for a family that does not write."""
     family = find_family(encoder.config)
     if family.decoder is None:
         writers = [other.called for other in all_families() if other.decoder is not None]

@@ -14,9 +14,10 @@ import jax.numpy as jnp
 
 from bert_elmo_jax.families.family import Family, Objective, Params
 from bert_elmo_jax.families.init_params import param_shapes
-from bert_elmo_jax.families.piece_objective import Sums, count_work, encode_rows, score_pieces
+from bert_elmo_jax.families.piece_objective import count_work, encode_rows, score_pieces
 from bert_elmo_jax.losses import cosine_distance, soft_cross_entropy
-from bert_elmo_jax.weights.parameter_tree import flatten
+from bert_elmo_jax.losses.loss_types import Batch, Terms
+from bert_elmo_jax.weights.parameter_tree import flatten, nest
 
 TERMS = ("soft", "cosine")
 
@@ -50,9 +51,11 @@ def distil(
     check_teacher(objective, student, model, teacher, terms)
     config, family = _compute_alike(teacher.config, model), teacher.family
     module, examples = family.build(config, pooler=False), objective.phases[0].examples
-    params = _select(teacher.params, param_shapes(family, config, ("mlm",), pooler=False))
+    # Without a pooler and other heads, which the comparison does not read.
+    read = param_shapes(family, config, ("mlm",), pooler=False)
+    params = nest({path: value for path, value in flatten(teacher.params).items() if path in read})
 
-    def compare(batch: Mapping[str, Any], hidden: Any, logits: Any) -> Sums:
+    def compare(batch: Batch, hidden: Any, logits: Any) -> Terms:
         theirs = encode_rows(module, batch["teacher"], batch, packed=examples.sequences > 1).last
         scores = score_pieces(family, config, batch["teacher"], theirs, batch)
         # A teacher's table may have more rows than the tokenizer has pieces.
@@ -115,13 +118,7 @@ def check_teacher(objective: Objective, student: Family, model: Any, teacher: Te
 
 
 def choose_layers(teacher: int, student: int) -> list[int]:
-    """Return the teacher's layer for each layer of a student, evenly spaced from its first to its last.
-
-    >>> choose_layers(12, 6)
-    [0, 2, 4, 7, 9, 11]
-    >>> choose_layers(4, 1)
-    [0]
-    """
+    """Return the teacher's layer for each layer of a student, evenly spaced from its first to its last."""
     if student == 1:
         return [0]
     return [(2 * layer * (teacher - 1) + student - 1) // (2 * (student - 1)) for layer in range(student)]
@@ -140,32 +137,12 @@ def adopt_layers(fresh: Params, teacher: Mapping[str, Any]) -> tuple[Params, lis
         source = path if layer is None else f"encoder/layer_{chosen[int(layer[1])]}/{path[layer.end() :]}"
         if source in theirs and theirs[source].shape == value.shape:
             layers[path] = theirs[source]
-    return _replace(fresh, layers), [path for path in ours if path not in layers]
+    return nest({**ours, **layers}), [path for path in ours if path not in layers]
 
 
 def count_layers(params: Mapping[str, Any]) -> int:
     """Return the number of layers of a model's parameters."""
     return sum(name.startswith("layer_") for name in params["encoder"])
-
-
-def _replace(tree: Mapping[str, Any], values: Mapping[str, Any], prefix: str = "") -> Params:
-    return {
-        name: _replace(part, values, f"{prefix}{name}/")
-        if isinstance(part, Mapping)
-        else values.get(prefix + name, part)
-        for name, part in tree.items()
-    }
-
-
-def _select(tree: Mapping[str, Any], paths: Collection[str], prefix: str = "") -> Params:
-    """Return the entries at the given paths: without a pooler and other heads, which a comparison does not read."""
-    selected: Params = {}
-    for name, part in tree.items():
-        if not isinstance(part, Mapping):
-            selected |= {name: part} if prefix + name in paths else {}
-        elif inner := _select(part, paths, f"{prefix}{name}/"):
-            selected[name] = inner
-    return selected
 
 
 def _compute_alike(config: Any, model: Any) -> Any:

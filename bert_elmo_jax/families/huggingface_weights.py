@@ -3,7 +3,6 @@
 Kernels are [out, in], and names are PyTorch module paths, with any prefix that the saved module added.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,13 +16,7 @@ from bert_elmo_jax.families.huggingface_config import ConfigFile
 from bert_elmo_jax.families.huggingface_format import CLASSIFIERS, make_format
 from bert_elmo_jax.families.init_params import param_shapes
 from bert_elmo_jax.files import read_json
-from bert_elmo_jax.weights.huggingface_files import (
-    WEIGHTS,
-    read_folder,
-    read_model_type,
-    tokenizer_files,
-    write_safetensors,
-)
+from bert_elmo_jax.weights.huggingface_files import read_folder, read_model_type, write_model
 from bert_elmo_jax.weights.parameter_tree import (
     Report,
     ancestors,
@@ -36,6 +29,7 @@ from bert_elmo_jax.weights.parameter_tree import (
     part,
 )
 from bert_elmo_jax.weights.stored import StoredTensor
+from bert_elmo_jax.weights.stored_layouts import join_parts, split_parts, turn_kernels, turn_stored
 
 TASKS = (*CLASSIFIERS, "span")
 SIZED = ("classify", "tag")  # heads whose size depends on the task
@@ -139,14 +133,7 @@ class WeightFile:
         config = config or self.read_config(folder)
         extras = _read_extras(folder / "config.json")
         source, stored = read_folder(folder)
-        if self.turned:
-            from bert_elmo_jax.weights.turned import turn_stored
-
-            stored = turn_stored(stored, self.turned)
-        if self.joined:
-            from bert_elmo_jax.weights.joined import split_parts
-
-            stored = split_parts(stored, self.joined)
+        stored = split_parts(turn_stored(stored, self.turned), self.joined)
         report = Report(source, extras=extras)
         if classifier is None:
             file, named = self.config_file, extras.get("architectures", ())
@@ -191,38 +178,18 @@ class WeightFile:
         params: Mapping[str, Any],
         config: Any,
         *,
-        vocab: Sequence[str] | None = None,
-        tokenizer: Mapping[str, Any] | None = None,
         labels: Sequence[str] | None = None,
         problem_type: str | None = None,
     ) -> None:
-        """Write a folder that transformers can load: weights, `config.json` and, with `vocab`, the tokenizer files.
+        """Write a folder that transformers can load: weights and `config.json`.
 
-        `config.json` names one architecture for each task head of the tree, or else the pretraining architecture.
-        `vocab` lists the pieces in the order of their ids, `tokenizer` holds fields of `tokenizer_config.json` such as
-        `do_lower_case`, and `labels` name the classes. Raise if a head lacks its pooler, or if tensors are missing,
-        unknown or mis-shaped.
+        `config.json` names one architecture for each task head of the tree, or else the pretraining architecture;
+        `labels` name the classes. Raise if a head lacks its pooler, or if tensors are missing, unknown or mis-shaped.
         """
-        folder = Path(folder)
         config.to_huggingface()  # raises first on fields that the file cannot have
         heads, tensors, classes = self._to_theirs(params, config)
         content = self._config_json(heads, config, classes, labels, problem_type)
-        texts = {"config.json": json.dumps(content, indent=2, ensure_ascii=False) + "\n"}
-        if tokenizer is not None and vocab is None:
-            raise ValueError("tokenizer= was given without vocab=: give both")
-        if vocab is not None:
-            texts |= tokenizer_files(vocab, tokenizer or {}, config.vocab_size, config.max_positions)
-        existing = [name for name in WEIGHTS if (folder / name).exists()]
-        if existing:
-            raise FileExistsError(f"{folder} already holds weights ({', '.join(existing)}): write to another folder")
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, text in texts.items():
-            (folder / name).write_text(text, encoding="utf-8", newline="\n")
-        # The weights appear last and at once, so a folder that can be loaded is complete.
-        unfinished = folder / "model.safetensors.unfinished"
-        write_safetensors(unfinished, tensors, {"format": "pt"})
-        unfinished.chmod((folder / "config.json").stat().st_mode)  # safetensors makes its files private
-        unfinished.replace(folder / WEIGHTS[0])
+        write_model(folder, {"config.json": content}, tensors)
 
     @property
     def _family(self) -> Family:
@@ -284,7 +251,7 @@ class WeightFile:
         different = [
             name
             for name, twin in ((weight, names.get("encoder/embeddings/word")), (bias, names.get("mlm/bias")))
-            if name and twin and not _equal(stored[name], stored[twin])
+            if name and twin and not stored[name].equals(stored[twin])
         ]
         copies = [name for name in (weight, bias) if name and name not in different]
         report.skipped |= dict.fromkeys(copies, "a copy of its tied tensor")
@@ -334,14 +301,7 @@ class WeightFile:
                     "one of them"
                 )
             tensors[name] = value
-        if self.joined:
-            from bert_elmo_jax.weights.joined import join_parts
-
-            tensors = join_parts(tensors, self.joined)
-        if self.turned:
-            from bert_elmo_jax.weights.turned import turn_kernels
-
-            tensors = turn_kernels(tensors, self.turned)
+        tensors = turn_kernels(join_parts(tensors, self.joined), self.turned)
         return heads, tensors, sum(outputs.values())
 
     def _config_json(
@@ -380,10 +340,6 @@ def _plain_names(stored: Mapping[str, StoredTensor], source: str) -> dict[str, s
             raise ValueError(f"{source} has the same tensor under an old and a new name: {plain[current]}, {name}")
         plain[current] = name
     return plain
-
-
-def _equal(a: StoredTensor, b: StoredTensor) -> bool:
-    return np.array_equal(a.read().astype(np.float32), b.read().astype(np.float32), equal_nan=True)
 
 
 def _read_extras(path: Path) -> dict[str, Any]:

@@ -12,11 +12,10 @@ from bert_elmo_jax.data.rows.translation import PairExamples
 from bert_elmo_jax.families.family import Objective, Params, Phase
 from bert_elmo_jax.families.piece_objective import count_weights
 from bert_elmo_jax.losses import Sums, accuracy, cross_entropy, perplexity, smoothed_cross_entropy
+from bert_elmo_jax.losses.loss_types import Batch, Loss
 
-Batch = Mapping[str, Any]
 # Returns the scores of the piece after each piece of `target_in`; without a key there is no dropout.
 Logits = Callable[[Params, Batch, PRNGKeyArray | None], Float[Array, "B U V"]]
-Loss = Callable[[Params, Batch, PRNGKeyArray | None, Any], tuple[dict[str, Sums], dict[str, Sums], Any]]
 
 
 def pair_objective(
@@ -93,12 +92,7 @@ def held_out_pair_loss(logits: Logits, sequences: int) -> Loss:
 
 
 def count_exact(right: Bool[Array, "B U"], segments: Int[Array, "B U"], sequences: int) -> Sums:
-    """Return the number of sentences without a wrong piece, and the number of sentences.
-
-    >>> right = jnp.array([[True, True, False, True, True]])
-    >>> [int(count) for count in count_exact(right, jnp.array([[1, 1, 2, 2, 0]]), sequences=3)]
-    [1, 2]
-    """
+    """Return the number of sentences without a wrong piece, and the number of sentences."""
     in_sentence = segments[:, None, :] == jnp.arange(1, sequences + 1)[None, :, None]
     present = in_sentence.any(axis=2)
     exact = present & ~(in_sentence & ~right[:, None, :]).any(axis=2)

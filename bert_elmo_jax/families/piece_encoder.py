@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float32, Int, PRNGKeyArray
 from tqdm import tqdm
 
-from bert_elmo_jax.data.rows.packed_rows import SMALL, plan_packed, plan_padded
+from bert_elmo_jax.data.rows.packed_rows import SMALL, PackedBatch, plan_packed, plan_padded
 from bert_elmo_jax.data.rows.widths import width_for
 from bert_elmo_jax.encoders import arguments
 from bert_elmo_jax.encoders.arguments import Layers
@@ -27,6 +27,7 @@ from bert_elmo_jax.families.sentences import encode_sentences, save_sentences
 from bert_elmo_jax.generation.generate import generate, stream_text
 from bert_elmo_jax.heads.sentence_head import SentenceHead
 from bert_elmo_jax.nn.any_array import AnyArray
+from bert_elmo_jax.nn.dropout import dropout_options
 from bert_elmo_jax.nn.matrix_product import cast_kernels, transposed_is_faster, turn_kernels
 from bert_elmo_jax.text import Tokenizer
 
@@ -297,7 +298,7 @@ class PieceEncoder(Encoder):
         def layers_of_words(params: Any, batch: Mapping[str, Any], key: PRNGKeyArray | None) -> Array:
             output: Any = module.apply(
                 {"params": params}, batch["pieces"], None, None, batch["segments"], layers=numbers,
-                deterministic=key is None, rngs={} if key is None else {"dropout": key},
+                **dropout_options(key),
             )  # fmt: skip
             layers = output.layers.astype(jnp.float32)
             first = jnp.asarray(batch["first"])[None, :, :, None]
@@ -350,21 +351,24 @@ class PieceEncoder(Encoder):
     ) -> None:
         """Compute rows, and write the vectors of each into its target."""
         windows = Windows(rows)
-        plan = plan_packed if self.family.inputs.packs else plan_padded
         request = Request(layers=numbers or (), pooled=targets[0].pooled is not None)
-        # The device computes a batch while the host writes the vectors of the one before.
-        write: Callable[[], object] | None = None
         with tqdm(total=len(rows), desc="encoding", unit="texts", disable=not progress) as bar:
-            for batch in plan(windows.lengths, batch_size, self.config.max_positions):
-                output = self._compute(windows.lay_out(batch, self.config.pad_id), request)
-                if write is not None:
-                    write()
-                arrays = jax.device_get((output.last, output.layers, output.pooled))
-                write = functools.partial(windows.write, batch, targets, *arrays)
-                self.work.add(int(windows.lengths[batch.texts].sum()), batch.positions)
+            for batch, output in self._run_batches(windows, batch_size, lambda arrays: self._compute(arrays, request)):
+                windows.write(batch, targets, *jax.device_get((output.last, output.layers, output.pooled)))
                 bar.update(int((windows.numbers[batch.texts] == 0).sum()))
-            if write is not None:
-                write()
+
+    def _run_batches(
+        self, windows: Windows, batch_size: int, compute: Callable[[PieceArrays], Any]
+    ) -> Iterator[tuple[PackedBatch, Any]]:
+        """Yield each batch and what `compute` returns for it, when the device has begun with the next batch."""
+        plan = plan_packed if self.family.inputs.packs else plan_padded
+        waiting: list[tuple[PackedBatch, Any]] = []
+        for batch in plan(windows.lengths, batch_size, self.config.max_positions):
+            output = compute(windows.lay_out(batch, self.config.pad_id))
+            self.work.add(int(windows.lengths[batch.texts].sum()), batch.positions)
+            yield from waiting
+            waiting = [(batch, output)]
+        yield from waiting
 
     def _compute(self, arrays: PieceArrays, request: Request) -> ForwardOutput:
         """Return the outputs of a batch; `pooled` has one vector per window of a row."""

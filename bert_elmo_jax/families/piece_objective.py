@@ -17,16 +17,16 @@ from bert_elmo_jax.families.init_params import init_params
 from bert_elmo_jax.families.piece_phases import check_positions, held_out_examples, plan_phases
 from bert_elmo_jax.gpu_switches import uses
 from bert_elmo_jax.losses import accuracy, cross_entropy, perplexity
+from bert_elmo_jax.losses.loss_types import Batch, Loss, Terms
+from bert_elmo_jax.nn.dropout import dropout_options
 
-Sums = dict[str, tuple[Any, Any]]
-Loss = Callable[[Any, Mapping[str, Any], PRNGKeyArray | None, Any], tuple[Sums, Sums, Any]]
-Compare = Callable[[Mapping[str, Any], Any, Any], Sums]  # (batch, last hidden states, logits) -> further terms
+Compare = Callable[[Batch, Any, Any], Terms]  # (batch, last hidden states, logits) -> further terms
 
 
 FULL = "full"  # the entry of a batch without padding; its presence says that attention needs no mask
 
 
-def mark_full(batch: Mapping[str, Any]) -> Mapping[str, Any]:
+def mark_full(batch: Batch) -> Batch:
     """Return a batch on the host, marked if no row has padding and this spares the kernels on a GPU a mask.
 
     A step is compiled once with the mark and once without. Processes compile alike, so there is no mark for several.
@@ -50,7 +50,7 @@ def piece_loss(
 
     name = piece_head(family)
 
-    def loss(params: Any, batch: Mapping[str, Any], key: PRNGKeyArray | None, carry: Any) -> tuple[Sums, Sums, Any]:
+    def loss(params: Any, batch: Batch, key: PRNGKeyArray | None, carry: Any) -> tuple[Terms, Terms, Any]:
         batch = jax.tree.map(jnp.asarray, dict(batch))
         module = family.build(as_causal(family, config) if "causal" in batch else config, pooler=pairs)
         output = encode_rows(module, params, batch, packed, pairs, key)
@@ -80,7 +80,7 @@ def piece_head(family: Family) -> str:
 
 
 def encode_rows(
-    module: nn.Module, params: Any, batch: Mapping[str, Any], packed: bool, pairs: bool = False,
+    module: nn.Module, params: Any, batch: Batch, packed: bool, pairs: bool = False,
     key: PRNGKeyArray | None = None,
 ) -> Any:  # fmt: skip
     """Return the module's output for a batch of pieces.
@@ -93,12 +93,11 @@ def encode_rows(
         rows = {} if FULL in batch else {"lengths": (segments > 0).sum(axis=1, dtype=jnp.int32)}
     return module.apply(
         {"params": params["encoder"]}, batch["tokens"], batch["types"], batch["positions"], **rows,
-        deterministic=key is None, rngs={} if key is None else {"dropout": key},
-        **({"nsp_positions": batch["nsp_positions"]} if pairs else {}),
+        **dropout_options(key), **({"nsp_positions": batch["nsp_positions"]} if pairs else {}),
     )  # fmt: skip
 
 
-def score_pieces(family: Family, config: Any, params: Any, hidden: Any, batch: Mapping[str, Any]) -> Any:
+def score_pieces(family: Family, config: Any, params: Any, hidden: Any, batch: Batch) -> Any:
     """Return the logits of `piece_head` at the positions that a batch predicts."""
     name, table = piece_head(family), params["encoder"]["embeddings"]["word"]
     return family.head(name, config).apply({"params": params.get(name, {})}, hidden, table, batch["mlm_positions"])
@@ -160,11 +159,7 @@ def as_causal(family: Family, config: Any) -> Any:
 
 
 def name_figures(means: Mapping[str, float], head: str = "mlm") -> dict[str, float]:
-    """Return the held-out figures of the means of a loss: perplexity for the term of `head`.
-
-    >>> name_figures({"mlm": 0.0, "mlm_accuracy": 1.0})
-    {'held_out/mlm_perplexity': 1.0, 'held_out/mlm_accuracy': 1.0}
-    """
+    """Return the held-out figures of the means of a loss: perplexity for the term of `head`."""
     named = {f"held_out/{name}": value for name, value in means.items() if name != head}
     return {f"held_out/{head}_perplexity": perplexity(means[head], 1), **named}
 

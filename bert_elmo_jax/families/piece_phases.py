@@ -16,21 +16,7 @@ RATES = 16  # of a mask rate that changes, if the config does not say
 
 
 def plan_phases(config: ConfigDict) -> tuple[Phase, ...]:
-    """Return the phases of a config.
-
-    >>> config = ConfigDict({"steps": 100, "batch_size": 8, "length": 32, "long_share": 0.0, "accumulate": 1})
-    >>> config.update(objective="documents", short_share=0.1, short_per="document", sequences=1, copies=0)
-    >>> config.masking = {"kind": "token", "rate": 0.3, "end_rate": 0.1, "rates": 2, "predictions": None}
-    >>> config.masking.split = (0.8, 0.1, 0.1)
-    >>> config.batch_warmup = {"rows": (2, 4), "share": 0.2}
-    >>> config.causal_share = 0.1
-    >>> for phase in plan_phases(config):
-    ...     print(phase.steps, phase.rows, phase.examples.masking.kind, phase.examples.masking.rate)
-    10 2 next 0.3
-    10 4 token 0.3
-    35 8 token 0.3
-    45 8 token 0.1
-    """
+    """Return the phases of a config."""
     steps = config.steps
     long = round(steps * config.long_share)
     causal = _causal_steps(config)
@@ -49,13 +35,7 @@ def plan_phases(config: ConfigDict) -> tuple[Phase, ...]:
 
 
 def check_positions(phases: Iterable[Phase], max_positions: int) -> None:
-    """Raise ValueError if the rows of a phase have more pieces than the model has positions.
-
-    >>> check_positions([Phase(1, 2, PieceExamples(length=16))], max_positions=8)
-    Traceback (most recent call last):
-    ...
-    ValueError: config.length=16, but the model has 8 positions: lower it, or raise config.model.max_positions
-    """
+    """Raise ValueError if the rows of a phase have more pieces than the model has positions."""
     for number, phase in enumerate(phases):
         if phase.examples.length > max_positions:
             name = "length" if number == 0 else "long_length"

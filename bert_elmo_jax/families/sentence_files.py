@@ -231,11 +231,7 @@ def write_sentence_files(folder: Path, head: SentenceHead, params: Mapping[str, 
 
 
 def head_to_json(head: SentenceHead) -> dict[str, Any]:
-    """Return a head as plain values, for `model.json`.
-
-    >>> head_from_json(head_to_json(SentenceHead(("cls",), ("normalize",)))) == SentenceHead(("cls",), ("normalize",))
-    True
-    """
+    """Return a head as plain values, for `model.json`."""
     layers: Sequence[Any] = [vars(layer) if isinstance(layer, Dense) else layer for layer in head.layers]
     return {**vars(head), "pooling": list(head.pooling), "layers": list(layers), "prompts": dict(head.prompts)}
 

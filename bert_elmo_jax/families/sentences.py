@@ -11,11 +11,10 @@ import numpy as np
 from jaxtyping import Float32
 from tqdm import tqdm
 
-from bert_elmo_jax.data.rows.packed_rows import plan_packed, plan_padded
 from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.encoders import arguments
 from bert_elmo_jax.encoders.encoder import BAR_FROM
-from bert_elmo_jax.encoders.layout import Windows
+from bert_elmo_jax.encoders.layout import PieceArrays, Windows
 from bert_elmo_jax.encoders.rows import Row, Text, shorten, to_row
 from bert_elmo_jax.families.forward import Request
 from bert_elmo_jax.heads.sentence_head import NAME, SentenceHead, sentence_vectors
@@ -60,12 +59,8 @@ def encode_sentences(
     before = find_prompt(head, prompt)
     skip = 0 if head.include_prompt or not before else _count_pieces(encoder, head, before)
     vectors = np.zeros((len(texts), head.width(encoder.config.hidden_size)), np.float32)
-    with tqdm(
-        total=len(texts),
-        desc="encoding",
-        unit="texts",
-        disable=not (len(texts) >= BAR_FROM if progress is None else progress),
-    ) as bar:
+    progress = len(texts) >= BAR_FROM if progress is None else progress
+    with tqdm(total=len(texts), desc="encoding", unit="texts", disable=not progress) as bar:
         for first in range(0, len(texts), ROUND):
             chosen = range(first, min(first + ROUND, len(texts)))
             rows = [read_row(encoder, head, add_prompt(texts[n], before, n), n, overflow) for n in chosen]
@@ -119,27 +114,16 @@ def _fill(
     bar: Any,
 ) -> None:
     """Compute rows, and write their vectors."""
-    windows = Windows(rows)
-    plan = plan_packed if encoder.family.inputs.packs else plan_padded
-    params = encoder.params.get(NAME, {})
-    waiting: tuple[Any, Any] | None = None
+    windows, params = Windows(rows), encoder.params.get(NAME, {})
 
-    def write(batch: Any, vectors: jax.Array) -> None:
+    def pool(arrays: PieceArrays) -> Any:
+        number = arrays.firsts.shape[1] if encoder.family.inputs.packs else 1
+        last = encoder._compute(arrays, Request()).last
+        return _pool(head, params, last, arrays.segments, arrays.positions, number=number, skip=skip)
+
+    for batch, vectors in encoder._run_batches(windows, batch_size, pool):
         target[batch.texts] = np.asarray(vectors)[batch.rows, batch.slots]
         bar.update(len(batch.texts))
-
-    # The device computes a batch while the host reads the vectors of the one before.
-    for batch in plan(windows.lengths, batch_size, encoder.config.max_positions):
-        arrays = windows.lay_out(batch, encoder.config.pad_id)
-        output = encoder._compute(arrays, Request())
-        number = arrays.firsts.shape[1] if encoder.family.inputs.packs else 1
-        vectors = _pool(head, params, output.last, arrays.segments, arrays.positions, number=number, skip=skip)
-        encoder.work.add(int(windows.lengths[batch.texts].sum()), batch.positions)
-        if waiting is not None:
-            write(*waiting)
-        waiting = batch, vectors
-    if waiting is not None:
-        write(*waiting)
 
 
 def most_pieces(encoder: Any, head: SentenceHead) -> int:

@@ -1,7 +1,7 @@
 """The loss of ULMFiT's classifier on an encoder that reads documents, and its running figures after each step."""
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -11,11 +11,9 @@ from jaxtyping import PRNGKeyArray
 
 from bert_elmo_jax.heads.pool_classifier import classify_pooled, train_pooled, with_figures
 from bert_elmo_jax.losses import accuracy, cross_entropy
+from bert_elmo_jax.losses.loss_types import Batch, Loss, Terms
 
 NAME = "classifier"  # of the head in the parameter tree
-Batch = Mapping[str, Any]
-Sums = dict[str, tuple[Any, Any]]
-Loss = Callable[[Any, Batch, PRNGKeyArray | None, Any], tuple[Sums, Sums, Any]]
 
 
 def document_loss(
@@ -33,7 +31,7 @@ def document_loss(
     """
     scale = None if class_weights is None else np.asarray(class_weights, np.float32)
 
-    def loss(params: Any, batch: Batch, key: PRNGKeyArray | None, carry: Any) -> tuple[Sums, Sums, Any]:
+    def loss(params: Any, batch: Batch, key: PRNGKeyArray | None, carry: Any) -> tuple[Terms, Terms, Any]:
         batch = jax.tree.map(jnp.asarray, dict(batch))
         keys = (None, None) if key is None else tuple(jax.random.split(key))
         pooled = pool(params["encoder"], batch["words"], batch["lengths"], keys[0])

@@ -35,12 +35,7 @@ def start_pool(rows: int, width: int) -> Pool:
 
 
 def add_to_pool(pool: Pool, hidden: Float[AnyArray, "B T D"], lengths: Int[AnyArray, " B"]) -> Pool:
-    """Return the pool after the next `lengths` words of each document; a length of 0 changes nothing.
-
-    >>> pool = add_to_pool(start_pool(1, 2), jnp.array([[[1.0, 4.0], [3.0, 2.0], [9.0, 9.0]]]), jnp.array([2]))
-    >>> read_pool(pool).tolist()
-    [[3.0, 2.0, 3.0, 4.0, 2.0, 3.0]]
-    """
+    """Return the pool after the next `lengths` words of each document; a length of 0 changes nothing."""
     hidden, lengths = jnp.asarray(hidden).astype(jnp.float32), jnp.asarray(lengths)
     real = (jnp.arange(hidden.shape[1], dtype=lengths.dtype)[None, :] < lengths[:, None])[:, :, None]
     end = jnp.maximum(lengths - 1, 0)[:, None, None]
@@ -61,11 +56,7 @@ def read_pool(pool: Pool) -> Float32[Array, "B _"]:
 
 
 def init_pool_classifier(key: PRNGKeyArray, width: int, sizes: Sequence[int]) -> dict[str, Any]:
-    """Return fresh parameters for vectors of `width` numbers; `sizes` are the linear layers', the classes last.
-
-    >>> sorted(init_pool_classifier(jax.random.key(0), 4, (50, 2))["layer_0"]["norm"])
-    ['bias', 'mean', 'scale', 'variance']
-    """
+    """Return fresh parameters for vectors of `width` numbers; `sizes` are the linear layers', the classes last."""
     draw, inputs, params = nn.initializers.he_normal(), 3 * width, {}
     for n, (sub, size) in enumerate(zip(jax.random.split(key, len(sizes)), sizes)):
         zeros, ones = jnp.zeros(inputs), jnp.ones(inputs)
@@ -76,12 +67,7 @@ def init_pool_classifier(key: PRNGKeyArray, width: int, sizes: Sequence[int]) ->
 
 
 def classify_pooled(params: Mapping[str, Any], pooled: Float[AnyArray, "B I"]) -> Float32[Array, "B C"]:
-    """Return the logits of pooled vectors; batch norm uses its running mean and variance.
-
-    >>> params = init_pool_classifier(jax.random.key(0), 4, (50, 2))
-    >>> classify_pooled(params, jnp.ones((3, 12))).shape
-    (3, 2)
-    """
+    """Return the logits of pooled vectors; batch norm uses its running mean and variance."""
     x = jnp.asarray(pooled).astype(jnp.float32)
     for n in range(len(params)):
         p = params[f"layer_{n}"]
@@ -102,11 +88,6 @@ def train_pooled(
     `rates` are the dropout rates of the layers. The running figures have no gradient: replace them after the step.
     Rows whose weight is 0 are not counted. If a single row is left, it has no variance, and the running figures take
     the place of the batch's. With the `axis` of `pmap`, the rows of all devices are one batch.
-
-    >>> params = init_pool_classifier(jax.random.key(0), 4, (50, 2))
-    >>> logits, running = train_pooled(params, jnp.eye(12)[:3], jax.random.key(1), (0.4, 0.1))
-    >>> logits.shape, sorted(running["layer_1"])
-    ((3, 2), ['mean', 'variance'])
     """
     if len(rates) != len(params):
         raise ValueError(f"{len(rates)} dropout rates were given for {len(params)} layers; expected one for each")
@@ -129,12 +110,7 @@ def running_figures(params: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def with_figures(params: Mapping[str, Any], running: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the parameters with other running figures.
-
-    >>> params = init_pool_classifier(jax.random.key(0), 4, (50, 2))
-    >>> jax.tree.map(jnp.shape, with_figures(params, running_figures(params))) == jax.tree.map(jnp.shape, params)
-    True
-    """
+    """Return the parameters with other running figures."""
     return {name: {**layer, "norm": {**layer["norm"], **running[name]}} for name, layer in params.items()}
 
 

@@ -1,6 +1,5 @@
 """The training loss of sentence vectors: an example is two texts or three, laid out like choices."""
 
-from collections.abc import Mapping
 from typing import Any, Literal
 
 import flax.linen as nn
@@ -8,7 +7,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int, PRNGKeyArray
 
-from bert_elmo_jax.heads.task_head import Loss, Sums, TaskHead, task_outputs
+from bert_elmo_jax.heads.task_head import TaskHead, task_outputs
+from bert_elmo_jax.losses.loss_types import Batch, Loss, Terms
 from bert_elmo_jax.losses.similarity import in_batch_loss, score_loss, triplet_loss
 
 SentenceLoss = Literal["in_batch", "triplets", "scores"]
@@ -33,7 +33,7 @@ def sentence_loss(
         """Return the rows of all devices; each computes the whole loss, and the step averages these."""
         return tree if axis is None else jax.lax.all_gather(tree, axis, tiled=True)
 
-    def loss(params: Any, batch: Mapping[str, Any], key: PRNGKeyArray | None, carry: Any) -> tuple[Sums, Sums, Any]:
+    def loss(params: Any, batch: Batch, key: PRNGKeyArray | None, carry: Any) -> tuple[Terms, Terms, Any]:
         batch = jax.tree.map(jnp.asarray, dict(batch))
         vectors = task_outputs(encoder, head, params, batch, key, frozen)
         first, second, *third = jnp.moveaxis(vectors.reshape(-1, *vectors.shape[-2:]), 1, 0)

@@ -1,6 +1,6 @@
 """Task heads with their encoder: the scores of a batch, and the loss for `train.make_step`."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -14,11 +14,10 @@ from bert_elmo_jax.heads.features import Features, Reader, mean_over_pieces, pie
 from bert_elmo_jax.heads.modules import Choice, Classify, Span, Tag
 from bert_elmo_jax.heads.sentence_head import NAME, SentenceHead, init_sentence_head, sentence_vectors
 from bert_elmo_jax.losses import accuracy, cross_entropy
+from bert_elmo_jax.losses.loss_types import Batch, Loss, Terms
+from bert_elmo_jax.nn.dropout import dropout_options
 
 Kind = Literal["classification", "regression", "tags", "choice", "questions", "sentences"]
-Batch = Mapping[str, Any]
-Sums = dict[str, tuple[Any, Any]]
-Loss = Callable[[Any, Batch, PRNGKeyArray | None, Any], tuple[Sums, Sums, Any]]
 
 # The name of each kind's head in the parameter tree; the others are called "classify".
 NAMES: dict[Kind, str] = {"tags": "tag", "choice": "choice", "questions": "span", "sentences": NAME}
@@ -73,11 +72,7 @@ class TaskHead:
 
 
 def init_task_head(head: TaskHead, key: PRNGKeyArray, width: int) -> dict[str, Any]:
-    """Return fresh parameters of a head that reads vectors of `width` numbers; {} if it has none.
-
-    >>> init_task_head(TaskHead("choice"), jax.random.key(0), 8)["kernel"].shape
-    (8, 1)
-    """
+    """Return fresh parameters of a head that reads vectors of `width` numbers; {} if it has none."""
     if head.sentences is not None:
         return init_sentence_head(head.sentences, key)
     rank = 2 if head.name == "classify" else 3
@@ -140,7 +135,7 @@ def run_head(
     pooled_at = pooled_at if head.pooled else {}
     output: Any = encoder.apply(
         {"params": encoder_params}, tokens, types, positions, segments, layers=head.features and head.features.layers,
-        **pooled_at, **_with_dropout(None if frozen else keys[0]),
+        **pooled_at, **dropout_options(None if frozen else keys[0]),
     )  # fmt: skip
     read = Read(output.last, tokens, segments, first.shape[1])
     if head.sentences is not None:
@@ -151,7 +146,7 @@ def run_head(
     x: Any = output.pooled if head.pooled else output.last
     if head.features is not None:
         layers = {"params": params.get("reader", {})}
-        x = Reader(head.features).apply(layers, output.layers, segments > 0, **_with_dropout(keys[1]))
+        x = Reader(head.features).apply(layers, output.layers, segments > 0, **dropout_options(keys[1]))
         if not of_pieces:
             x = mean_over_pieces(x, segments, first.shape[1])
     parts = {"params": params[head.name]}
@@ -163,7 +158,7 @@ def run_head(
         x = x.reshape(*shape, x.shape[-1])
     if head.both_orders:
         x = x.sum(axis=-2)
-    scores: Any = head.module.apply(parts, x, **_with_dropout(keys[2]))
+    scores: Any = head.module.apply(parts, x, **dropout_options(keys[2]))
     if head.kind == "choice":
         return jnp.where(lengths.reshape(shape) > 0, scores, NOWHERE), read
     return scores[..., 0] if head.kind == "regression" else scores, read
@@ -210,7 +205,7 @@ def task_loss(
     if scale is not None and len(scale) != head.num_labels:
         raise ValueError(f"{len(scale)} class weights were given for {head.num_labels} labels; give one for each")
 
-    def loss(params: Any, batch: Batch, key: PRNGKeyArray | None, carry: Any) -> tuple[Sums, Sums, Any]:
+    def loss(params: Any, batch: Batch, key: PRNGKeyArray | None, carry: Any) -> tuple[Terms, Terms, Any]:
         batch = jax.tree.map(jnp.asarray, dict(batch))
         outputs, read = run_head(encoder, head, params, batch, key, frozen)
         more = {} if score_next is None else {"lm": next_pieces(read, score_next(params, read.last))}
@@ -246,7 +241,3 @@ def coefficients(kind: Kind) -> dict[str, float]:
     if kind == "sentences":
         return {"sentences": 1.0}
     return {"squared_error" if kind == "regression" else "cross_entropy": 1.0}
-
-
-def _with_dropout(key: PRNGKeyArray | None) -> dict[str, Any]:
-    return {"deterministic": key is None, "rngs": {} if key is None else {"dropout": key}}

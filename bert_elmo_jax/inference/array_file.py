@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 import h5py
 import numpy as np
 
-from bert_elmo_jax.files import Held, lock, read_json, write_json
+from bert_elmo_jax.files import LockHeld, lock, read_json, write_json
 from bert_elmo_jax.weights.hdf5 import Disk
 
 ENDINGS = (".h5", ".hdf5", ".npz")
@@ -126,7 +126,7 @@ class Parts:
         """Keep a second run of the same command out; the lock ends with the process."""
         try:
             self._held.enter_context(lock(self.folder / "lock"))
-        except Held:
+        except LockHeld:
             raise ValueError(f"another run is writing {self.path}; wait for it, or stop it first") from None
 
 

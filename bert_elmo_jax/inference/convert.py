@@ -117,18 +117,7 @@ def _write_tokenizer(tokenizer: Any, config: Any, folder: Path) -> None:
 
 
 def average_checkpoints(run: str | Path, count: int) -> tuple[list[int], dict[str, Any]]:
-    """Return the steps of the newest `count` checkpoints of a run directory, and the mean of their parameters.
-
-    >>> import tempfile
-    >>> import numpy as np
-    >>> from bert_elmo_jax.train.checkpoint import save_params
-    >>> run = Path(tempfile.mkdtemp())
-    >>> for step in (10, 20, 30):
-    ...     _ = save_params(run, step, {"dense": {"bias": np.full(2, step, np.float32)}})
-    >>> _ = (run / "model.json").write_text("{}")
-    >>> average_checkpoints(run, 2)
-    ([20, 30], {'dense': {'bias': array([25., 25.], dtype=float32)}})
-    """
+    """Return the steps of the newest `count` checkpoints of a run directory, and the mean of their parameters."""
     if count < 1:
         raise ValueError(f"an average of {count} checkpoints was requested; use 1 or more")
     if not is_run_directory(Path(run)):

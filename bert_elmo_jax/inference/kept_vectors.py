@@ -19,7 +19,7 @@ from jaxtyping import Float32
 from tqdm import tqdm
 
 from bert_elmo_jax.encoders.encoder import BAR_FROM, READ_AHEAD
-from bert_elmo_jax.files import Held, lock, read_json, write_json
+from bert_elmo_jax.files import LockHeld, lock, read_json, write_json
 from bert_elmo_jax.inference.word_layers import Pieces, Source, Words, choose_layers, word_layers
 
 Span = tuple[int, int]
@@ -190,7 +190,7 @@ def _hold(folder: Path) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         try:
             stack.enter_context(lock(folder / "lock"))
-        except Held:
+        except LockHeld:
             warnings.warn(f"another run is writing {folder}; waiting for it", stacklevel=3)
             stack.enter_context(lock(folder / "lock", wait=True))
         yield

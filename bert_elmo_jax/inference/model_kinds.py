@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_origin
 
+from bert_elmo_jax import networks
 from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.earlier_names import rename_fields
 from bert_elmo_jax.families import REGISTRY, Family, find_family, get_family
@@ -118,13 +119,13 @@ def _network_kind(name: str, network: Any) -> ModelKind:
         config=network.config,
         fields={"labels": "a list of strings or null", "encoder": "an object or null", "task": "an object"},
         optional={},
-        shapes=partial(_network_shapes, network),
+        shapes=_network_shapes,
         find_tokenizer=lambda folder, config, lowercase: Lexicon.load(folder),
     )
 
 
-def _network_shapes(network: Any, config: Any, fields: Mapping[str, Any], source: str) -> Shapes:
-    shapes = {name: tuple(shape.shape) for name, shape in flatten(network.shapes(config)).items()}
+def _network_shapes(config: Any, fields: Mapping[str, Any], source: str) -> Shapes:
+    shapes = {name: tuple(shape.shape) for name, shape in flatten(networks.network_shapes(config)).items()}
     if not config.tuned:
         return shapes
     # The parameters include a fine-tuned encoder, whose configuration is a field of its own.

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
-from bert_elmo_jax.files import Held, lock, naming, read_json, write_json
+from bert_elmo_jax.files import LockHeld, lock, naming, read_json, write_json
 
 STDIN = ("-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0")
 STDOUT = ("-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
@@ -82,16 +82,7 @@ class Lines:
 
 
 class LineFile(Lines):
-    r"""Lines for a file. With the same request, it continues where an earlier process was stopped.
-
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "out.jsonl"
-    >>> with LineFile(path) as out:
-    ...     out.begin({"model": "0a1b"})
-    ...     out.add(["{}"], 1)
-    >>> path.read_text(), [file.name for file in path.parent.iterdir()]
-    ('{}\n', ['out.jsonl'])
-    """
+    r"""Lines for a file. With the same request, it continues where an earlier process was stopped."""
 
     def __init__(self, path: Path, *, mark: bytes = b"", overwrite: bool = False):
         self.path: Path | None = path
@@ -104,7 +95,7 @@ class LineFile(Lines):
         self.folder.mkdir(parents=True, exist_ok=True)
         try:
             self._held.enter_context(lock(self.folder / "lock"))
-        except Held as error:
+        except LockHeld as error:
             raise ValueError(
                 f"process {error.holder} is writing {self.target}: wait for it, or give another --output"
             ) from None

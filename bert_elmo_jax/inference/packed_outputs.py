@@ -75,13 +75,7 @@ def plan_inputs(lengths: Int64[np.ndarray, "N"], batch_size: int, positions: int
 
 
 def make_inputs(rows: Sequence[Row], planned: PackedInputs, pad_id: int) -> Iterator[Batch]:
-    """Yield the batches of examples without their targets.
-
-    >>> row = Row(0, (np.array([2, 7, 3], np.int32),), (np.zeros(3, np.int32),), {"labels": 1})
-    >>> [batch] = make_inputs([row], plan_inputs(np.array([3]), 32, 512), pad_id=0)
-    >>> sorted(batch), batch["tokens"].shape
-    (['nsp_positions', 'positions', 'segments', 'tokens', 'types'], (1, 16))
-    """
+    """Yield the batches of examples without their targets."""
     choices = most_choices(rows)
     for shape, chosen, places in zip(planned.shapes, planned.chosen, planned.places, strict=True):
         batch = lay_out([rows[n] for n in chosen], places, shape, pad_id, choices)
@@ -99,15 +93,7 @@ def compute_packed(
     parts: int = 1,
     progress: bool = False,
 ) -> list[Any]:
-    """Return the outputs of `run` for each example: one per piece (`of_pieces`), or one per example.
-
-    >>> rows = [Row(n, (np.full(n + 3, 7, np.int32),), (np.zeros(n + 3, np.int32),)) for n in range(3)]
-    >>> shapes = {"positions": 512, "pad_id": 0}
-    >>> [out.tolist() for out in compute_packed(lambda b: b["positions"], rows, 2, of_pieces=True, **shapes)]
-    [[0, 1, 2], [0, 1, 2, 3], [0, 1, 2, 3, 4]]
-    >>> [int(out) for out in compute_packed(lambda b: b["nsp_positions"], rows, 2, of_pieces=False, **shapes)]
-    [9, 5, 0]
-    """
+    """Return the outputs of `run` for each example: one per piece (`of_pieces`), or one per example."""
     if not rows:
         return []
     planned = plan_inputs(np.array([row.size for row in rows]), batch_size, positions, parts)

@@ -116,13 +116,7 @@ class TaskModel(Predictor, PieceEncoder):
 
 @dataclass(frozen=True)
 class RowShapes:
-    """The shapes of a task's rows: packed, of at most `positions`, or padded to at most `limit`.
-
-    >>> rows = [Row(n, (np.full(n + 3, 7, np.int32),), (np.zeros(n + 3, np.int32),)) for n in range(3)]
-    >>> shapes = RowShapes(packs=True, of_pieces=True, limit=128, positions=512, pad_id=0)
-    >>> [len(scores) for scores in shapes.compute(lambda batch: batch["tokens"] * 0.5, rows, batch_size=2)]
-    [3, 4, 5]
-    """
+    """The shapes of a task's rows: packed, of at most `positions`, or padded to at most `limit`."""
 
     packs: bool
     of_pieces: bool  # every piece has scores

@@ -36,10 +36,7 @@ class Network:
     kind: Kind  # kind of its tasks
     pairs: bool | None  # whether examples have two texts; None: either
     counted: str | None  # the field of the configuration with the number of labels
-    init: Callable[..., dict[str, Any]]  # (configuration, key, vectors of specials, vectors of words)
-    shapes: Callable[[Any], Any]  # of all parameters except an encoder's
     loss: Callable[[Any, Encode | None], Any]  # for `train.make_step`
-    coefficients: Callable[[Any], dict[str, float]]
     # (configuration, task, encode) -> function of parameters and a batch
     outputs: Callable[[Any, Task, Encode | None], Callable[[Any, Mapping[str, Any]], Any]]
     words: Callable[[Task, Sequence[Any]], Iterable[Sequence[str]]]  # all texts of examples, for the lexicon
@@ -126,20 +123,17 @@ def _answers(
     return [make_answer(answer) for answer in answers]
 
 
-def _of_texts(
-    config: type[NetworkConfig], pairs: bool | None, *, init: Any, shapes: Any, loss: Any, scores: Any
-) -> Network:
+def _of_texts(config: type[NetworkConfig], pairs: bool | None) -> Network:
     """Return a network for labelled texts."""
     return Network(
         config=config,
         kind="classification",
         pairs=pairs,
         counted="num_labels",
-        init=init,
-        shapes=shapes,
-        loss=loss,
-        coefficients=text_classifiers.label_coefficients,
-        outputs=lambda config, task, encode: lambda params, batch: scores(config, params, batch, encode=encode)[0],
+        loss=text_classifiers.label_loss,
+        outputs=lambda config, task, encode: (
+            lambda params, batch: text_classifiers.label_scores(config, params, batch, encode=encode)[0]
+        ),
         words=lambda task, examples: (
             words for example in examples for words in words_of_texts(example, task.max_length)
         ),
@@ -158,10 +152,7 @@ NETWORKS: Mapping[str, Network] = {
         kind="tags",
         pairs=None,
         counted="num_tags",
-        init=tagger.init_tagger,
-        shapes=tagger.tagger_shapes,
         loss=tagger.tagger_loss,
-        coefficients=tagger.tagger_coefficients,
         outputs=_best_tags,
         words=lambda task, examples: (sentence.words for sentence in examples),
         training_rows=lambda task, examples, lexicon: (make_word_rows(examples, lexicon, task.labels), []),
@@ -169,31 +160,14 @@ NETWORKS: Mapping[str, Network] = {
         collate=_collate_words,
         predictions=lambda task, examples, rows, outputs, n_best: tag_predictions(task, rows, outputs),
     ),
-    "bcn": _of_texts(
-        text_classifiers.BcnConfig,
-        None,
-        init=text_classifiers.init_bcn,
-        shapes=text_classifiers.bcn_shapes,
-        loss=text_classifiers.bcn_loss,
-        scores=text_classifiers.bcn_scores,
-    ),
-    "esim": _of_texts(
-        text_classifiers.EsimConfig,
-        True,
-        init=text_classifiers.init_esim,
-        shapes=text_classifiers.esim_shapes,
-        loss=text_classifiers.esim_loss,
-        scores=text_classifiers.esim_scores,
-    ),
+    "bcn": _of_texts(text_classifiers.BcnConfig, None),
+    "esim": _of_texts(text_classifiers.EsimConfig, True),
     "bidaf": Network(
         config=bidaf.BidafConfig,
         kind="questions",
         pairs=None,
         counted=None,
-        init=bidaf.init_bidaf,
-        shapes=bidaf.bidaf_shapes,
         loss=bidaf.bidaf_loss,
-        coefficients=bidaf.bidaf_coefficients,
         outputs=lambda config, task, encode: functools.partial(bidaf.answer_scores, config, encode=encode),
         words=lambda task, questions: words_of_questions(questions),
         training_rows=_answered_rows,

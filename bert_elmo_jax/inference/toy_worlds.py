@@ -19,11 +19,7 @@ def load_worlds(config: Mapping[str, Any]) -> dict[str, ToyWorld]:
 
 
 def find_common_world(runs: Sequence[str], language: str) -> ToyWorld:
-    """Return the smallest world that one of these models was trained on; larger ones contain its words.
-
-    >>> find_common_world(["tests/goldens/bert_tiny"], "ko").topics  # it was not trained on one
-    24
-    """
+    """Return the smallest world that one of these models was trained on; larger ones contain its words."""
     worlds = [ToyWorld(language)]
     for run in runs:
         config = read_json(Path(run) / "run.json", default={})

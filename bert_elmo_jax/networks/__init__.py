@@ -5,35 +5,15 @@ from typing import TYPE_CHECKING
 from bert_elmo_jax.lazy_imports import lazy_names
 
 if TYPE_CHECKING:
-    from bert_elmo_jax.networks.bidaf import (
-        AnswerScores,
-        Bidaf,
-        BidafConfig,
-        answer_scores,
-        bidaf_coefficients,
-        bidaf_loss,
-        init_bidaf,
+    from bert_elmo_jax.networks.bidaf import AnswerScores, Bidaf, BidafConfig, answer_scores, bidaf_loss
+    from bert_elmo_jax.networks.tagger import Tagger, TaggerConfig, best_tags, tagger_loss
+    from bert_elmo_jax.networks.text_classifiers import Bcn, BcnConfig, Esim, EsimConfig, label_loss, label_scores
+    from bert_elmo_jax.networks.word_network import (
+        NetworkConfig,
+        WordInput,
+        init_network,
+        network_coefficients,
+        network_shapes,
     )
-    from bert_elmo_jax.networks.tagger import (
-        Tagger,
-        TaggerConfig,
-        best_tags,
-        init_tagger,
-        tagger_coefficients,
-        tagger_loss,
-    )
-    from bert_elmo_jax.networks.text_classifiers import (
-        Bcn,
-        BcnConfig,
-        Esim,
-        EsimConfig,
-        bcn_loss,
-        bcn_scores,
-        esim_loss,
-        esim_scores,
-        init_bcn,
-        init_esim,
-    )
-    from bert_elmo_jax.networks.word_network import NetworkConfig, WordInput
 
 __all__, __getattr__ = lazy_names(__name__, __file__)

@@ -22,13 +22,10 @@ from bert_elmo_jax.networks.word_network import (
     WordInput,
     add_mixture,
     apply_network,
-    coefficients,
     dropout_keys,
     encoder_layers,
-    init_network,
     make_loss,
     mix_at_places,
-    network_shapes,
 )
 from bert_elmo_jax.nn import Dense, bilstm, init_bilstm, variational_dropout
 from bert_elmo_jax.nn.pooling import attention_flow, init_similarity, masked_softmax, self_attention_flow
@@ -169,12 +166,6 @@ class Bidaf(nn.Module):
         return AnswerScores(start, end, none), penalty
 
 
-# One name per line: the site cannot resolve names of a tuple.
-init_bidaf = init_network
-bidaf_shapes = network_shapes
-bidaf_coefficients = coefficients
-
-
 def scores_of(
     config: BidafConfig, params: Any, batch: Batch, key: PRNGKeyArray | None = None, encode: Encode | None = None
 ) -> tuple[AnswerScores, Float32[Array, ""]]:
@@ -189,8 +180,8 @@ def scores_of(
     for part, text_key in zip((batch, question), for_encoder):
         layers = encoder_layers(config, params, part, encode, text_key)
         texts.append(Text(part["words"], part["lengths"], part.get("characters"), part.get("brought"), layers))
-    found: tuple[AnswerScores, Array] = apply_network(config, params, reader_key, *texts)
-    return found
+    outputs: tuple[AnswerScores, Array] = apply_network(config, params, reader_key, *texts)
+    return outputs
 
 
 def answer_scores(config: BidafConfig, params: Any, batch: Batch, encode: Encode | None = None) -> AnswerScores:
@@ -199,14 +190,15 @@ def answer_scores(config: BidafConfig, params: Any, batch: Batch, encode: Encode
 
 
 def bidaf_loss(config: BidafConfig, encode: Encode | None = None) -> Loss:
-    """Return a loss for `train.make_step`, with the terms of `bidaf_coefficients`.
+    """Return a loss for `train.make_step`, with the terms of `network_coefficients`.
 
     `answer` is the mean over questions (see `losses.answer_loss`), `mix_l2` is λ·‖w‖² of the mixture weights.
 
     >>> config, ones = BidafConfig(num_words=9), jnp.ones((2, 5), jnp.int32)
     >>> batch = {"words": ones, "lengths": ones[:, 0], "question_words": ones, "question_lengths": ones[:, 0]}
     >>> batch |= {"answers": jnp.zeros((2, 1, 2), jnp.int32), "weights": jnp.ones(2)}
-    >>> sorted(jax.eval_shape(bidaf_loss(config), bidaf_shapes(config), batch, None, None)[0])
+    >>> from bert_elmo_jax.networks import network_shapes
+    >>> sorted(jax.eval_shape(bidaf_loss(config), network_shapes(config), batch, None, None)[0])
     ['answer']
     """
 

@@ -25,10 +25,7 @@ from bert_elmo_jax.networks.word_network import (
     NetworkConfig,
     WordNetwork,
     add_mixture,
-    coefficients,
-    init_network,
     make_loss,
-    network_shapes,
     run_network,
 )
 from bert_elmo_jax.nn import Dense, bigru, bilstm, init_bigru, init_bilstm, variational_dropout
@@ -119,13 +116,6 @@ class Tagger(WordNetwork):
         return scores, self.param("transitions", nn.initializers.normal(0.1), size)
 
 
-# One name per line: the site cannot resolve names of a tuple.
-init_tagger = init_network
-tagger_shapes = network_shapes
-tagger_coefficients = coefficients
-scores_of = run_network  # scores [B, T, K], transitions [N, N] and penalty
-
-
 def best_tags(
     config: TaggerConfig, legal: Bool[np.ndarray, "N N"], params: Any, batch: Batch, encode: Encode | None = None
 ) -> tuple[Int32[Array, "B T"], Float32[Array, "B T"]]:
@@ -133,7 +123,7 @@ def best_tags(
 
     The probabilities of a CRF are marginals over all legal paths.
     """
-    scores, transitions, _ = scores_of(config, params, batch, encode=encode)
+    scores, transitions, _ = run_network(config, params, batch, encode=encode)
     if config.output == "softmax":
         scores = jax.nn.log_softmax(scores, axis=-1)
         probabilities = jnp.exp(scores)
@@ -144,18 +134,19 @@ def best_tags(
 
 
 def tagger_loss(config: TaggerConfig, encode: Encode | None = None) -> Loss:
-    """Return a loss for `train.make_step`, with the terms of `tagger_coefficients`.
+    """Return a loss for `train.make_step`, with the terms of `network_coefficients`.
 
     `crf` is the mean over sentences, `cross_entropy` over words; `mix_l2` is λ·‖w‖² of the mixture weights.
 
     >>> config, ones = TaggerConfig(num_tags=3, num_words=9), jnp.ones((2, 5), jnp.int32)
     >>> batch = {"words": ones, "tags": ones, "lengths": ones[:, 0]}
-    >>> sorted(jax.eval_shape(tagger_loss(config), tagger_shapes(config), batch, None, None)[0])
+    >>> from bert_elmo_jax.networks import network_shapes
+    >>> sorted(jax.eval_shape(tagger_loss(config), network_shapes(config), batch, None, None)[0])
     ['crf']
     """
 
     def run(params: Any, batch: Batch, key: PRNGKeyArray | None) -> tuple[Any, Any]:
-        scores, transitions, penalty = scores_of(config, params, batch, key, encode)
+        scores, transitions, penalty = run_network(config, params, batch, key, encode)
         tags, lengths = batch["tags"], batch["lengths"]
         if config.output == "crf":
             return crf_loss(scores, transitions, lengths, tags), penalty

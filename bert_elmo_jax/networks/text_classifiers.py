@@ -27,10 +27,7 @@ from bert_elmo_jax.networks.word_network import (
     NetworkConfig,
     WordNetwork,
     add_mixture,
-    coefficients,
-    init_network,
     make_loss,
-    network_shapes,
     run_network,
 )
 from bert_elmo_jax.nn import Dense, align, bilstm, dropout, init_bilstm, variational_dropout
@@ -225,10 +222,3 @@ def label_loss(config: TextConfig, encode: Encode | None = None) -> Loss:
         return cross_entropy(scores, batch["labels"], batch["weights"]), penalty
 
     return make_loss(config, run)
-
-
-init_bcn = init_esim = init_network
-bcn_shapes = esim_shapes = network_shapes
-bcn_scores = esim_scores = label_scores
-bcn_loss = esim_loss = label_loss
-label_coefficients = coefficients

@@ -11,12 +11,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Float32, Int, PRNGKeyArray
 
 from bert_elmo_jax.did_you_mean import did_you_mean
+from bert_elmo_jax.losses.loss_types import Batch, Loss, Terms
 from bert_elmo_jax.nn import CharCNN, CharRNN, dropout, embed, scalar_mix
 from bert_elmo_jax.nn.any_array import AnyArray
+from bert_elmo_jax.nn.dropout import dropout_options
 
-Batch = Mapping[str, Any]
-Sums = dict[str, tuple[Any, Any]]
-Loss = Callable[[Any, Batch, PRNGKeyArray | None, Any], tuple[Sums, Sums, Any]]
 Key = Callable[[float], PRNGKeyArray | None]
 # Computes the layers of a fine-tuned encoder from its parameters, a batch and a random key.
 Encode = Callable[[Any, Batch, PRNGKeyArray | None], Float[Array, "L B T D"]]
@@ -199,11 +198,11 @@ class WordInput(nn.Module):
         normal = nn.initializers.normal(self.size**-0.5)
         specials = self.param("specials", normal, (self.num_specials, self.size))
         # Two look-ups: concatenating the tables would copy them and their gradients in every step.
-        own = (ids >= self.num_specials) & (self.num_words > 0)
-        x = embed(specials, jnp.where(own, 0, ids if brought is None else jnp.maximum(ids, 0)))
+        in_table = (ids >= self.num_specials) & (self.num_words > 0)
+        x = embed(specials, jnp.where(in_table, 0, ids if brought is None else jnp.maximum(ids, 0)))
         if self.num_words:  # checkpoints cannot hold an empty parameter
             table = self.param("table", normal, (self.num_words, self.size))
-            x = jnp.where(own[..., None], embed(table, jnp.where(own, ids - self.num_specials, 0)), x)
+            x = jnp.where(in_table[..., None], embed(table, jnp.where(in_table, ids - self.num_specials, 0)), x)
         if brought is not None:
             x = jnp.where((ids == NEW)[..., None], jnp.asarray(brought), x)
         if characters is None:
@@ -302,8 +301,7 @@ def encoder_layers(config: NetworkConfig, params: Any, batch: Batch, encode: Enc
 def apply_network(config: NetworkConfig, params: Any, key: PRNGKeyArray | None, *args: Any, **inputs: Any) -> Any:
     """Return the output of a network; without a key there is no dropout."""
     variables = {"params": {name: part for name, part in params.items() if name != "encoder"}}
-    rngs = {} if key is None else {"dropout": key}
-    return config.module().apply(variables, *args, **inputs, deterministic=key is None, rngs=rngs)
+    return config.module().apply(variables, *args, **inputs, **dropout_options(key))
 
 
 def run_network(
@@ -325,16 +323,10 @@ def init_network(
 ) -> dict[str, Any]:
     """Return new parameters of the network of a configuration, with the given word vectors.
 
-    >>> from bert_elmo_jax.networks import TaggerConfig, init_tagger
-    >>> config, tables = TaggerConfig(num_tags=3, num_words=9), (jnp.zeros((1, 100)), jnp.ones((9, 100)))
-    >>> jax.eval_shape(lambda key: init_tagger(config, key, *tables), jax.random.key(0))["tags"]["kernel"].shape
-    (400, 3)
-    >>> import numpy as np
     >>> from bert_elmo_jax.networks import TaggerConfig
-    >>> config = TaggerConfig(num_tags=3, num_words=9)
-    >>> init_network(config, jax.random.key(0), np.zeros((1, 100)), np.zeros((2, 100)))
-    Traceback (most recent call last):
-    ValueError: word vectors of shape (1, 100) and (2, 100) were given, expected (1, 100) and (9, 100)
+    >>> config, tables = TaggerConfig(num_tags=3, num_words=9), (jnp.zeros((1, 100)), jnp.ones((9, 100)))
+    >>> jax.eval_shape(lambda key: init_network(config, key, *tables), jax.random.key(0))["tags"]["kernel"].shape
+    (400, 3)
     """
     expected = (config.num_specials, config.word_size), (config.num_words, config.word_size)
     if (shapes := (specials.shape, words.shape)) != expected:
@@ -349,18 +341,9 @@ def init_network(
 def network_shapes(config: NetworkConfig) -> Any:
     """Return the shape and type of every parameter of a network except the encoder's.
 
-    >>> from bert_elmo_jax.networks.text_classifiers import bcn_shapes
     >>> from bert_elmo_jax.networks import BcnConfig
-    >>> bcn_shapes(BcnConfig(num_labels=3, num_words=9, pairs=True))["maxout_0"]["kernel"].shape
+    >>> network_shapes(BcnConfig(num_labels=3, num_words=9, pairs=True))["maxout_0"]["kernel"].shape
     (4800, 4800)
-    >>> from bert_elmo_jax.networks.text_classifiers import esim_shapes
-    >>> from bert_elmo_jax.networks import EsimConfig
-    >>> esim_shapes(EsimConfig(num_labels=3, num_words=9))["labels"]["kernel"].shape
-    (300, 3)
-    >>> from bert_elmo_jax.networks import TaggerConfig
-    >>> config = TaggerConfig(num_tags=3, num_words=9)
-    >>> network_shapes(config)["words"]["table"].shape
-    (9, 100)
     """
     return jax.eval_shape(partial(_init, config), jax.random.key(0))
 
@@ -375,7 +358,7 @@ def make_loss(config: NetworkConfig, run: Callable[[Any, Batch, PRNGKeyArray | N
     With an encoder it also has the term `mix_l2`, which is λ·‖w‖² of the mixture weights.
     """
 
-    def loss(params: Any, batch: Batch, key: PRNGKeyArray | None, carry: Any) -> tuple[Sums, Sums, Any]:
+    def loss(params: Any, batch: Batch, key: PRNGKeyArray | None, carry: Any) -> tuple[Terms, Terms, Any]:
         sums, penalty = run(params, {name: jnp.asarray(values) for name, values in batch.items()}, key)
         mixture = {"mix_l2": (penalty, jnp.ones(()))} if config.encoder_layers else {}
         return {config.term: sums} | mixture, {}, carry
@@ -383,15 +366,11 @@ def make_loss(config: NetworkConfig, run: Callable[[Any, Batch, PRNGKeyArray | N
     return loss
 
 
-def coefficients(config: NetworkConfig) -> dict[str, float]:
+def network_coefficients(config: NetworkConfig) -> dict[str, float]:
     """Return the coefficients of the terms of the loss.
 
-    >>> from bert_elmo_jax.networks import TaggerConfig, tagger_coefficients
-    >>> tagger_coefficients(TaggerConfig(num_tags=3, num_words=9, output="softmax"))
-    {'cross_entropy': 1.0}
-    >>> from bert_elmo_jax.networks.text_classifiers import label_coefficients
     >>> from bert_elmo_jax.networks import BcnConfig
-    >>> label_coefficients(BcnConfig(num_labels=2, num_words=9, encoder_layers=3, encoder_width=8))
+    >>> network_coefficients(BcnConfig(num_labels=2, num_words=9, encoder_layers=3, encoder_width=8))
     {'cross_entropy': 1.0, 'mix_l2': 1.0}
     """
     return {config.term: 1.0} | ({"mix_l2": 1.0} if config.encoder_layers else {})

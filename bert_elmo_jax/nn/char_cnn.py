@@ -58,9 +58,6 @@ def places_at_once(words: int) -> int | None:
 
     On a CPU, about 512 rows: fewer multiply slowly, and the products of more leave the cache before the maximum is
     taken. On an accelerator a convolution, which needs no copy of the windows and is one operation.
-
-    >>> places_at_once(200)
-    2
     """
     return max(1, 512 // max(words, 1)) if jax.default_backend() == "cpu" else None
 
@@ -73,9 +70,6 @@ def largest_products(
 
     A custom gradient goes to the (first) position of the maximum. Unless `at_once` is None, there is no array of
     [N, C, F].
-
-    >>> largest_products(jnp.array([[[1.0], [5.0], [4.0]]]), jnp.ones((2, 1, 1)), 1).tolist()
-    [[9.0]]
     """
     return _largest(x, kernel, at_once)[0]
 
@@ -221,29 +215,17 @@ class CharCNN(nn.Module):
 
 
 def uniform(limit: float) -> Initialiser:
-    """Return an initialiser that draws uniformly between -limit and limit.
-
-    >>> bool(uniform(0.05)(jax.random.key(0), (1000,)).min() < -0.049)
-    True
-    """
+    """Return an initialiser that draws uniformly between -limit and limit."""
     return lambda key, shape: jax.random.uniform(key, shape, jnp.float32, -limit, limit)
 
 
 def init_dense(key: PRNGKeyArray, shape: tuple[int, ...], kernel: Initialiser, bias: float = 0.0) -> Dense:
-    """Initialise a layer with a kernel of this shape.
-
-    >>> init_dense(jax.random.key(0), (3, 2), uniform(1.0), bias=-2.0)["bias"].tolist()
-    [-2.0, -2.0]
-    """
+    """Initialise a layer with a kernel of this shape."""
     return {"kernel": kernel(key, shape), "bias": jnp.full(shape[-1], bias, jnp.float32)}
 
 
 def init_highway(key: PRNGKeyArray, width: int, kernel: Initialiser) -> dict[str, Dense]:
-    """Initialise a highway layer whose gate starts nearly closed.
-
-    >>> init_highway(jax.random.key(0), 2, uniform(1.0))["carry"]["bias"].tolist()
-    [-2.0, -2.0]
-    """
+    """Initialise a highway layer whose gate starts nearly closed."""
     keys = jax.random.split(key)
     return {
         "carry": init_dense(keys[0], (width, width), kernel, bias=-2.0),

@@ -149,11 +149,7 @@ class DecoderLayer(nn.Module):
 def source_of(
     segments: Int[AnyArray, "B U"] | None, source_segments: Int[Array, "B T"], size: int
 ) -> Bool[Array, "B {size} T"]:
-    """Return which pieces of the source each of `size` pieces of the target sees.
-
-    >>> source_of(jnp.array([[1, 2, 0]]), jnp.array([[1, 1, 2, 0]]), 3)[0].astype(int).tolist()
-    [[1, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]
-    """
+    """Return which pieces of the source each of `size` pieces of the target sees."""
     if segments is None:
         rows, width = source_segments.shape
         return jnp.broadcast_to((source_segments > 0)[:, None, :], (rows, size, width))

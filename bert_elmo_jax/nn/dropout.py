@@ -5,6 +5,8 @@ draws 64 bits per *row* (all axes but the last), and an integer hash, fused into
 along the row. A test checks that elements of a row are uncorrelated.
 """
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jax import lax
@@ -38,6 +40,15 @@ def variational_dropout(x: Float[Array, "B T D"], rate: float, key: PRNGKeyArray
         return x
     mask = dropout(jnp.ones((x.shape[0], x.shape[2]), x.dtype), rate, key)
     return x * mask[:, None, :]
+
+
+def dropout_options(key: PRNGKeyArray | None) -> dict[str, Any]:
+    """Return the arguments of a module's `apply` that turn dropout on, or off without a key.
+
+    >>> dropout_options(None)
+    {'deterministic': True, 'rngs': {}}
+    """
+    return {"deterministic": key is None, "rngs": {} if key is None else {"dropout": key}}
 
 
 def keep(key: PRNGKeyArray, shape: tuple[int, ...], rate: float) -> Bool[Array, "*B D"]:

@@ -62,10 +62,6 @@ def bigru_with_states(
     """Return what `bigru` returns, and the last states of both directions.
 
     The backward GRU reads each row from its last real step, and ends at the first.
-
-    >>> params = init_bigru(jax.random.key(0), 5, 3)
-    >>> [part.shape for part in bigru_with_states(jnp.ones((2, 4, 5)), params, jnp.array([4, 1]))]
-    [(2, 4, 6), (2, 6)]
     """
     reads, directions = x.swapaxes(0, 1), []
     for name in ("forward", "backward"):

@@ -70,10 +70,6 @@ def bilstm_with_states(
     """Return what `bilstm` returns, and the last cells and hidden states of both directions.
 
     The backward LSTM reads each row from its last real step, and ends at the first.
-
-    >>> params = init_bilstm(jax.random.key(0), 5, 3)
-    >>> [part.shape for part in bilstm_with_states(jnp.ones((2, 4, 5)), params, jnp.array([4, 1]))]
-    [(2, 4, 6), (2, 6), (2, 6)]
     """
     reads, directions = x.swapaxes(0, 1), []
     for name in ("forward", "backward"):
@@ -150,12 +146,7 @@ def lstm_step(
     cell: Float32[Array, "B C"],
     hidden: Float32[Array, "B C"],
 ) -> tuple[Float32[Array, "B C"], Float32[Array, "B C"]]:
-    """Return the cell and hidden state after one step, given the input's contribution to the gates; see `lstm`.
-
-    >>> cell, hidden = lstm_step(jnp.ones((2, 12)), jnp.ones((3, 12)), jnp.zeros(12), *[jnp.zeros((2, 3))] * 2)
-    >>> hidden.shape
-    (2, 3)
-    """
+    """Return the cell and hidden state after one step, given the input's contribution to the gates; see `lstm`."""
     kernel, bias = jnp.asarray(state_kernel).astype(gates.dtype), jnp.asarray(bias, jnp.float32)
     state, _ = _step((None, None), kernel, bias, None, (cell, hidden), gates)
     return state

@@ -110,11 +110,7 @@ multiply_in_tiles.defvjp(_forward, _backward)
 
 
 def word_logits(x: Float[Array, "*B D"], words: Float[AnyArray, "V D"]) -> Float32[Array, "*B V"]:
-    """Return the products of vectors with all word embeddings, computed in the type of `x` and summed in float32.
-
-    >>> word_logits(jnp.ones((1, 1, 2)), jnp.array([[1.0, 2.0], [3.0, 4.0]])).tolist()
-    [[[3.0, 7.0]]]
-    """
+    """Return the products of vectors with all word embeddings, computed in the type of `x` and summed in float32."""
     words = jnp.asarray(words)
     logits = _word_logits(x.reshape(math.prod(x.shape[:-1]), x.shape[-1]), words)
     return logits.reshape(*x.shape[:-1], len(words))

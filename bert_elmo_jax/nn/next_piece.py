@@ -19,20 +19,13 @@ def penalise_repeats(
     """Make pieces that were used less likely: Keskar et al. 2019, section 4.1.
 
     A positive score is divided by the penalty, a negative one multiplied.
-
-    >>> penalise_repeats(jnp.array([[2.0, -2.0, 2.0]]), jnp.array([[True, True, False]]), 2.0).tolist()
-    [[1.0, -4.0, 2.0]]
     """
     scores, used = jnp.asarray(scores), jnp.asarray(used)
     return jnp.where(used, jnp.where(scores > 0, scores / penalty, scores * penalty), scores)
 
 
 def block(scores: Float32[AnyArray, "B V"], pieces: Bool[AnyArray, " V"]) -> Float32[Array, "B V"]:
-    """Give some pieces the score -inf.
-
-    >>> block(jnp.zeros((1, 3)), jnp.array([False, True, False])).tolist()
-    [[0.0, -inf, 0.0]]
-    """
+    """Give some pieces the score -inf."""
     return jnp.where(jnp.asarray(pieces)[None, :], -jnp.inf, jnp.asarray(scores))
 
 
@@ -40,9 +33,6 @@ def keep_top_p(logits: Float32[AnyArray, "B V"], top_p: Number) -> Float32[Array
     """Return logits without the tail: the likeliest pieces stay, as few as have the probability `top_p` together.
 
     Holtzman et al. 2020. Equally likely pieces stay or go together.
-
-    >>> keep_top_p(jnp.array([[3.0, 2.0, 1.0]]), 0.8).tolist()  # of the chances 0.67, 0.24 and 0.09
-    [[3.0, 2.0, -inf]]
     """
     chances = jax.nn.softmax(jnp.asarray(logits))
     # Floats that are not negative have the order of their bits, so the smallest chance that stays is found by halving;
@@ -64,9 +54,6 @@ def find_likeliest(scores: Float32[AnyArray, "B V"]) -> Int[Array, " B"]:
     """Return the place of the largest score of each row, the first of equal ones.
 
     On a CPU, XLA takes about twenty times as long for `argmax` over a vocabulary.
-
-    >>> find_likeliest(jnp.array([[0.0, 2.0, 2.0], [3.0, 2.0, -jnp.inf]])).tolist()
-    [1, 0]
     """
     scores, size = jnp.asarray(scores), scores.shape[1]
     best = scores == scores.max(axis=1, keepdims=True)
@@ -81,12 +68,7 @@ def draw(
     top_k: int | None = None,
     top_p: Number | None = None,
 ) -> Int[Array, " B"]:
-    """Return a piece for each row, drawn with the row's own key from the `top_k` likeliest, then from their `top_p`.
-
-    >>> keys = jax.random.split(jax.random.key(0), 2)
-    >>> draw(keys, jnp.array([[0.0, 9.0, 8.0], [9.0, 0.0, 8.0]]), 1.0, top_k=1).tolist()
-    [1, 0]
-    """
+    """Return a piece for each row, drawn with the row's own key from the `top_k` likeliest, then from their `top_p`."""
     scores, pieces = jnp.asarray(logits) / temperature, None
     if top_k is not None and top_k < scores.shape[1]:
         scores, pieces = lax.top_k(scores, top_k)

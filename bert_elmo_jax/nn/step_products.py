@@ -8,11 +8,7 @@ from jaxtyping import Array, Float, Float32
 
 
 def step_product(a: Float[Array, "B I"], b: Float[Array, "I O"]) -> Float32[Array, "B O"]:
-    """Return a · b, computed in the type of `b` and summed in float32.
-
-    >>> step_product(jnp.ones((2, 3)), jnp.ones((3, 4), jnp.bfloat16)).dtype
-    dtype('float32')
-    """
+    """Return a · b, computed in the type of `b` and summed in float32."""
     a, (inputs, _) = a.astype(b.dtype), b.shape
     if len(a) == 1 and inputs % 2 == 0:
         # As a sum of two products. On a CPU, XLA 0.12 compiles a loop of products with one row into one function for
@@ -24,11 +20,7 @@ def step_product(a: Float[Array, "B I"], b: Float[Array, "I O"]) -> Float32[Arra
 
 
 def step_product_transposed(a: Float[Array, "B O"], b: Float[Array, "I O"]) -> Float32[Array, "B I"]:
-    """Return a · bᵀ, computed in the type of `b` and summed in float32.
-
-    >>> step_product_transposed(jnp.ones((2, 4)), jnp.ones((3, 4))).shape
-    (2, 3)
-    """
+    """Return a · bᵀ, computed in the type of `b` and summed in float32."""
     a = a.astype(b.dtype)
     if len(a) == 1:  # for one row, XLA would transpose the kernel again in every step
         return lax.dot_general(a, b, (((1,), (1,)), ((), ())), preferred_element_type=jnp.float32)
@@ -36,10 +28,6 @@ def step_product_transposed(a: Float[Array, "B O"], b: Float[Array, "I O"]) -> F
 
 
 def sum_products(a: Float[Array, "T B I"], b: Float[Array, "T B O"], weight: Float[Array, "I O"]) -> Array:
-    """Return the sum over steps and rows of aᵀ · b, the gradient of `weight` and of its type, as one product.
-
-    >>> sum_products(jnp.ones((5, 2, 3)), jnp.ones((5, 2, 4)), jnp.ones((3, 4)))[0].tolist()
-    [10.0, 10.0, 10.0, 10.0]
-    """
+    """Return the sum over steps and rows of aᵀ · b, the gradient of `weight` and of its type, as one product."""
     a, b = (x.reshape(math.prod(x.shape[:-1]), x.shape[-1]).astype(weight.dtype) for x in (a, b))
     return jnp.dot(a.T, b, preferred_element_type=jnp.float32).astype(weight.dtype)

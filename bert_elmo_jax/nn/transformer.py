@@ -133,11 +133,7 @@ class Layer(nn.Module):
 
 
 def at_positions(x: Float[Array, "B T D"], positions: Int[AnyArray, "B K"]) -> Float[Array, "B K D"]:
-    """Return the vectors at some positions of each row; NaN outside the row.
-
-    >>> at_positions(jnp.array([[[1.0], [2.0], [3.0]]]), jnp.array([[2, 0, 9]])).tolist()
-    [[[3.0], [1.0], [nan]]]
-    """
+    """Return the vectors at some positions of each row; NaN outside the row."""
     return jnp.take_along_axis(x, jnp.asarray(positions)[:, :, None], axis=1, mode="fill", fill_value=jnp.nan)
 
 

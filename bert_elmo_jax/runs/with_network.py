@@ -27,7 +27,7 @@ from bert_elmo_jax.inference.task_network import build_encode, build_layers
 from bert_elmo_jax.inference.task_networks import NETWORKS, check_task
 from bert_elmo_jax.inference.word_encoder import fill_cache, find_columns, layer_shape, word_encoder
 from bert_elmo_jax.inference.word_layers import Encoder
-from bert_elmo_jax.networks import NetworkConfig
+from bert_elmo_jax.networks import NetworkConfig, init_network, network_coefficients
 from bert_elmo_jax.runs.initial_state import choose
 from bert_elmo_jax.runs.prepared_task import Predict, PreparedTask, Put
 from bert_elmo_jax.runs.start_run import say
@@ -82,7 +82,7 @@ def prepare_network(
         raise ValueError("config.tune_encoder needs an encoder: give --config.encoder=… or leave it out")
     lexicon, vectors = build_lexicon(config, functions.words(task, data.train))
     network = build_config(config, data, lexicon, encoder)
-    params = functions.init(network, jax.random.key(config.seed), *lexicon.table(vectors))
+    params = init_network(network, jax.random.key(config.seed), *lexicon.table(vectors))
     if encoder is not None and network.tuned:
         params["encoder"] = jax.tree.map(jax.numpy.array, encoder.params["encoder"])  # a copy: steps donate arrays
     rows, notes = functions.training_rows(task, data.train, lexicon)
@@ -119,7 +119,7 @@ def prepare_network(
         return make, predict
 
     return PreparedTask(
-        task, rows, length, params, hold(functions.loss(network, encode), still), functions.coefficients(network),
+        task, rows, length, params, hold(functions.loss(network, encode), still), network_coefficients(network),
         rate, method, describe, open_task, lambda batch: int(batch["lengths"].sum()),
         () if encoder is None else find_family(encoder.config).sharding,
     )  # fmt: skip

@@ -3,6 +3,7 @@
 The library `tokenizers` runs the file; here are decoding, words, literal special pieces and the files to save.
 """
 
+import functools
 import hashlib
 import json
 import unicodedata
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Int32, Int64, Integer
+from tokenizers import Tokenizer as LibraryTokenizer
 
 from bert_elmo_jax.text.composition import compose, find_original
 from bert_elmo_jax.text.encoding import Encoding, build_encoding
@@ -34,6 +36,7 @@ from bert_elmo_jax.text.tokenizer_specs import (
     find_parts,
     find_special_ids,
     hide_specials,
+    index_pieces,
 )
 
 BYTES = [*range(33, 127), *range(161, 173), *range(174, 256)]  # bytes that byte-level BPE writes as themselves
@@ -60,7 +63,7 @@ class TokenizerFile(Tokenizer):
     def __init__(self, spec: Spec, settings: Mapping[str, Any] | None = None, source: str = "this tokenizer.json"):
         settings = {} if settings is None else settings
         self.kind = find_kind(spec, source)
-        index = compile_spec(spec, source).get_vocab(with_added_tokens=True)
+        index = index_pieces(spec, source)
         self.tokens: tuple[str, ...] = list_pieces(index, source)
         self.vocab_size = len(self.tokens)
         if self.kind == "suffix_bpe":  # a GPT-1's only special piece is the unknown one, which then ends texts, too
@@ -75,27 +78,39 @@ class TokenizerFile(Tokenizer):
         self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = ids.values()
         spec = add_specials(spec, ids, dict(enumerate(self.tokens)), settings)
         self.frame = find_frame(spec, ids, source)
+        self._spec, self._source = spec, source
         self._marked = compile_spec(spec, source)
-        hidden = [number for number in ids.values() if number != self.unk_id]
-        # Byte-level BPE reaches a piece only through merges, and a special piece has none.
-        self._texts = compile_spec(spec if self.kind == "byte_bpe" else hide_specials(spec, hidden), source)
-        self._texts.encode_special_tokens = True
         self._added = {entry["id"] for entry in spec["added_tokens"]}
         self._mark = {"byte_bpe": SPACE, "sentencepiece": SPACE_MARK}.get(self.kind)
         self.word_starts: Bool[np.ndarray, "V"] = np.array([self._starts_word(piece) for piece in self.tokens])
         self.word_starts[list(ids.values())] = False
         self.composes = project_settings(settings, source).get("normalization") == "NFC"
         self.fingerprint = hashlib.sha256(json.dumps(self._identity(), sort_keys=True).encode()).hexdigest()
-        first = self._texts.encode("a", add_special_tokens=False).tokens
+        first = self._marked.encode("a", add_special_tokens=False).tokens if self._mark else []
         self._adds_space = bool(self._mark and first and first[0].startswith(self._mark))
-        self._written = [self._bytes_of(number) for number in range(self.vocab_size)]
-        for number in (self.mask_id, self.unk_id, self.pad_id, self.cls_id, self.sep_id):
-            self._written[number] = b""
+
+    @functools.cached_property
+    def _texts(self) -> LibraryTokenizer:
+        """The library's tokenizer that reads a literal special piece as ordinary text."""
+        hidden = [number for number in self._special_ids() if number != self.unk_id]
+        # Byte-level BPE reaches a piece only through merges, and a special piece has none.
+        spec = self._spec if self.kind == "byte_bpe" else hide_specials(self._spec, hidden)
+        texts = compile_spec(spec, self._source)
+        texts.encode_special_tokens = True
+        return texts
+
+    @functools.cached_property
+    def _written(self) -> list[bytes]:
+        """The bytes that each piece stands for."""
+        written = [self._bytes_of(number) for number in range(self.vocab_size)]
+        for number in self._special_ids():
+            written[number] = b""
         for number in {self.mask_id, self.unk_id} - {self.pad_id, self.cls_id, self.sep_id}:
-            self._written[number] = (" " * self._loses_space(number) + self.tokens[number]).encode()
+            written[number] = (" " * self._loses_space(number) + self.tokens[number]).encode()
         if self.kind == "suffix_bpe":
             for number in (self.mask_id, self.unk_id):
-                self._written[number] = self.tokens[number].encode()
+                written[number] = self.tokens[number].encode()
+        return written
 
     def _starts_word(self, piece: str) -> bool:
         if self.kind == "suffix_bpe":

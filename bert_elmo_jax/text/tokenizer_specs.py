@@ -44,6 +44,23 @@ def compile_spec(spec: Spec, source: str) -> LibraryTokenizer:
         raise ValueError(f"{source}: {_find_culprit(spec, error)}") from None
 
 
+def index_pieces(spec: Spec, source: str) -> dict[str, int]:
+    """Return the id of each piece, as the library numbers them: the model's, then added ones that it lacks.
+
+    >>> index_pieces({"model": {"vocab": {"a": 0}}, "added_tokens": [{"content": "a"}, {"content": "<s>"}]}, "x")
+    {'a': 0, '<s>': 1}
+    """
+    try:
+        vocabulary = spec["model"]["vocab"]
+        listed = not isinstance(vocabulary, dict)
+        index = {piece: number for number, (piece, _) in enumerate(vocabulary)} if listed else dict(vocabulary)
+        for entry in spec.get("added_tokens") or []:
+            index.setdefault(entry["content"], len(index))
+    except (KeyError, TypeError, ValueError):
+        return compile_spec(spec, source).get_vocab(with_added_tokens=True)  # raises, and says what is wrong
+    return index
+
+
 def _find_culprit(spec: Spec, error: Exception) -> str:
     wrong = []
     for name in PARTS:

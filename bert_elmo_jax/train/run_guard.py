@@ -10,7 +10,7 @@ from types import FrameType, MappingProxyType
 from typing import Any
 
 from bert_elmo_jax.earlier_names import rename_fields
-from bert_elmo_jax.files import Held, lock, write_text
+from bert_elmo_jax.files import LockHeld, lock, write_text
 
 # Exit codes; with the last two, a scheduler can distinguish "restart me" from failure.
 REFUSED = 2  # wrong flags, files or data
@@ -66,7 +66,7 @@ def only_process(run: str | Path) -> Iterator[None]:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             stack.enter_context(lock(folder / "lock"))
-        except Held as error:
+        except LockHeld as error:
             raise BlockingIOError(
                 f"{folder} is being written by process {error.holder}: wait for it, stop it, or choose another "
                 "directory"

@@ -36,11 +36,7 @@ def hub_cache() -> Path:
 
 
 def check_path(path: str | Path) -> Path:
-    """Return a path with the home folder of `~`; raise if it is none.
-
-    >>> check_path("runs/bert").name
-    'bert'
-    """
+    """Return a path with the home folder of `~`; raise if it is none."""
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"a path or a hub name is expected, but {path!r:.60} was given: write it as text")
     if not str(path).strip():
@@ -57,9 +53,6 @@ def resolve(name_or_path: str | Path, *, revision: str | None = None, token: str
 
     `revision` is a branch, tag or commit on the hub, by default "main"; `token` gives access to private models, by
     default the one that the client has stored.
-
-    >>> resolve("tests/goldens/bert_tiny").name
-    'bert_tiny'
     """
     path = check_path(name_or_path)
     if path.exists() or path.with_name(path.name + ".index").is_file():

@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -112,22 +112,20 @@ def read_shards(index: str | Path, read_one: Callable[[Path], dict[str, StoredTe
     return tensors
 
 
-def tokenizer_files(
-    vocab: Sequence[str], tokenizer: Mapping[str, Any], vocab_size: int, max_positions: int
-) -> dict[str, str]:
-    """Return the text of `vocab.txt` and `tokenizer_config.json`, given the model's vocabulary and position limits."""
-    if len(vocab) > vocab_size:
-        raise ValueError(f"the vocabulary has {len(vocab)} pieces, but the model only {vocab_size} embeddings")
-    broken = [repr(piece) for piece in vocab if "\n" in piece or not piece]
-    if broken:
-        raise ValueError(
-            f"vocab.txt has one piece per line, so pieces must be non-empty and have no newline: {', '.join(broken)}"
-        )
-    content = {"tokenizer_class": "BertTokenizer", "model_max_length": max_positions, **tokenizer}
-    return {
-        "vocab.txt": "".join(f"{piece}\n" for piece in vocab),
-        "tokenizer_config.json": json.dumps(content, indent=2, ensure_ascii=False) + "\n",
-    }
+def write_model(folder: str | Path, files: Mapping[str, Any], tensors: Mapping[str, np.ndarray]) -> None:
+    """Write JSON files and `model.safetensors`; the weights appear last, so that a folder with them is complete."""
+    folder = Path(folder)
+    existing = [name for name in WEIGHTS if (folder / name).exists()]
+    if existing:
+        raise FileExistsError(f"{folder} already holds weights ({', '.join(existing)}): write to another folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+        (folder / name).write_text(text, encoding="utf-8", newline="\n")
+    unfinished = folder / "model.safetensors.unfinished"
+    write_safetensors(unfinished, tensors, {"format": "pt"})
+    unfinished.chmod((folder / "config.json").stat().st_mode)  # safetensors makes its files private
+    unfinished.replace(folder / WEIGHTS[0])
 
 
 def write_safetensors(path: Path, tensors: Mapping[str, np.ndarray], metadata: dict[str, str] | None = None) -> None:

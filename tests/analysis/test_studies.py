@@ -141,9 +141,9 @@ def test_neighbours_in_context(bert, tmp_path):
     assert find_occurrences(text, "배*") == [(0, 1), (1, 1), (2, 1), (3, 0)]
     assert find_occurrences(text, "PLAY") == [(3, 1), (4, 1)]
     found = find_neighbours({"bert": bert}, text, "배를", VectorFolder(tmp_path, layers=[-1]), asked=2)
-    assert [around.asked.place for around in found] == [(0, 1), (2, 1)]
-    assert [near.place for near in found[0].found[1:]] == [(2, 1), (1, 1)]  # the same sentence is nearest
-    assert found[0].found[1].cosine == 1.0
+    assert [around.query.place for around in found] == [(0, 1), (2, 1)]
+    assert [near.place for near in found[0].occurrences[1:]] == [(2, 1), (1, 1)]  # the same sentence is nearest
+    assert found[0].occurrences[1].cosine == 1.0
     with pytest.raises(ValueError, match="'없다' occurs 0 times in the text"):
         find_neighbours({"bert": bert}, text, "없다", VectorFolder(tmp_path))
 
@@ -151,10 +151,10 @@ def test_neighbours_in_context(bert, tmp_path):
 def test_neighbours_of_a_word_in_a_sentence_of_ones_own(elmo, static, tmp_path):
     text = [["w1", "배를", "w2"], ["w3", "배를", "w4"]]
     found = find_neighbours({"elmo": elmo}, text, "배를", VectorFolder(tmp_path), sentence=["w3", "배를", "w4"])
-    assert [(around.layer, around.asked.place) for around in found] == [(1, (-1, 1)), (2, (-1, 1))]
+    assert [(around.layer, around.query.place) for around in found] == [(1, (-1, 1)), (2, (-1, 1))]
     for around in found:
-        assert [near.place for near in around.found[1:]] == [(1, 1), (0, 1)]
-        assert around.found[1].cosine == pytest.approx(1.0)
+        assert [near.place for near in around.occurrences[1:]] == [(1, 1), (0, 1)]
+        assert around.occurrences[1].cosine == pytest.approx(1.0)
     with pytest.raises(ValueError, match="'w1' is not in the sentence 'w3 배를'"):
         find_neighbours({"elmo": elmo}, text, "w1", VectorFolder(tmp_path), sentence=["w3", "배를"])
     assert find_static_neighbours(static, "없다") == []

@@ -17,7 +17,7 @@ from bert_elmo_jax.inference.predict_file import predict_file
 from bert_elmo_jax.inference.predictions import AnswerSpan
 from bert_elmo_jax.inference.task_network import TaskNetwork, build_encode
 from bert_elmo_jax.inference.word_encoder import layer_shape, trained_layers, word_encoder
-from bert_elmo_jax.networks.bidaf import BidafConfig, bidaf_loss, bidaf_shapes
+from bert_elmo_jax.networks import BidafConfig, bidaf_loss, network_shapes
 from bert_elmo_jax.runs.finetuning import finetune
 from bert_elmo_jax.text import Lexicon
 
@@ -105,7 +105,7 @@ def test_an_encoder_that_is_trained_along_reads_both_texts(name):
     config = BidafConfig(
         num_words=1, word_size=4, lstm_size=3, encoder_layers=layers, encoder_width=width, tuned=True, dropout=0.1
     )
-    params = bidaf_shapes(config) | {"encoder": encoder.params["encoder"]}
+    params = network_shapes(config) | {"encoder": encoder.params["encoder"]}
     loss = bidaf_loss(config, build_encode(config, encoder))
     terms, _, _ = jax.eval_shape(lambda params, key: loss(params, batch, key, None), params, jax.random.key(0))
     assert set(terms) == {"answer", "mix_l2"}

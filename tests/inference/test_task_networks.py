@@ -14,7 +14,7 @@ from bert_elmo_jax.inference.predictions import Label
 from bert_elmo_jax.inference.run_directory import write_run_directory
 from bert_elmo_jax.inference.task_network import TaskNetwork
 from bert_elmo_jax.inference.task_networks import NETWORKS, check_task, network_name
-from bert_elmo_jax.networks import BcnConfig, EsimConfig
+from bert_elmo_jax.networks import BcnConfig, EsimConfig, network_coefficients, network_shapes
 from bert_elmo_jax.text import Lexicon
 
 LEXICON = Lexicon(["배", "river"], "unk", width=4)
@@ -27,9 +27,8 @@ MADE = {
 
 def write(folder, name, **changes):
     config, task = MADE[name]
-    network = NETWORKS[name]
     draw = np.random.default_rng(0)
-    params = jax.tree.map(lambda leaf: draw.normal(size=leaf.shape).astype(np.float32), network.shapes(config))
+    params = jax.tree.map(lambda leaf: draw.normal(size=leaf.shape).astype(np.float32), network_shapes(config))
     write_run_directory(folder, config, params, LEXICON, run={}, task=dataclasses.replace(task, **changes))
     return folder
 
@@ -40,8 +39,8 @@ def test_every_network_is_a_kind_of_model():
         fields = {"num_words": 9} | ({network.counted: 2} if network.counted else {})
         config = network.config(**fields)
         assert (network_name(config), find_kind(config).name) == (name, name)
-        assert set(network.coefficients(config)) == set(
-            network.coefficients(dataclasses.replace(config, encoder_layers=2, encoder_width=4))
+        assert set(network_coefficients(config)) == set(
+            network_coefficients(dataclasses.replace(config, encoder_layers=2, encoder_width=4))
         ) - {"mix_l2"}
 
 

@@ -13,8 +13,15 @@ from bert_elmo_jax import train
 from bert_elmo_jax.data.tasks import Answer, Question
 from bert_elmo_jax.data.tasks.answers import answers_of_words
 from bert_elmo_jax.data.tasks.question_rows import collate_questions, reading_rows, training_rows
-from bert_elmo_jax.networks import BidafConfig, answer_scores, bidaf_coefficients, bidaf_loss, init_bidaf
-from bert_elmo_jax.networks.bidaf import bidaf_shapes, scores_of
+from bert_elmo_jax.networks import (
+    BidafConfig,
+    answer_scores,
+    bidaf_loss,
+    init_network,
+    network_coefficients,
+    network_shapes,
+)
+from bert_elmo_jax.networks.bidaf import scores_of
 from bert_elmo_jax.text import Lexicon
 
 from .bidaf_oracle import answer
@@ -39,7 +46,7 @@ def compiled(config):
 def drawn_params(config, seed=0):
     """Draw all parameters, even those with an initial value of zero."""
     draw = np.random.default_rng(seed)
-    shapes = bidaf_shapes(config)
+    shapes = network_shapes(config)
     return jax.tree.map(lambda leaf: draw.normal(0, 0.7, leaf.shape).astype(np.float32), shapes)
 
 
@@ -126,7 +133,7 @@ def test_every_parameter_learns_and_nothing_behind_an_end_does():
         return jax.value_and_grad(total, has_aux=True)(params)
 
     (_, terms), gradient = learning(params, batch)
-    assert set(terms) == set(bidaf_coefficients(config))
+    assert set(terms) == set(network_coefficients(config))
     assert float(terms["answer"][1]) == 3
     weights = sum(float(np.square(mix["weights"]).sum()) for mix in params["mix"].values())
     assert float(terms["mix_l2"][0]) == pytest.approx(0.5 * weights, rel=1e-5)
@@ -142,8 +149,8 @@ def test_where_all_questions_have_answers_there_is_no_score_of_none():
     params = drawn_params(OTHER)
     assert not any(name.startswith("none") for name in params)
     bare = dataclasses.replace(OTHER, encoder_layers=0, encoder_width=0)
-    assert "mix" not in bidaf_shapes(bare)
-    assert set(bidaf_coefficients(bare)) == {"answer"}
+    assert "mix" not in network_shapes(bare)
+    assert set(network_coefficients(bare)) == {"answer"}
 
 
 def test_an_encoder_that_is_trained_along():
@@ -196,10 +203,10 @@ def test_it_learns_ten_questions():
     rows, _, inexact, _ = training_rows(examples, lexicon)
     assert inexact == 0
     config = BidafConfig(num_words=0, word_size=16, lstm_size=8, unanswerable=True, dropout=0.0)
-    params = init_bidaf(config, jax.random.key(0), *lexicon.table())
+    params = init_network(config, jax.random.key(0), *lexicon.table())
     batch = jax.tree.map(jnp.asarray, collate_questions(rows, len(rows), lexicon))
     method = optax.adam(0.03)
-    step = jax.jit(train.make_step(bidaf_loss(config), method, bidaf_coefficients(config)))
+    step = jax.jit(train.make_step(bidaf_loss(config), method, network_coefficients(config)))
     state = train.new_state(params, method, jax.random.key(1))
     for _ in range(60):
         state, metrics = step(state, batch)
@@ -234,4 +241,4 @@ def test_layers_and_vectors_of_something_else():
     with pytest.raises(ValueError, match="layers of 2 x 2 numbers were given to a reader made for 2 x 3"):
         jax.eval_shape(lambda: answer_scores(CONFIG, params, wrong))
     with pytest.raises(ValueError, match="word vectors of shape"):
-        init_bidaf(CONFIG, jax.random.key(0), np.zeros((1, 4), np.float32), np.zeros((2, 4), np.float32))
+        init_network(CONFIG, jax.random.key(0), np.zeros((1, 4), np.float32), np.zeros((2, 4), np.float32))

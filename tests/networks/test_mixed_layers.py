@@ -4,8 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from bert_elmo_jax.networks import Tagger, TaggerConfig
-from bert_elmo_jax.networks.tagger import tagger_shapes
+from bert_elmo_jax.networks import Tagger, TaggerConfig, network_shapes
 
 SIZES = {"num_tags": 3, "num_words": 5, "word_size": 4, "lstm_layers": 1, "lstm_size": 4, "mix_dropout": 0.0}
 
@@ -13,7 +12,7 @@ SIZES = {"num_tags": 3, "num_words": 5, "word_size": 4, "lstm_layers": 1, "lstm_
 def tagger(layers):
     config = TaggerConfig(**SIZES, encoder_layers=3, encoder_width=6, layers=layers)
     draw = np.random.default_rng(0)
-    return config, jax.tree.map(lambda leaf: draw.normal(size=leaf.shape).astype(np.float32), tagger_shapes(config))
+    return config, jax.tree.map(lambda leaf: draw.normal(size=leaf.shape).astype(np.float32), network_shapes(config))
 
 
 def scores(config, params):

@@ -16,11 +16,12 @@ from bert_elmo_jax.networks import (
     TaggerConfig,
     WordInput,
     best_tags,
-    init_tagger,
-    tagger_coefficients,
+    init_network,
+    network_coefficients,
+    network_shapes,
     tagger_loss,
 )
-from bert_elmo_jax.networks.tagger import scores_of, tagger_shapes
+from bert_elmo_jax.networks.word_network import run_network
 
 LAYERS, WIDTH, WORDS, TAGS = 3, 6, 7, ("B-LOC", "I-LOC", "O")
 CONFIG = TaggerConfig(
@@ -32,10 +33,10 @@ LEGAL = legal_transitions(TAGS, "IOB2")
 def params_of(config, seed=0):
     """Draw all parameters by numpy, which needs no compilation."""
     draw = np.random.default_rng(seed)
-    return jax.tree.map(lambda leaf: draw.normal(0, 0.5, leaf.shape).astype(np.float32), tagger_shapes(config))
+    return jax.tree.map(lambda leaf: draw.normal(0, 0.5, leaf.shape).astype(np.float32), network_shapes(config))
 
 
-score = jax.jit(lambda config, params, batch, key=None: scores_of(config, params, batch, key)[0], static_argnums=0)
+score = jax.jit(lambda config, params, batch, key=None: run_network(config, params, batch, key)[0], static_argnums=0)
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -82,7 +83,7 @@ def test_where_an_encoder_comes_in(places):
     assert shapes["tags"]["kernel"][0] == widths["output"]
     assert sorted(shapes["mix"]) == sorted(places.split(","))
     tables = (np.zeros((rows, 4), np.float32) for rows in (1, WORDS))
-    fresh = jax.eval_shape(functools.partial(init_tagger, config), jax.random.key(0), *tables)
+    fresh = jax.eval_shape(functools.partial(init_network, config), jax.random.key(0), *tables)
     assert jax.tree.map(lambda leaf: leaf.shape, fresh) == shapes
     _, gradient = jax.device_get(loss_and_gradients(config, params, batch))
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(gradient))
@@ -164,13 +165,13 @@ def test_the_loss_is_that_of_its_parts():
 
     @jax.jit
     def likelihood():
-        scores, transitions, _ = scores_of(config, params, batch)
+        scores, transitions, _ = run_network(config, params, batch)
         return crf.log_likelihood(scores, transitions, batch["lengths"], batch["tags"]).sum()
 
     assert float(terms["crf"][0]) == pytest.approx(-float(likelihood()), rel=1e-5)
     assert float(terms["crf"][1]) == 2  # a row without words counts nothing
     assert float(terms["mix_l2"][0]) == pytest.approx(0.5 * 6.0)
-    assert set(terms) == set(tagger_coefficients(config))
+    assert set(terms) == set(network_coefficients(config))
 
 
 @pytest.mark.parametrize("output", ["crf", "softmax"])
@@ -192,7 +193,7 @@ def test_best_tags_are_legal_and_probable(output):
 def test_softmax_has_no_transitions():
     config = dataclasses.replace(CONFIG, output="softmax")
     assert "transitions" not in params_of(config)
-    assert tagger_coefficients(config) == {"cross_entropy": 1.0, "mix_l2": 1.0}
+    assert network_coefficients(config) == {"cross_entropy": 1.0, "mix_l2": 1.0}
     terms = jax.jit(lambda: tagger_loss(config)(params_of(config), batch_of(config), None, None)[0])()
     assert float(terms["cross_entropy"][1]) == 6  # words
 
@@ -273,9 +274,9 @@ def test_what_cannot_be_meant(changes, message):
 def test_layers_of_another_encoder():
     params, batch = params_of(CONFIG), batch_of(CONFIG)
     with pytest.raises(ValueError, match="layers of 3 x 5 numbers were given to a tagger made for 3 x 6"):
-        scores_of(CONFIG, params, batch | {"layers": batch["layers"][..., :5]})
+        run_network(CONFIG, params, batch | {"layers": batch["layers"][..., :5]})
     with pytest.raises(ValueError, match="word vectors of shape"):
-        init_tagger(CONFIG, jax.random.key(0), np.zeros((1, 4), np.float32), np.zeros((2, 4), np.float32))
+        init_network(CONFIG, jax.random.key(0), np.zeros((1, 4), np.float32), np.zeros((2, 4), np.float32))
     with pytest.raises(ValueError, match="characters were given to a network that does not read them"):
         Tagger(CONFIG).apply(
             {"params": params}, batch["words"], batch["lengths"], characters=np.ones((3, 6, 8), np.int32),

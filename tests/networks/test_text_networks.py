@@ -12,14 +12,12 @@ from jax.sharding import NamedSharding, PartitionSpec
 from bert_elmo_jax.networks import (
     BcnConfig,
     EsimConfig,
-    bcn_loss,
-    bcn_scores,
-    esim_loss,
-    esim_scores,
-    init_bcn,
-    init_esim,
+    init_network,
+    label_loss,
+    label_scores,
+    network_coefficients,
+    network_shapes,
 )
-from bert_elmo_jax.networks.text_classifiers import bcn_shapes, esim_shapes, label_coefficients
 
 from . import text_oracle
 
@@ -42,8 +40,8 @@ class Kind(NamedTuple):
     texts: int  # of an example
 
 
-BCN = (init_bcn, bcn_shapes, bcn_loss, jax.jit(bcn_scores, static_argnums=0), text_oracle.bcn)
-ESIM = (init_esim, esim_shapes, esim_loss, jax.jit(esim_scores, static_argnums=0), text_oracle.esim)
+BCN = (init_network, network_shapes, label_loss, jax.jit(label_scores, static_argnums=0), text_oracle.bcn)
+ESIM = (init_network, network_shapes, label_loss, jax.jit(label_scores, static_argnums=0), text_oracle.esim)
 KINDS = {
     "bcn": Kind(BcnConfig(feed_size=3, **SIZES), *BCN, 1),
     "bcn of pairs": Kind(BcnConfig(feed_size=3, pairs=True, **SIZES), *BCN, 2),
@@ -157,7 +155,7 @@ def test_gradients_reach_all_parameters_and_nothing_comes_from_behind_the_end(ki
     assert float(terms["cross_entropy"][0]) == pytest.approx(-right.sum(), rel=1e-5)
     assert float(terms["cross_entropy"][1]) == 4  # a row of nothing counts nothing
     assert float(terms["mix_l2"][0]) == pytest.approx(float(penalty))
-    assert set(terms) == set(label_coefficients(kind.config))
+    assert set(terms) == set(network_coefficients(kind.config))
 
 
 @pytest.mark.parametrize("name", ["bcn", "esim"])

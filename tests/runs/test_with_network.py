@@ -12,8 +12,7 @@ from bert_elmo_jax.data.tasks.task import Task, task_named
 from bert_elmo_jax.inference.run_directory import is_run_directory, write_run_directory
 from bert_elmo_jax.inference.task_network import check_parts
 from bert_elmo_jax.inference.word_encoder import layer_shape, word_encoder
-from bert_elmo_jax.networks import TaggerConfig, init_tagger
-from bert_elmo_jax.networks.bidaf import BidafConfig, bidaf_shapes
+from bert_elmo_jax.networks import BidafConfig, TaggerConfig, init_network, network_shapes
 from bert_elmo_jax.runs.with_network import check_same_network, save_encoder
 from bert_elmo_jax.text import Lexicon
 
@@ -24,7 +23,7 @@ TASK: Task = dataclasses.replace(task_named("ud_upos"), labels=("ADV", "NOUN"))
 
 def params_of(config):
     tables = LEXICON.table()
-    return init_tagger(config, jax.random.key(0), *tables)
+    return init_network(config, jax.random.key(0), *tables)
 
 
 def write(folder, **changes):
@@ -54,7 +53,7 @@ def test_written_and_loaded(tmp_path):
 def test_a_reader_of_questions_has_no_labels_and_resumes(tmp_path):
     """Its `model.json` has null for the labels; a resumed run once took this for different labels."""
     config = BidafConfig(num_words=2, word_size=4, lstm_size=3)
-    params = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), bidaf_shapes(config))
+    params = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), network_shapes(config))
     write_run_directory(tmp_path, config, params, LEXICON, run={}, task=task_named("squad"))
     check_same_network(tmp_path, config, (), LEXICON.fingerprint)
     with pytest.raises(ValueError, match="was started with other training data"):

@@ -1,10 +1,10 @@
-"""Shards of safetensors, and the files of a tokenizer."""
+"""Shards of safetensors."""
 
 import re
 
 import pytest
 
-from bert_elmo_jax.weights.huggingface_files import read_shards, tokenizer_files
+from bert_elmo_jax.weights.huggingface_files import read_shards
 
 
 def test_missing_shards_are_named(tmp_path):
@@ -13,4 +13,3 @@ def test_missing_shards_are_named(tmp_path):
     message = re.escape("lists 2 files, but 2 of them are missing: 1-of-2.safetensors, 2-of-2.safetensors")
     with pytest.raises(FileNotFoundError, match=message):
         read_shards(index, dict)
-    assert tokenizer_files(["[PAD]", "강"], {"do_lower_case": False}, 2, 512)["vocab.txt"] == "[PAD]\n강\n"

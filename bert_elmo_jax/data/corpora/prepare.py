@@ -22,7 +22,7 @@ from bert_elmo_jax.data.corpora.store import FORMAT, PARTS, misfits, read_manife
 from bert_elmo_jax.data.corpora.unpack import needs_unpacking, unpack
 from bert_elmo_jax.data.corpora.word_table import MERGED, choose_vocabulary, renumber_shard, write_table
 from bert_elmo_jax.did_you_mean import did_you_mean
-from bert_elmo_jax.files import Held, lock, read_json, write_json
+from bert_elmo_jax.files import LockHeld, lock, read_json, write_json
 from bert_elmo_jax.text import Tokenizer, load_tokenizer, train_byte_bpe, train_sentencepiece, train_wordpiece
 from bert_elmo_jax.text.words import WordVocabulary
 
@@ -115,7 +115,7 @@ def prepare(request: Request, runner: Runner = run_here, phase: Phase = report_n
     try:
         with lock(output / ".lock"):
             return _prepare_files(request, output, files, tally, runner, phase)
-    except Held:
+    except LockHeld:
         raise OtherPlan(f"another preparation is writing to {output}; wait for it, or give another --output") from None
 
 

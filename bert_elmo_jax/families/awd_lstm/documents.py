@@ -14,6 +14,7 @@ from bert_elmo_jax.families.awd_lstm.model import AwdLstm, State, zero_state
 from bert_elmo_jax.families.awd_lstm.vocabulary import Vocabulary, begin_of
 from bert_elmo_jax.heads.pool_classifier import Pool, add_to_pool, classify_pooled, read_pool, start_pool
 from bert_elmo_jax.nn.any_array import AnyArray
+from bert_elmo_jax.nn.dropout import dropout_options
 from bert_elmo_jax.text import Tokenizer
 from bert_elmo_jax.text.words import split_line
 
@@ -79,10 +80,9 @@ def pool_documents(
     def step(carried: tuple[State, Pool], at: tuple[Array, Array]) -> tuple[tuple[State, Pool], None]:
         (state, pool), (number, piece) = carried, at
         left = jnp.where(number < first, 0, jnp.clip(lengths - (number - first) * steps, 0, steps))
-        output: Any = AwdLstm(config).apply(
-            {"params": encoder}, piece, left, state=jax.lax.stop_gradient(state), deterministic=key is None,
-            rngs={} if key is None else {"dropout": jax.random.fold_in(key, number)},
-        )  # fmt: skip
+        options = dropout_options(None if key is None else jax.random.fold_in(key, number))
+        before = jax.lax.stop_gradient(state)
+        output: Any = AwdLstm(config).apply({"params": encoder}, piece, left, state=before, **options)
         return (output.state, add_to_pool(pool, output.last, left)), None
 
     carried = zero_state(config, rows), start_pool(rows, config.embedding_size)
@@ -96,13 +96,7 @@ def pool_documents(
 
 
 def read_document(config: AwdLstmConfig, vocabulary: Vocabulary, text: str) -> Int32[np.ndarray, "N"]:
-    """Return the ids of a text in reading order after the mark of its begin; a text without words is an unknown word.
-
-    >>> from bert_elmo_jax.text import FastaiVocabulary
-    >>> words = FastaiVocabulary(["xxunk", "xxpad", "xxbos", "the", "bank"])
-    >>> read_document(AwdLstmConfig(vocab_size=5, direction="backward"), words, "The bank").tolist()
-    [2, 4, 3]
-    """
+    """Return the ids of a text in reading order after the mark of its begin; without words it is an unknown word."""
     backward = config.direction == "backward"
     if isinstance(vocabulary, Tokenizer):
         ids = vocabulary.encode(text, specials=False).ids

@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import jax
@@ -13,13 +14,33 @@ from bert_elmo_jax.encoders.arguments import check_state, check_whole, check_wor
 from bert_elmo_jax.encoders.encoder import fingerprint
 from bert_elmo_jax.encoders.rows import Words
 from bert_elmo_jax.encoders.sentences import width_for
-from bert_elmo_jax.encoders.word_encoder import WordEncoder
+from bert_elmo_jax.encoders.word_encoder import EncodedWords, WordEncoder
 from bert_elmo_jax.families.awd_lstm.config import AwdLstmConfig
 from bert_elmo_jax.families.awd_lstm.documents import classify_documents
-from bert_elmo_jax.families.awd_lstm.encoded import AwdLstmEncoded
 from bert_elmo_jax.families.awd_lstm.model import AwdLstm, State, score_words, zero_state
 from bert_elmo_jax.families.awd_lstm.vocabulary import Vocabulary, begin_of, read_words
 from bert_elmo_jax.nn.any_array import AnyArray
+from bert_elmo_jax.nn.dropout import dropout_options
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AwdLstmEncoded(EncodedWords):
+    """Vectors of B sentences of up to T words: `layers` are the embeddings and the output of each LSTM layer.
+
+    `logits` of the word after each (before each, in a backward model), and `state` after the last, are the results of
+    `forward`; `logits` is None if the weights have no head that predicts words.
+    """
+
+    layers: tuple[Float32[np.ndarray, "B T _"], ...]
+    logits: Float32[np.ndarray, "B T V"] | None = None
+    state: State | None = None
+
+    def cut_outputs(self, part: slice, width: int) -> dict[str, Any]:
+        """Return the logits and the states of some sentences."""
+        return {
+            "logits": None if self.logits is None else self.logits[part, :width],
+            "state": None if self.state is None else jax.tree.map(lambda rows: rows[part], self.state),
+        }
 
 
 class AwdLstmEncoder(WordEncoder):
@@ -120,10 +141,8 @@ class AwdLstmEncoder(WordEncoder):
         module, width = AwdLstm(self.config), self.width
 
         def layers_of_words(params: Any, batch: Mapping[str, Any], key: PRNGKeyArray | None) -> Array:
-            output: Any = module.apply(
-                {"params": params}, batch["awd_lstm_words"], batch["awd_lstm_lengths"], deterministic=key is None,
-                rngs={} if key is None else {"dropout": key},
-            )  # fmt: skip
+            rows = batch["awd_lstm_words"], batch["awd_lstm_lengths"]
+            output: Any = module.apply({"params": params}, *rows, **dropout_options(key))
             places = jnp.asarray(batch["awd_lstm_places"])[:, :, None]
             layers = [jnp.take_along_axis(x, places, axis=1, mode="fill", fill_value=0) for x in output.layers]
             padded = [jnp.pad(layer, [(0, 0), (0, 0), (0, width - layer.shape[-1])]) for layer in layers]

@@ -18,7 +18,7 @@ DOCUMENTS = DocumentReader(
     width=lambda config: config.embedding_size,
     direction=lambda config: config.direction,
     for_corpus=lazy_function("bert_elmo_jax.families.awd_lstm.vocabulary", "as_word_vocabulary"),
-    add_words=lazy_function("bert_elmo_jax.families.awd_lstm.new_words", "add_words"),
+    add_words=lazy_function("bert_elmo_jax.families.awd_lstm.vocabulary", "add_words"),
     rates=RATES,
 )
 FAMILY = Family(

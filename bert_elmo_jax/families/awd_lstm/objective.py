@@ -1,6 +1,6 @@
 """AWD-LSTM's pretraining objective: the next word of streams of text, and two penalties of the last layer's outputs."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -14,10 +14,8 @@ from bert_elmo_jax.families.awd_lstm.model import AwdLstm, init_awd_lstm_params,
 from bert_elmo_jax.families.family import Objective, Phase
 from bert_elmo_jax.families.piece_objective import count_weights
 from bert_elmo_jax.losses import full_softmax, perplexity
-
-Sums = dict[str, tuple[Any, Any]]
-Batch = Mapping[str, Any]
-Loss = Callable[[Any, Batch, PRNGKeyArray | None, Any], tuple[Sums, Sums, Any]]
+from bert_elmo_jax.losses.loss_types import Batch, Loss, Terms
+from bert_elmo_jax.nn.dropout import dropout_options
 
 COEFFICIENTS = {"lm": 1.0, "activation": 2.0, "change": 1.0}
 
@@ -49,11 +47,7 @@ def _examples(config: ConfigDict, spread: int) -> LanguageModelExamples:
 
 
 def name_figures(means: Mapping[str, float]) -> dict[str, float]:
-    """Return the perplexity.
-
-    >>> name_figures({"lm": 0.0})
-    {'held_out/perplexity': 1.0, 'held_out/score': -1.0}
-    """
+    """Return the perplexity."""
     per_word = perplexity(means["lm"], 1)
     return {"held_out/perplexity": per_word, "held_out/score": -per_word}
 
@@ -67,7 +61,7 @@ def awd_lstm_loss(config: AwdLstmConfig, *, penalties: bool = True, chunk: int =
     there is no dropout. The softmax takes `chunk` words at a time.
     """
 
-    def loss(params: Any, batch: Batch, key: PRNGKeyArray | None, carry: Any) -> tuple[Sums, Sums, Any]:
+    def loss(params: Any, batch: Batch, key: PRNGKeyArray | None, carry: Any) -> tuple[Terms, Terms, Any]:
         read = {name: jnp.asarray(batch[name]) for name in ("lengths", "fresh")}
         of = {name: jnp.asarray(batch[f"{config.direction}_{name}"]) for name in ("targets", "weights")}
         output: Any = AwdLstm(config).apply(
@@ -76,12 +70,11 @@ def awd_lstm_loss(config: AwdLstmConfig, *, penalties: bool = True, chunk: int =
             read["lengths"],
             state=None if carry is None else put_rows_first(carry),
             fresh=None if carry is None else read["fresh"],
-            deterministic=key is None,
-            rngs={} if key is None else {"dropout": key},
+            **dropout_options(key),
         )
         hidden = output.dropped.reshape(-1, config.embedding_size)
         table, bias = softmax_params(config, params)
-        terms: Sums = {
+        terms: Terms = {
             "lm": full_softmax(hidden, table, bias, of["targets"].reshape(-1), of["weights"].reshape(-1), chunk)
         }
         if penalties:
@@ -96,12 +89,7 @@ def awd_lstm_loss(config: AwdLstmConfig, *, penalties: bool = True, chunk: int =
 
 
 def mean_square(x: Float[Array, "B T E"], real: Bool[Array, "B T"]) -> tuple[Array, Array]:
-    """Return the sum of squares of real positions, and the number of their elements.
-
-    >>> total, weight = mean_square(jnp.full((1, 3, 2), 2.0), jnp.array([[True, True, False]]))
-    >>> float(total / weight)
-    4.0
-    """
+    """Return the sum of squares of real positions, and the number of their elements."""
     squares = jnp.where(real[..., None], jnp.square(x.astype(jnp.float32)), 0.0)
     return squares.sum(), (real.sum() * x.shape[-1]).astype(jnp.float32)
 

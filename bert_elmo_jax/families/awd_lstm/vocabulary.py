@@ -1,7 +1,7 @@
 """Find the vocabulary of an AWD-LSTM: fastai's list of words (`itos`), pickled or as JSON, read without fastai."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -70,11 +70,11 @@ def as_word_vocabulary(vocabulary: Vocabulary) -> Vocabulary:
             f"begins with {', '.join(map(repr, first))}: do not train the language model further (config.lm.epochs=0)"
         )
     words = [marks[word] for word in first]
-    known = {*words}
+    names = {*words}
     for number, word in enumerate(vocabulary.words[3:], start=3):
-        fine = word == word.strip() and word and "\n" not in word and word not in known
+        fine = word == word.strip() and word and "\n" not in word and word not in names
         words.append(word if fine else f"<unused {number}>")
-        known.add(words[-1])
+        names.add(words[-1])
     return WordVocabulary(words, rule="punctuation")
 
 
@@ -116,3 +116,23 @@ def read_list(file: Path) -> list[str]:
     if not isinstance(content, list | tuple) or not all(isinstance(word, str) for word in content):
         raise ValueError(f"{file} holds a {type(content).__name__}, not a list of words as fastai's `itos`")
     return list(content)
+
+
+def add_words(vocabulary: Any, params: Mapping[str, Any], words: Sequence[str]) -> tuple[Any, dict[str, Any]]:
+    """Return vocabulary and parameters with more words at the end, whose embeddings are the mean of the others."""
+
+    def longer(rows: Any) -> np.ndarray:
+        rows = np.asarray(rows, np.float32)
+        return np.concatenate([rows, np.repeat(rows.mean(axis=0, keepdims=True), len(words), axis=0)])
+
+    all_words = [*vocabulary.words, *words]
+    longer_vocabulary: Any
+    if isinstance(vocabulary, FastaiVocabulary):
+        longer_vocabulary = FastaiVocabulary(all_words)
+    else:
+        longer_vocabulary = WordVocabulary(all_words, rule=vocabulary.rule)
+    embeddings = {**params["encoder"]["embeddings"], "word": longer(params["encoder"]["embeddings"]["word"])}
+    new = {**params, "encoder": {**params["encoder"], "embeddings": embeddings}}
+    if "lm" in params:
+        new["lm"] = {name: longer(rows) for name, rows in params["lm"].items()}
+    return longer_vocabulary, new

@@ -30,12 +30,7 @@ SOURCE, STATE = ("outputs", "keys", "real"), ("cell", "hidden", "context")  # wh
 
 
 def init_decoder(config: CoveConfig, key: PRNGKeyArray) -> dict[str, Any]:
-    """Return fresh parameters of the decoder.
-
-    >>> config = CoveConfig(vector_size=5, lstm_size=3, num_layers=1, vocab_size=9, decoder_layers=1, target_size=4)
-    >>> jax.tree.map(jnp.shape, init_decoder(config, jax.random.key(0)))["layer_0"]["input_kernel"]
-    (10, 24)
-    """
+    """Return fresh parameters of the decoder."""
     if config.vocab_size is None:
         raise ValueError("the parameters have a decoder, but vocab_size is None: give the number of its words")
     size = config.layer_size
@@ -131,21 +126,23 @@ def attend_step(
     keys = keys if key is None else list(jax.random.split(key, config.decoder_layers + 1))
     dtype = jnp.dtype(config.dtype)
     cells, hidden = [], []
-    below = state["context"].astype(dtype)
+    layer_input = state["context"].astype(dtype)
     for n in range(config.decoder_layers):
         p = params[f"layer_{n}"]
         kernel = p["input_kernel"] if n else p["input_kernel"][config.target_size :]
-        fed = product(below, kernel)
+        fed = product(layer_input, kernel)
         cell, h = lstm_step(
             fed if n else fed + gates, p["state_kernel"], p["bias"], state["cell"][:, n], state["hidden"][:, n]
         )
         cells.append(cell)
         hidden.append(h)
-        below = dropout(h, config.dropout, keys[n]).astype(dtype)
-    scores = jnp.einsum("bns,bs->bn", source["keys"], below, preferred_element_type=jnp.float32)
+        layer_input = dropout(h, config.dropout, keys[n]).astype(dtype)
+    scores = jnp.einsum("bns,bs->bn", source["keys"], layer_input, preferred_element_type=jnp.float32)
     shares = masked_softmax(scores, source["real"])
-    found = jnp.einsum("bn,bns->bs", shares.astype(dtype), source["outputs"])
-    context = jnp.tanh(product(jnp.concatenate([found, below], axis=-1), params["combine"]).astype(jnp.float32))
+    attended = jnp.einsum("bn,bns->bs", shares.astype(dtype), source["outputs"])
+    context = jnp.tanh(
+        product(jnp.concatenate([attended, layer_input], axis=-1), params["combine"]).astype(jnp.float32)
+    )
     context = dropout(context, config.dropout, keys[-1])
     return {"cell": jnp.stack(cells, axis=1), "hidden": jnp.stack(hidden, axis=1), "context": context}, shares
 
@@ -162,9 +159,6 @@ def cove_decoder(config: CoveConfig) -> Decoder:
     """Return the functions that write the translation of a source, one word after the other.
 
     A step needs no slots: all that it remembers is the state of the LSTM and the last context.
-
-    >>> cove_decoder(CoveConfig(vocab_size=50)).ends
-    (1,)
     """
 
     def start(params: Any, prompt: Int[AnyArray, "B T"], mask: Int[AnyArray, "B T"], slots: int) -> Memory:
@@ -182,12 +176,12 @@ def cove_decoder(config: CoveConfig) -> Decoder:
         tokens: Int[AnyArray, "B T"],
         positions: Int[AnyArray, "B T"],
         at: Any,
-        seen: Bool[AnyArray, "B S"],
+        visible: Bool[AnyArray, "B S"],
     ) -> tuple[Float32[AnyArray, "B T V"], Memory]:
-        del positions, at, seen
+        del positions, at, visible
         inputs = embed(params["decoder"]["embedding"], tokens)
-        given = {**memory["source"], **{name: memory[name] for name in STATE}}
-        contexts, _, after = decode(config, params["decoder"], given, inputs)
+        before = {**memory["source"], **{name: memory[name] for name in STATE}}
+        contexts, _, after = decode(config, params["decoder"], before, inputs)
         scores = score_words(config, params["decoder"], contexts)
         return scores, {"source": memory["source"], **{name: after[name] for name in STATE}}
 

@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import jax
@@ -10,16 +11,37 @@ import numpy as np
 from jaxtyping import Array, Float, Float32, Int, PRNGKeyArray
 
 from bert_elmo_jax.encoders.arguments import check_lengths, check_list
+from bert_elmo_jax.encoders.encoded import show_shapes
 from bert_elmo_jax.encoders.rows import Words
 from bert_elmo_jax.encoders.sentences import to_words
-from bert_elmo_jax.encoders.word_encoder import WordEncoder
+from bert_elmo_jax.encoders.word_encoder import EncodedWords, WordEncoder
 from bert_elmo_jax.families import find_decoder
 from bert_elmo_jax.families.cove.config import CoveConfig
-from bert_elmo_jax.families.cove.encoded import CoveEncoded
 from bert_elmo_jax.families.cove.model import Cove, stack_layers
 from bert_elmo_jax.generation.generate import generate, stream_text
 from bert_elmo_jax.nn.any_array import AnyArray
+from bert_elmo_jax.nn.dropout import dropout_options
 from bert_elmo_jax.text import WordTable
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CoveEncoded(EncodedWords):
+    """Vectors of B sentences of up to T words: `layers` are the word vectors and the output of each LSTM layer."""
+
+    layers: tuple[Float32[np.ndarray, "B T _"], ...]
+
+    @property
+    def vectors(self) -> Float32[np.ndarray, "B T D"]:
+        """The word vectors, such as GloVe's."""
+        return self.layers[0]
+
+    @property
+    def beside(self) -> Float32[np.ndarray, "B T W"]:
+        """The word vectors and the last layer side by side, as the paper's task networks read them."""
+        return np.concatenate([self.vectors, self.last], axis=-1)
+
+    def __repr__(self) -> str:
+        return show_shapes("CoveEncoded", len(self), vectors=self.vectors, last=self.last)
 
 
 class CoveEncoder(WordEncoder):
@@ -84,10 +106,8 @@ class CoveEncoder(WordEncoder):
         module, width = Cove(self.config), self.width
 
         def layers_of_words(params: Any, batch: Mapping[str, Any], key: PRNGKeyArray | None) -> Array:
-            output: Any = module.apply(
-                {"params": params}, batch["cove_vectors"], batch["cove_lengths"], deterministic=key is None,
-                rngs={} if key is None else {"dropout": key},
-            )  # fmt: skip
+            rows = batch["cove_vectors"], batch["cove_lengths"]
+            output: Any = module.apply({"params": params}, *rows, **dropout_options(key))
             return stack_layers(output.layers, width).astype(jnp.float32)
 
         return layers_of_words

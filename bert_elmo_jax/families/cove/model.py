@@ -76,9 +76,5 @@ def look_up_vectors(
 
 
 def stack_layers(layers: tuple[Float[AnyArray, "B T _"], ...], width: int) -> Float[Array, "L B T {width}"]:
-    """Return layers as one array, the narrower ones padded with zeros.
-
-    >>> stack_layers((jnp.ones((1, 2, 3)), jnp.ones((1, 2, 4))), 4)[0, 0, 0].tolist()
-    [1.0, 1.0, 1.0, 0.0]
-    """
+    """Return layers as one array, the narrower ones padded with zeros."""
     return jnp.stack([jnp.pad(layer, [(0, 0), (0, 0), (0, width - layer.shape[-1])]) for layer in layers])

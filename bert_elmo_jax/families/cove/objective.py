@@ -16,6 +16,7 @@ from bert_elmo_jax.families.cove.model import Cove, look_up_vectors
 from bert_elmo_jax.families.family import Objective
 from bert_elmo_jax.families.pair_objective import pair_objective
 from bert_elmo_jax.families.piece_objective import count_weights
+from bert_elmo_jax.nn.dropout import dropout_options
 from bert_elmo_jax.nn.layers import embed
 from bert_elmo_jax.text import WordVocabulary, read_vectors, width_of
 
@@ -66,13 +67,8 @@ def score_targets(
     """
     for_encoder, for_decoder = (None, None) if key is None else jax.random.split(key)
     lengths = (batch["source_segments"] > 0).sum(axis=1, dtype=jnp.int32)
-    output: Any = Cove(config).apply(
-        {"params": params["encoder"]},
-        look_up_vectors(config, params, batch["source_tokens"]),
-        lengths,
-        deterministic=key is None,
-        rngs={} if for_encoder is None else {"dropout": for_encoder},
-    )
+    vectors = look_up_vectors(config, params, batch["source_tokens"])
+    output: Any = Cove(config).apply({"params": params["encoder"]}, vectors, lengths, **dropout_options(for_encoder))
     memory = read_source(config, params["decoder"], output, lengths)
     inputs = embed(params["decoder"]["embedding"], batch["target_in"])
     contexts, _, _ = decode(config, params["decoder"], memory, inputs, for_decoder)
@@ -87,10 +83,10 @@ def read_table(vectors: str, data: str, model: CoveConfig) -> Float32[np.ndarray
         raise ValueError(f"{vectors} has vectors of {width} numbers: set config.model.vector_size={width}")
     first = data.split(",")[0]
     vocabulary = WordVocabulary.load(Path(first.rpartition("=")[0] or first) / "tokenizer")
-    known = read_vectors(vectors, vocabulary.words)
-    if not known.words:
+    file_vectors = read_vectors(vectors, vocabulary.words)
+    if not file_vectors.words:
         raise ValueError(f"{vectors} has no vector for any word of {first}; give one of the source's language")
     table = np.zeros((len(vocabulary), model.vector_size), np.float32)
-    table[vocabulary.ids(known.words)] = known.vectors
+    table[vocabulary.ids(file_vectors.words)] = file_vectors.vectors
     table[vocabulary.unk_id] = 0  # words such as "<S>" in the file
     return table

@@ -67,8 +67,7 @@ def write(folder: str | Path, params: Mapping[str, Any], config: Any, **options:
     WEIGHTS.write(folder, {name: part for name, part in params.items() if name != "generator"}, config, **options)
     if "generator" in params:
         generator_config, generator = take_generator(config, params)
-        files = {name: options[name] for name in ("vocab", "tokenizer") if name in options}
-        WEIGHTS.write(Path(folder) / "generator", generator, generator_config, **files)
+        WEIGHTS.write(Path(folder) / "generator", generator, generator_config)
 
 
 FORMATS = {"huggingface": WEIGHTS.format()._replace(write=write)}

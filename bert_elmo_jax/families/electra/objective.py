@@ -6,7 +6,6 @@ through the sampled pieces.
 """
 
 import zlib
-from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -18,14 +17,11 @@ from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.families.electra.formats import take_generator
 from bert_elmo_jax.families.family import Family, Objective
 from bert_elmo_jax.families.init_params import init_params
-from bert_elmo_jax.families.piece_objective import count_weights, name_figures
+from bert_elmo_jax.families.piece_objective import count_weights, encode_rows, name_figures
 from bert_elmo_jax.families.piece_phases import check_positions, held_out_examples, plan_phases
 from bert_elmo_jax.losses import accuracy, binary_cross_entropy, cross_entropy
+from bert_elmo_jax.losses.loss_types import Batch, Loss, Terms
 from bert_elmo_jax.nn.any_array import AnyArray
-
-Sums = dict[str, tuple[Any, Any]]
-Batch = Mapping[str, Any]
-Loss = Callable[[Any, Batch, PRNGKeyArray | None, Any], tuple[Sums, Sums, Any]]
 
 # The tasks of the second network (Clark et al. 2020, section 3.4), with its heads: tell replaced pieces from original
 # ones, everywhere or at the masked places; predict the original pieces there, or everywhere with a gate that copies.
@@ -44,16 +40,11 @@ def replaced_loss(family: Family, config: Any, predict: str = "replaced", packed
         hint = did_you_mean(predict, PREDICTS)
         raise ValueError(f"config.predict={predict!r} is not known; it is one of {', '.join(PREDICTS)}{hint}")
 
-    def encode(config: Any, params: Any, tokens: Any, batch: Batch, key: PRNGKeyArray | None) -> Any:
-        segments = batch["segments"]
-        rows = {"segments": segments} if packed else {"lengths": (segments > 0).sum(axis=1, dtype=jnp.int32)}
-        output: Any = family.build(config).apply(
-            {"params": params}, tokens, batch["types"], batch["positions"], **rows,
-            deterministic=key is None, rngs={} if key is None else {"dropout": key},
-        )  # fmt: skip
-        return output.last
+    def encode(config: Any, encoder: Any, tokens: Any, batch: Batch, key: PRNGKeyArray | None) -> Any:
+        rows = {**batch, "tokens": tokens}
+        return encode_rows(family.build(config), {"encoder": encoder}, rows, packed, key=key).last
 
-    def loss(params: Any, batch: Batch, key: PRNGKeyArray | None, carry: Any) -> tuple[Sums, Sums, Any]:
+    def loss(params: Any, batch: Batch, key: PRNGKeyArray | None, carry: Any) -> tuple[Terms, Terms, Any]:
         batch = jax.tree.map(jnp.asarray, dict(batch))
         keys = {name: None if key is None else fold_name(key, name) for name in ("encoder", "generator", SAMPLING)}
         words, positions = params["encoder"]["embeddings"]["word"], batch["mlm_positions"]
@@ -62,8 +53,8 @@ def replaced_loss(family: Family, config: Any, predict: str = "replaced", packed
         small, generator = take_generator(config, params)
         hidden = encode(small, generator["encoder"], batch["tokens"], batch, keys["generator"])
         logits: Any = family.head("mlm", small).apply({"params": generator["mlm"]}, hidden, words, positions)
-        terms: Sums = {"mlm": cross_entropy(logits, targets, weights)}
-        metrics: Sums = {"mlm_accuracy": accuracy(logits, targets, weights)}
+        terms: Terms = {"mlm": cross_entropy(logits, targets, weights)}
+        metrics: Terms = {"mlm_accuracy": accuracy(logits, targets, weights)}
 
         source = batch.get(SAMPLING, keys[SAMPLING])
         sampled = sample(logits, batch["tokens"], jax.random.key(0) if source is None else source)
@@ -120,12 +111,7 @@ def sample(logits: Float[Array, "B K V"], tokens: Int[Array, "B T"], key: PRNGKe
 def fill(
     tokens: Int[Array, "B T"], positions: Int[Array, "B K"], ids: Int[Array, "B K"], weights: Float[AnyArray, "B K"]
 ) -> Int[Array, "B T"]:
-    """Return the rows with `ids` written to the positions whose weight is not zero.
-
-    >>> rows, where = jnp.array([[5, 6, 7]]), jnp.array([[2, 0]])
-    >>> fill(rows, where, jnp.array([[8, 9]]), jnp.array([[1.0, 0.0]])).tolist()
-    [[5, 6, 8]]
-    """
+    """Return the rows with `ids` written to the positions whose weight is not zero."""
     places = jnp.where(weights != 0, positions, tokens.shape[1])  # outside the row, and so dropped
     rows = jnp.arange(len(tokens))[:, None]
     return tokens.at[rows, places].set(ids.astype(tokens.dtype), mode="drop")

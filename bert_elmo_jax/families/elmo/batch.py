@@ -103,11 +103,7 @@ def distinct_words(
 
 
 def check_boundaries(boundaries: Any, marks: tuple[int, int] | None, source: str) -> Boundaries:
-    """Return the treatment of the marks of begin and end, or its default.
-
-    >>> (check_boundaries(None, (0, 1), "weights"), check_boundaries(None, None, "weights"))
-    ('strip', 'given')
-    """
+    """Return the treatment of the marks of begin and end, or its default."""
     if boundaries is None:
         return "given" if marks is None else "strip"
     if boundaries not in ("strip", "keep", "given"):

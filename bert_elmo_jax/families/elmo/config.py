@@ -277,9 +277,9 @@ def _unknown(options: Mapping[str, Any]) -> list[str]:
         ("char_cnn.embedding.", embedding, {"dim"}),
     ]
     problems = []
-    for prefix, part, known in parts:
-        for name in sorted(set(part) - known) if isinstance(part, Mapping) else []:
-            near = nearest(name, sorted(known))  # without the prefix, which all have in common
+    for prefix, part, names in parts:
+        for name in sorted(set(part) - names) if isinstance(part, Mapping) else []:
+            near = nearest(name, sorted(names))  # without the prefix, which all have in common
             hint = f"; did you mean {prefix}{near}?" if near else ""
             problems.append(f"{prefix}{name} is {part[name]!r}, an option of unknown meaning{hint}")
     if options.get("bidirectional") not in (None, True):

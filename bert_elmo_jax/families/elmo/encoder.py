@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, SupportsFloat
 
 import jax
@@ -11,19 +12,47 @@ from jaxtyping import Array, Float, Float32, Int, PRNGKeyArray
 from tqdm import tqdm
 
 from bert_elmo_jax.encoders.arguments import check_list, check_state, check_whole, check_word_ids
+from bert_elmo_jax.encoders.encoded import show_shapes
 from bert_elmo_jax.encoders.encoder import BAR_FROM
 from bert_elmo_jax.encoders.rows import Words, shorten
 from bert_elmo_jax.encoders.sentences import batches, to_words
-from bert_elmo_jax.encoders.word_encoder import Sentence, WordEncoder, write_layers
+from bert_elmo_jax.encoders.word_encoder import EncodedWords, Sentence, WordEncoder, write_layers
 from bert_elmo_jax.families import find_decoder
 from bert_elmo_jax.families.elmo import batch as batching
-from bert_elmo_jax.families.elmo.encoded import ElmoEncoded
 from bert_elmo_jax.families.elmo.forward import TokenTable, check_cache, compute
 from bert_elmo_jax.families.elmo.model import Elmo, ElmoConfig, State, zero_state
 from bert_elmo_jax.generation.generate import generate, stream_text
 from bert_elmo_jax.nn.any_array import AnyArray
+from bert_elmo_jax.nn.dropout import dropout_options
 from bert_elmo_jax.text.characters import boundary_characters, character_table
 from bert_elmo_jax.text.words import WordVocabulary
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ElmoEncoded(EncodedWords):
+    """Vectors of B sentences of up to T words: layer 0 is the token vector twice, the others forward and backward.
+
+    `state` is the state after each sentence if a state was given.
+    """
+
+    layers: Float32[np.ndarray, "L B T D"]
+    state: State | None = None
+
+    def __repr__(self) -> str:
+        return show_shapes("ElmoEncoded", len(self), layers=self.layers)
+
+    @staticmethod
+    def zeros(shape: tuple[int, ...], widths: Sequence[int]) -> Float32[np.ndarray, "L B T D"]:
+        """Return zeros for all layers, which have one width."""
+        return np.zeros((len(widths), *shape, widths[0]), np.float32)
+
+    def cut_layers(self, part: slice, width: int) -> Float32[np.ndarray, "L B T D"]:
+        """Return the layers of some sentences, up to a width."""
+        return self.layers[:, part, :width]
+
+    def cut_outputs(self, part: slice, width: int) -> dict[str, Any]:
+        """Return the states of some sentences."""
+        return {"state": None if self.state is None else jax.tree.map(lambda x: x[:, :, part], self.state)}
 
 
 class ElmoEncoder(WordEncoder):
@@ -159,11 +188,8 @@ class ElmoEncoder(WordEncoder):
         module = Elmo(self.config)
 
         def layers_of_words(params: Any, batch: Mapping[str, Any], key: PRNGKeyArray | None) -> Array:
-            output: Any = module.apply(
-                {"params": params}, batch["elmo_words"], batch["elmo_lengths"],
-                characters=batch.get("elmo_characters"), deterministic=key is None,
-                rngs={} if key is None else {"dropout": key},
-            )  # fmt: skip
+            rows, characters = (batch["elmo_words"], batch["elmo_lengths"]), batch.get("elmo_characters")
+            output: Any = module.apply({"params": params}, *rows, characters=characters, **dropout_options(key))
             return output.layers[:, :, 1:-1].astype(jnp.float32)
 
         return layers_of_words

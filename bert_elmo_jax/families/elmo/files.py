@@ -19,40 +19,24 @@ EMBEDDINGS = tuple(f"{prefix}embedding" for prefix in PREFIXES)
 
 
 def elmo_files(folder: str | Path) -> list[str]:
-    """Return the names of the ELMo files in a folder, or none unless it has both weights and options.
-
-    >>> elmo_files("tests/goldens/elmo_tiny")
-    ['options.json', 'weights.hdf5']
-    """
+    """Return the names of the ELMo files in a folder, or none unless it has both weights and options."""
     weights, options = named_weights(Path(folder)), named_options(Path(folder))
     return [file.name for file in options + weights] if weights and options else []
 
 
 def named_weights(folder: Path) -> list[Path]:
-    """Return the files of a folder with an HDF5 ending.
-
-    >>> [file.name for file in named_weights(Path("tests/goldens/elmo_tiny"))]
-    ['weights.hdf5']
-    """
+    """Return the files of a folder with an HDF5 ending."""
     files = (file for file in folder.iterdir() if file.name.lower().endswith(ENDINGS) and file.is_file())
     return sorted(file for file in files if file.name not in OTHER_MODELS)
 
 
 def named_options(folder: Path) -> list[Path]:
-    """Return the files of a folder named `*options*.json`.
-
-    >>> [file.name for file in named_options(Path("tests/goldens/elmo_tiny"))]
-    ['options.json']
-    """
+    """Return the files of a folder named `*options*.json`."""
     return sorted(file for file in folder.glob("*options*.json") if file.is_file())
 
 
 def find_weights(path: str | Path) -> tuple[Path, list[Path]]:
-    """Return the file with an ELMo's LSTMs, and those with its word vectors, for a folder or a file.
-
-    >>> find_weights("tests/goldens/elmo_tiny")[0].name
-    'weights.hdf5'
-    """
+    """Return the file with an ELMo's LSTMs, and those with its word vectors, for a folder or a file."""
     path = Path(path)
     folder = path if path.is_dir() else path.parent
     files = named_weights(folder)
@@ -87,11 +71,7 @@ def _holds(file: Path, names: tuple[str, ...]) -> bool | str:
 
 
 def find_options(weights: Path) -> Path:
-    """Return the options file for a file of weights: the only one in its folder, or the one with a matching name.
-
-    >>> find_options(Path("tests/goldens/elmo_tiny/weights.hdf5")).name
-    'options.json'
-    """
+    """Return the options file for a file of weights: the only one in its folder, or the one with a matching name."""
     options = named_options(weights.parent)
     if len(options) == 1:
         return options[0]
@@ -110,11 +90,7 @@ def find_options(weights: Path) -> Path:
 
 
 def read_options(path: Path) -> Mapping[str, Any]:
-    """Return the content of an `options.json`.
-
-    >>> read_options(Path("tests/goldens/elmo_tiny/options.json"))["lstm"]["dim"]
-    48
-    """
+    """Return the content of an `options.json`."""
     try:
         options = json.loads(path.read_text(encoding="utf-8-sig"))
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as problem:
@@ -127,11 +103,7 @@ def read_options(path: Path) -> Mapping[str, Any]:
 
 
 def from_options(options: Mapping[str, Any], shapes: Shapes, where: str) -> ElmoConfig:
-    """Return the configuration of the options; the weights' shapes show projections and the size of the vocabulary.
-
-    >>> from_options({"lstm": {"dim": 8, "projection_dim": 4}}, {"embedding": (100, 4)}, "The options").vocab_size
-    100
-    """
+    """Return the configuration of the options; the weights' shapes show projections and the size of the vocabulary."""
     fields: dict[str, Any] = {}
     if _indices(shapes, CELL + "W_P_0"):
         fields["projection"] = True

@@ -91,11 +91,7 @@ def token_vectors(
 
 
 def check_cache(vocabulary: Any) -> list[str]:
-    """Return the distinct words of a list or a vocabulary.
-
-    >>> check_cache(["눈", "눈", "배"])
-    ['눈', '배']
-    """
+    """Return the distinct words of a list or a vocabulary."""
     if isinstance(vocabulary, WordVocabulary):
         vocabulary = vocabulary.words
     if isinstance(vocabulary, str | bytes | Mapping) or not isinstance(vocabulary, Iterable):

@@ -232,11 +232,7 @@ def released_name(name: str) -> str:
 
 
 def their_shapes(config: ElmoConfig, lm: bool) -> dict[str, tuple[int, ...]]:
-    """Return the shape of every tensor of their tree.
-
-    >>> their_shapes(ElmoConfig.preset("original"), lm=False)["encoder/forward/layer_0/kernel"]
-    (1024, 16384)
-    """
+    """Return the shape of every tensor of their tree."""
     theirs = {}
     for path, shape in elmo_shapes(config, lm).items():
         if path.endswith(PARTS[0]):
@@ -256,11 +252,7 @@ def our_paths(path: str) -> list[str]:
 
 
 def to_ours(theirs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Convert their flat tree to our flat tree.
-
-    >>> sorted(to_ours({"encoder/forward/layer_0/kernel": np.ones((4, 8))}))
-    ['encoder/forward/layer_0/input_kernel', 'encoder/forward/layer_0/state_kernel']
-    """
+    """Convert their flat tree to our flat tree."""
     ours: dict[str, np.ndarray] = {}
     for path, value in theirs.items():
         if JOINED.fullmatch(path):
@@ -271,11 +263,7 @@ def to_ours(theirs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def to_theirs(ours: Mapping[str, np.ndarray], path: str) -> np.ndarray:
-    """Return one tensor of their tree from our flat tree; one at a time, so the whole model is never copied.
-
-    >>> to_theirs({"encoder/token/conv_0/kernel": np.ones((3, 16, 8))}, "encoder/token/conv_0/kernel").shape
-    (1, 3, 16, 8)
-    """
+    """Return one tensor of their tree from our flat tree; one at a time, so the whole model is never copied."""
     if JOINED.fullmatch(path):
         return np.concatenate([ours[part] for part in our_paths(path)])
     return ours[path][None] if CONVOLUTION.fullmatch(path) else ours[path]

@@ -10,7 +10,6 @@ from typing import Any, no_type_check
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
-import numpy as np
 from flax import struct
 from jaxtyping import Array, Bool, Float, Float32, Int, PRNGKeyArray
 
@@ -54,18 +53,6 @@ def zero_state(config: ElmoConfig, batch_size: int) -> State:
     """Return the state before the first word."""
     shape = (2, config.num_layers, batch_size)
     return State(jnp.zeros((*shape, config.cell_size)), jnp.zeros((*shape, config.projection_size)))
-
-
-def check_shape(state: State, config: ElmoConfig, batch_size: int) -> State:
-    """Return the state; raise unless it fits this model and number of rows."""
-    for part, width in (("cell", config.cell_size), ("hidden", config.projection_size)):
-        shape, needed = np.shape(getattr(state, part)), (2, config.num_layers, batch_size, width)
-        if shape != needed:
-            raise ValueError(
-                f"the state's {part} has the shape {shape}, but a batch of {batch_size} rows in this model needs "
-                f"{needed}"
-            )
-    return state
 
 
 def reverse(x: Array, lengths: Int[AnyArray, " B"]) -> Array:
@@ -157,7 +144,7 @@ class Elmo(nn.Module):
         words, lengths = jnp.asarray(words), jnp.asarray(lengths, jnp.int32)
         same = words_backward is None
         backward = reverse(words, lengths) if words_backward is None else jnp.asarray(words_backward)
-        state = zero_state(c, len(words)) if state is None else check_shape(state, c, len(words))
+        state = zero_state(c, len(words)) if state is None else state
         if fresh is not None:
             keep = ~jnp.asarray(fresh)[None, None, :, None]
             state = jax.tree.map(lambda x: jnp.where(keep, x, 0.0), state)
@@ -190,19 +177,11 @@ class Token(nn.Module):
     ) -> Float[Array, "N U P"]:
         """Return the table, computed from characters, as given, or the model's own."""
         c = self.config
-        if characters is not None and tokens is not None:
-            raise ValueError("both characters and tokens were given; tokens replace characters: leave one out")
         if tokens is not None:
             return jnp.asarray(tokens)
         if c.input == "words":
-            if characters is not None:
-                raise ValueError("characters were given to a model whose input is words: give the words' ids alone")
             return self.param("embedding", nn.initializers.glorot_uniform(), (c.vocab_size, c.projection_size))[None]
-        if characters is None:
-            raise ValueError(
-                "a model whose input is characters was given none: give characters (the distinct words' ids, "
-                "[1, U, C]) and words (places among them, [B, T])"
-            )
+        assert characters is not None
         cnn = CharCNN(
             c.char_embedding_size, c.filters, c.num_highways, c.projection_size if c.token_projection else None,
             c.char_activation, c.max_characters, jnp.dtype(c.dtype),
@@ -212,12 +191,7 @@ class Token(nn.Module):
 
 
 def init_elmo_params(config: ElmoConfig, key: PRNGKeyArray, lm: bool = False) -> dict[str, Any]:
-    """Return fresh parameters as in the original: `{"encoder": …}`, and on request the "lm" head of both directions.
-
-    >>> params = init_elmo_params(ElmoConfig.preset("toy", vocab_size=100), jax.random.key(0), lm=True)
-    >>> jax.tree.map(jax.numpy.shape, params["lm"])
-    {'bias': (100,), 'embedding': (100, 32)}
-    """
+    """Return fresh parameters as in the original: `{"encoder": …}`, and on request the "lm" head of both directions."""
     if lm and config.vocab_size is None:
         raise ValueError("the parameters have a head lm, but vocab_size is None: give the number of its words")
     for_encoder, for_head = jax.random.split(key)
@@ -235,12 +209,7 @@ def init_elmo_params(config: ElmoConfig, key: PRNGKeyArray, lm: bool = False) ->
 
 
 def elmo_shapes(config: ElmoConfig, lm: bool = False) -> dict[str, tuple[int, ...]]:
-    """Return the shape of every parameter by its path; `lm` adds the language-model head.
-
-    >>> shapes = elmo_shapes(ElmoConfig.preset("original", vocab_size=793471), lm=True)
-    >>> (shapes["encoder/forward/layer_1/state_kernel"], shapes["encoder/token/conv_6/kernel"], shapes["lm/bias"])
-    ((512, 16384), (7, 16, 1024), (793471,))
-    """
+    """Return the shape of every parameter by its path; `lm` adds the language-model head."""
     return dict(_trace_shapes(config, lm))
 
 

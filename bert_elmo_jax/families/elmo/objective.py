@@ -13,11 +13,9 @@ from bert_elmo_jax.families.elmo.model import DIRECTIONS, Elmo, ElmoConfig, Elmo
 from bert_elmo_jax.families.family import Objective, Phase
 from bert_elmo_jax.families.piece_objective import count_weights
 from bert_elmo_jax.losses import draw_negatives, full_softmax, perplexity, sampled_softmax
+from bert_elmo_jax.losses.loss_types import Batch, Loss, Terms
+from bert_elmo_jax.nn.dropout import dropout_options
 from bert_elmo_jax.optim import places, values
-
-Sums = dict[str, tuple[Any, Any]]
-Batch = Mapping[str, Any]
-Loss = Callable[[Any, Batch, PRNGKeyArray | None, Any], tuple[Sums, Sums, Any]]
 
 INPUT = "encoder/token/embedding"
 
@@ -50,11 +48,7 @@ def bilm_objective(config: ConfigDict, model: ElmoConfig) -> Objective:
 
 
 def name_figures(means: Mapping[str, float]) -> dict[str, float]:
-    """Return the perplexities by the full softmax; the published figure is the mean of both directions.
-
-    >>> name_figures({"forward": 0.0, "backward": 0.0})["held_out/perplexity"]
-    1.0
-    """
+    """Return the perplexities by the full softmax; the published figure is the mean of both directions."""
     each = {f"held_out/{direction}_perplexity": perplexity(means[direction], 1) for direction in DIRECTIONS}
     mean = sum(each.values()) / len(each)
     return {**each, "held_out/perplexity": mean, "held_out/score": -mean}
@@ -68,13 +62,13 @@ def elmo_loss(config: ElmoConfig, *, sampled: bool = False, chunk: int = 8192) -
     are `forward_sampled` and `backward_sampled`, which give no perplexity.
     """
 
-    def loss(params: Any, batch: Batch, key: PRNGKeyArray | None, carry: Any) -> tuple[Sums, Sums, Any]:
+    def loss(params: Any, batch: Batch, key: PRNGKeyArray | None, carry: Any) -> tuple[Terms, Terms, Any]:
         batch = jax.tree.map(jnp.asarray, dict(batch))
         output: ElmoOutput = run(config, params, batch, key, carry)
         table, bias = params["encoder"]["token"]["embedding"], params["lm"]["bias"]
         if not config.tie_softmax:
             table = params["lm"]["embedding"]
-        terms: Sums = {}
+        terms: Terms = {}
         for direction in DIRECTIONS:
             hidden = getattr(output, direction)
             targets = batch[f"{direction}_targets"].reshape(-1)
@@ -108,8 +102,7 @@ def run(config: ElmoConfig, params: Any, batch: Batch, key: PRNGKeyArray | None,
         words_backward=backward,
         state=state,
         fresh=None if state is None else batch["fresh"],
-        deterministic=key is None,
-        rngs={} if key is None else {"dropout": key},
+        **dropout_options(key),
         **inputs,
     )
 

@@ -1,6 +1,7 @@
 """Writing with a GPT: one step over new pieces, with a memory of the keys and values of the pieces before them."""
 
 import dataclasses
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,7 +17,7 @@ from bert_elmo_jax.nn import dense, embed, layer_norm
 from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.nn.transformer import FeedForward
 
-HIDDEN = -1e30  # the score of a slot that is not seen; finite, so that a piece that sees nothing stays finite
+HIDDEN = -1e30  # the score of a slot that is not visible; finite, so that a piece that sees nothing stays finite
 # On a CPU, bfloat16 products of fewer rows than this are many times slower than those in float32.
 FEW = 8
 Memory = dict[str, dict[str, Array]]  # layer -> "key" and "value", [B, A, slots, H] each
@@ -27,10 +28,6 @@ def make_decoder(config: GptConfig) -> Decoder:
 
     A step computes the logits of all its pieces. A caller that reads only the last ones takes two steps inside one
     compiled function: all pieces but the last, whose unread logits the compiler then leaves out, and the last piece.
-
-    >>> decoder = make_decoder(GptConfig(50, 8, 2, 2, 16, 12))
-    >>> {name: array.shape for name, array in decoder.start({}, jnp.zeros((3, 4)), None, 6)["layer_0"].items()}
-    {'key': (3, 2, 6, 4), 'value': (3, 2, 6, 4)}
     """
 
     def prepare(params: Any) -> dict[str, Any]:
@@ -42,20 +39,8 @@ def make_decoder(config: GptConfig) -> Decoder:
         empty = jnp.zeros(shape, config.dtype)
         return {f"layer_{i}": {"key": empty, "value": empty} for i in range(config.num_layers)}
 
-    def step(
-        params: Any,
-        memory: Memory,
-        tokens: Int[AnyArray, "B T"],
-        positions: Int[AnyArray, "B T"],
-        at: Int[AnyArray, ""] | int,
-        seen: Bool[AnyArray, "B S"],
-    ) -> tuple[Float32[Array, "B T V"], Memory]:
-        few = tokens.shape[0] * tokens.shape[1] < FEW and jax.default_backend() == "cpu"
-        c = dataclasses.replace(config, dtype="float32") if few else config
-        return decode(c, params, memory, tokens, positions, at, seen)
-
     ends = () if config.end_id is None else (config.end_id,)
-    return Decoder(start, step, ends, config.pad_id, config.max_positions, prepare=prepare)
+    return Decoder(start, functools.partial(decode, config), ends, config.pad_id, config.max_positions, prepare=prepare)
 
 
 def decode(
@@ -65,19 +50,21 @@ def decode(
     tokens: Int[AnyArray, "B T"],
     positions: Int[AnyArray, "B T"],
     at: Int[AnyArray, ""] | int,
-    seen: Bool[AnyArray, "B S"],
+    visible: Bool[AnyArray, "B S"],
 ) -> tuple[Float32[Array, "B T V"], Memory]:
     """Return the logits after each of T pieces, and the memory with their keys and values in the slots from `at` on.
 
     A piece in an empty slot may have any position and changes no other. With `at` as a plain number, slots after the
     new pieces are not read.
     """
-    c, t, slots, encoder = config, tokens.shape[1], seen.shape[1], params["encoder"]
+    few = tokens.shape[0] * tokens.shape[1] < FEW and jax.default_backend() == "cpu"
+    c = dataclasses.replace(config, dtype="float32") if few else config
+    t, slots, encoder = tokens.shape[1], visible.shape[1], params["encoder"]
     table, places = encoder["embeddings"], jnp.maximum(jnp.asarray(positions), 0)
     x = (embed(table["word"], tokens) + embed(table["position"], places)).astype(c.dtype)
     end = at + t if isinstance(at, int) else slots
     before = jnp.arange(end)[None, :] <= at + jnp.arange(t)[:, None]
-    sees = jnp.asarray(seen)[:, None, :end].astype(bool) & jnp.broadcast_to(before[None], (len(tokens), t, end))
+    sees = jnp.asarray(visible)[:, None, :end].astype(bool) & jnp.broadcast_to(before[None], (len(tokens), t, end))
     written: Memory = {}
     for i in range(c.num_layers):
         p = encoder[f"layer_{i}"]

@@ -142,10 +142,6 @@ GPT1 = ConfigFile(
 
 
 def choose_file(source: Fields | str | Path) -> ConfigFile:
-    """Return the kind of a `config.json`, by path or content; without a `model_type` it is a GPT-2's.
-
-    >>> choose_file({"model_type": "openai-gpt"}).called
-    'a GPT-1'
-    """
+    """Return the kind of a `config.json`, by path or content; without a `model_type` it is a GPT-2's."""
     fields = source if isinstance(source, Mapping) else read_json(source)
     return GPT1 if fields.get("model_type") == GPT1.model_type else GPT2

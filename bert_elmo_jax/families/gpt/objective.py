@@ -24,10 +24,6 @@ def make_objective(config: ConfigDict, model: Any) -> Objective:
 
 
 def name_figures(means: Mapping[str, float]) -> dict[str, float]:
-    """Return the held-out figures of the means of a loss: perplexity per piece, accuracy, and the score of the run.
-
-    >>> name_figures({"lm": 0.0, "lm_accuracy": 1.0})
-    {'held_out/perplexity': 1.0, 'held_out/accuracy': 1.0, 'held_out/score': -1.0}
-    """
+    """Return the held-out figures of the means of a loss: perplexity per piece, accuracy, and the score of the run."""
     of_pieces = perplexity(means["lm"], 1)
     return {"held_out/perplexity": of_pieces, "held_out/accuracy": means["lm_accuracy"], "held_out/score": -of_pieces}

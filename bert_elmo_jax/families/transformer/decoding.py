@@ -22,9 +22,6 @@ def transformer_decoder(config: TransformerConfig) -> Decoder:
     """Return the functions that write the target of a source, one piece after the other.
 
     `start` encodes the source and keeps its keys and values, so a step computes only the new pieces.
-
-    >>> transformer_decoder(TransformerConfig(vocab_size=50, max_positions=20)).first
-    2
     """
     side = config.target
     layer: Any = DecoderLayer(side)
@@ -57,14 +54,14 @@ def transformer_decoder(config: TransformerConfig) -> Decoder:
         tokens: Int[AnyArray, "B U"],
         positions: Int[AnyArray, "B U"],
         at: Any,
-        seen: Bool[AnyArray, "B S"],
+        visible: Bool[AnyArray, "B S"],
     ) -> tuple[Float32[AnyArray, "B U V"], Memory]:
         p, mask = params["decoder"], memory["source"]["mask"]
         words = params["encoder"]["embeddings"]["word"] if side.share_embeddings else None
         x, _ = Embeddings(side).apply({"params": p.get("embeddings", {})}, tokens, positions, words)
-        new, slots = tokens.shape[1], seen.shape[1]
+        new, slots = tokens.shape[1], visible.shape[1]
         before = jnp.arange(slots)[None, :] <= at + jnp.arange(new)[:, None]
-        sees = jnp.asarray(seen).astype(bool)[:, None, :] & before[None]
+        sees = jnp.asarray(visible).astype(bool)[:, None, :] & before[None]
         sees_source = jnp.broadcast_to(mask[:, None, :], (len(tokens), new, mask.shape[1]))
         written = {}
         for name, slots_of_layer in memory["own"].items():

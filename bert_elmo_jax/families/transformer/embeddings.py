@@ -53,9 +53,6 @@ def sinusoids(rows: int, columns: int) -> Float32[np.ndarray, "{rows} {columns}"
     """Return the table of positions, sines in the first half of the columns and cosines in the second.
 
     The paper's table alternates them, which is the same up to the order of the columns.
-
-    >>> sinusoids(2, 4).round(3).tolist()
-    [[0.0, 0.0, 1.0, 1.0], [0.8410000205039978, 0.009999999776482582, 0.5400000214576721, 1.0]]
     """
     angles = np.arange(rows)[:, None] / 10_000 ** (2 * (np.arange(columns) // 2) / columns)[None, :]
     return np.concatenate([np.sin(angles[:, ::2]), np.cos(angles[:, 1::2])], axis=1).astype(np.float32)

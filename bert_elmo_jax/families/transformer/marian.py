@@ -1,7 +1,5 @@
 """Marian models as Hugging Face transformers stores them: the names of their tensors, read and written."""
 
-import dataclasses
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,7 @@ from bert_elmo_jax.families.init_params import param_shapes
 from bert_elmo_jax.families.transformer.config import TransformerConfig
 from bert_elmo_jax.families.transformer.embeddings import sinusoids
 from bert_elmo_jax.families.transformer.marian_config import FILE, generation_fields, read_fields
-from bert_elmo_jax.weights.huggingface_files import WEIGHTS, read_folder, write_safetensors
+from bert_elmo_jax.weights.huggingface_files import read_folder, write_model
 from bert_elmo_jax.weights.parameter_tree import Report, check_depth, check_shapes, collect, encoder_prefix, flatten
 from bert_elmo_jax.weights.stored import StoredTensor
 
@@ -32,11 +30,7 @@ SHARED, SOURCE, TARGET = "shared.weight", "encoder.embed_tokens.weight", "decode
 
 
 def layer_names(config: TransformerConfig) -> dict[str, str]:
-    """Return the file's name for each parameter of the layers, without `model.`.
-
-    >>> layer_names(TransformerConfig())["decoder/layer_5/cross_attention/key/kernel"]
-    'decoder.layers.5.encoder_attn.k_proj.weight'
-    """
+    """Return the file's name for each parameter of the layers, without `model.`."""
     modules = {
         f"{side}/layer_{i}/{ours}": f"{side}.layers.{i}.{theirs}"
         for side, layers in (("encoder", config.num_layers), ("decoder", config.target.num_layers))
@@ -101,26 +95,22 @@ def _find_tables(
     config: TransformerConfig, stored: Mapping[str, StoredTensor], prefix: str, located: dict[str, str], report: Report
 ) -> dict[str, str]:
     """Add the tables of embeddings and of the softmax to `located`, and return all their expected names."""
-    source, target, softmax = prefix + SOURCE, prefix + TARGET, SOFTMAX
-    shared = prefix + SHARED
+    source, target, shared = prefix + SOURCE, prefix + TARGET, prefix + SHARED
+    tied = [SOFTMAX] if config.tie_output else []
     if config.share_embeddings:
-        first = [shared, source, target] + [softmax] * config.tie_output
-        groups = {"encoder/embeddings/word": first}
-        if not config.tie_output:
-            groups["decoder/output"] = [softmax]
+        groups = {"encoder/embeddings/word": [shared, source, target, *tied]}
     else:
-        groups = {"encoder/embeddings/word": [source]}
-        groups["decoder/embeddings/word"] = [target] + [softmax] * config.tie_output
-        if not config.tie_output:
-            groups["decoder/output"] = [softmax]
+        groups = {"encoder/embeddings/word": [source], "decoder/embeddings/word": [target, *tied]}
         if shared in stored:
             report.skipped[shared] = "each side has its own embeddings"
+    if not tied:
+        groups["decoder/output"] = [SOFTMAX]
     for path, names in groups.items():
         stored_names = [name for name in names if name in stored]
         if stored_names:
             located[path] = stored_names[0]
         for copy in stored_names[1:]:
-            if _equal(stored[copy], stored[stored_names[0]]):
+            if stored[copy].equals(stored[stored_names[0]]):
                 report.skipped[copy] = "a copy of its tied tensor"
             else:
                 report.contradictions.append(f"{copy} differs from {stored_names[0]}, but the configuration ties them")
@@ -139,7 +129,6 @@ def write(
 
     Raise on what Marian does not have: learned positions, and keys or values of another size than d / heads.
     """
-    folder = Path(folder)
     if labels is not None or problem_type is not None:
         raise ValueError("labels or a problem_type were given, but a Marian model has no classifier: leave them out")
     _check_writable(config)
@@ -158,41 +147,23 @@ def write(
     if config.share_embeddings and not config.tie_output:  # transformers then ties nothing at all
         word = tensors.pop(f"model.{SHARED}")
         tensors |= {f"model.{name}": word.copy() for name in (SHARED, SOURCE, TARGET)}
-    existing = [name for name in WEIGHTS if (folder / name).exists()]
-    if existing:
-        raise FileExistsError(f"{folder} already holds weights ({', '.join(existing)}): write to another folder")
-    folder.mkdir(parents=True, exist_ok=True)
     content = {**FILE.write(config, ("decoder",)), "dtype": "float32"}
-    texts = {"config.json": content, "generation_config.json": generation_fields(config)}
-    for name, fields in texts.items():
-        text = json.dumps(fields, indent=2, ensure_ascii=False) + "\n"
-        (folder / name).write_text(text, encoding="utf-8", newline="\n")
-    # The weights appear last and at once, so a folder that can be loaded is complete.
-    unfinished = folder / "model.safetensors.unfinished"
-    write_safetensors(unfinished, tensors, {"format": "pt"})
-    unfinished.chmod((folder / "config.json").stat().st_mode)  # safetensors makes its files private
-    unfinished.replace(folder / WEIGHTS[0])
+    write_model(folder, {"config.json": content, "generation_config.json": generation_fields(config)}, tensors)
 
 
 def _check_writable(config: TransformerConfig) -> None:
-    plain = TransformerConfig()
-    wrong = [name for name in ("positions", "key_size", "value_size")
-             if getattr(config, name) != getattr(plain, name)]  # fmt: skip
-    heads = (config, config.target)
-    wrong = [name for name in wrong if name == "positions"
-             or any(getattr(side, name) != side.hidden_size // side.num_heads for side in heads)]  # fmt: skip
+    sizes = {side.hidden_size // side.num_heads for side in (config, config.target)}
+    wrong = ["positions"] if config.positions != "sinusoidal" else []
+    for name in ("key_size", "value_size"):
+        if (size := getattr(config, name)) is not None and sizes != {size}:
+            wrong.append(name)
     if wrong:
         shown = ", ".join(f"{name}={getattr(config, name)!r}" for name in wrong)
         raise ValueError(f"{shown} cannot be written: transformers' Marian has no such model")
 
 
 def _shapes(config: TransformerConfig) -> dict[str, tuple[int, ...]]:
-    plain = dataclasses.replace(config, initializer_range=0.0)
-    return param_shapes(get_family("transformer"), plain, ("decoder",), pooler=False)
-
-
-def _equal(a: StoredTensor, b: StoredTensor) -> bool:
-    return a.shape == b.shape and np.array_equal(a.read().astype(np.float32), b.read().astype(np.float32))
+    return param_shapes(get_family("transformer"), config, ("decoder",), pooler=False)
 
 
 def _zeros(size: int) -> StoredTensor:

@@ -20,7 +20,7 @@ from bert_elmo_jax.families.transformer.config import TransformerConfig
 from bert_elmo_jax.families.transformer.embeddings import Embeddings
 from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.nn.decoder_layer import DecoderLayer
-from bert_elmo_jax.nn.dropout import dropout
+from bert_elmo_jax.nn.dropout import dropout, dropout_options
 from bert_elmo_jax.nn.layer_loop import LayerCall, run_layers
 from bert_elmo_jax.nn.layers import layer_numbers, truncated_normal
 from bert_elmo_jax.nn.matrix_product import word_logits
@@ -104,11 +104,7 @@ class TransformerDecoder(nn.Module):
 def piece_logits(
     x: Float[Array, "B U D"], table: Float[AnyArray, "V D"], bias: Float[AnyArray, " V"] | None = None
 ) -> Float32[Array, "B U V"]:
-    """Return the scores of all pieces in float32; the bias is a constant that training does not change.
-
-    >>> piece_logits(jnp.ones((1, 1, 2)), jnp.eye(3, 2), jnp.array([0.0, 0.0, 5.0])).ravel().tolist()
-    [1.0, 1.0, 5.0]
-    """
+    """Return the scores of all pieces in float32; the bias is a constant that training does not change."""
     logits = word_logits(x, table)
     return logits if bias is None else logits + jax.lax.stop_gradient(bias)[None, None, :]
 
@@ -150,18 +146,17 @@ def run_pair(
     no maps. A key turns dropout on.
     """
     layers = "all" if every else None
-    rngs = {} if key is None else {"dropout": jax.random.fold_in(key, 0)}
+    encoder_key, decoder_key = (None, None) if key is None else (jax.random.fold_in(key, n) for n in range(2))
     encoded: Any = Transformer(config).apply(
         {"params": params["encoder"]}, source["tokens"], None, source.get("positions"), source.get("segments"),
-        deterministic=key is None, rngs=rngs, layers=layers,
-        attentions=maps and config.attention == "reference",
+        layers=layers, attentions=maps and config.attention == "reference", **dropout_options(encoder_key),
     )  # fmt: skip
     if target is None:
         return PairOutput(encoded.layers, encoder_attentions=encoded.attentions)
     decoded: Any = TransformerDecoder(config.target).apply(
         {"params": params["decoder"]}, encoded.last, params["encoder"]["embeddings"]["word"], target["tokens"],
         target.get("positions"), target.get("segments"), source.get("segments"),
-        key=None if key is None else jax.random.fold_in(key, 1), layers=layers, attentions=maps,
+        key=decoder_key, layers=layers, attentions=maps,
     )  # fmt: skip
     return PairOutput(
         encoded.layers, decoded.layers, encoded.attentions, decoded.attentions, decoded.cross_attentions,

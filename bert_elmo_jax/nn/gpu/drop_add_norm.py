@@ -58,8 +58,8 @@ def _forward(
     return (out, out), (total, mean, inverse, scale, words)
 
 
-def _backward(rate: float, eps: float, kept: Any, gradients: tuple[Array, Array]) -> tuple[Any, ...]:
-    total, mean, inverse, scale, words = kept
+def _backward(rate: float, eps: float, residuals: Any, gradients: tuple[Array, Array]) -> tuple[Any, ...]:
+    total, mean, inverse, scale, words = residuals
     to_x, to_y, sums = run_backward(*gradients, total, mean, inverse, scale, words, rate)
     to_bias, to_scale, to_offset = sums.sum(0)
     return to_x, to_y, to_bias, to_scale, to_offset, None
@@ -182,8 +182,8 @@ def drop_row(row: Array, columns: Columns, words: Sequence[Array], rate: float) 
     """Return a row after dropout, if there are words to draw from."""
     if not words:
         return row
-    kept = kept_elements(columns.numbers, words[0], words[1], rate)
-    return jnp.where(kept, row * (1 / (1 - rate)), jnp.zeros_like(row))
+    keep = kept_elements(columns.numbers, words[0], words[1], rate)
+    return jnp.where(keep, row * (1 / (1 - rate)), jnp.zeros_like(row))
 
 
 def blocks_of(block: int, d: int) -> tuple[Any, Any, Any, Any]:

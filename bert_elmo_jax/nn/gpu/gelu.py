@@ -34,8 +34,8 @@ def _bias_gelu(y: Array, bias: Array) -> Array:
     return run_forward(y, bias)
 
 
-def _backward(kept: tuple[Array, Array], gradient: Array) -> tuple[Array, Array]:
-    to_y, parts = run_backward(gradient, *kept)
+def _backward(residuals: tuple[Array, Array], gradient: Array) -> tuple[Array, Array]:
+    to_y, parts = run_backward(gradient, *residuals)
     return to_y, parts.sum(0)
 
 

@@ -21,13 +21,7 @@ WIDTH = 4096  # columns at a time
 def cross_entropy_and_accuracy(
     logits: Float[Array, "*B V"], targets: Int[Array, "*B"], weights: Float[Array, "*B"] | Int[Array, "*B"]
 ) -> tuple[Sums, Sums]:
-    """Return `losses.cross_entropy` and `losses.accuracy`.
-
-    >>> logits, targets = jnp.log(jnp.array([[0.5, 0.25, 0.25], [0.1, 0.1, 0.8]])), jnp.array([1, 2])
-    >>> (loss, _), (right, weight) = cross_entropy_and_accuracy(logits, targets, jnp.ones(2))
-    >>> round(float(loss), 4), float(right), float(weight)
-    (1.6094, 1.0, 2.0)
-    """
+    """Return `losses.cross_entropy` and `losses.accuracy`."""
     if not uses("row_losses"):
         return cross_entropy(logits, targets, weights), accuracy(logits, targets, weights)
     weights = weights.astype(jnp.float32)
@@ -53,8 +47,8 @@ def _forward(logits: Array, places: Array, counts: Array) -> tuple[tuple[Array, 
     return (losses, hits), (logits, places, counts, normaliser)
 
 
-def _backward(kept: Any, gradients: tuple[Array, Array]) -> tuple[Array, None, None]:
-    return log_loss_backward(kept, gradients[0])
+def _backward(residuals: Any, gradients: tuple[Array, Array]) -> tuple[Array, None, None]:
+    return log_loss_backward(residuals, gradients[0])
 
 
 _log_loss.defvjp(_forward, _backward)

@@ -17,8 +17,8 @@ from bert_elmo_jax import optim, train
 from bert_elmo_jax.data.tasks.word_rows import word_width
 from bert_elmo_jax.inference.row_outputs import two_at_a_time
 from bert_elmo_jax.losses import viterbi
-from bert_elmo_jax.networks import TaggerConfig, best_tags, init_tagger, tagger_coefficients, tagger_loss
-from bert_elmo_jax.networks.tagger import scores_of
+from bert_elmo_jax.networks import TaggerConfig, best_tags, init_network, network_coefficients, tagger_loss
+from bert_elmo_jax.networks.word_network import run_network
 from bert_elmo_jax.runs.start_run import keep_freed_memory
 from bert_elmo_jax.weights.parameter_tree import flatten, nest
 
@@ -50,13 +50,13 @@ def make_batches(config: TaggerConfig, count: int, size: int, longest: int) -> B
 def compile_passes(config: TaggerConfig, params: dict, batches: Batches) -> Passes:
     """Return the passes over all batches."""
     method = optim.adamw(1e-3, decay=0.0, clip=5.0)
-    step = jax.jit(train.make_step(tagger_loss(config), method, tagger_coefficients(config)), donate_argnums=0)
+    step = jax.jit(train.make_step(tagger_loss(config), method, network_coefficients(config)), donate_argnums=0)
     state = train.new_state(jax.tree.map(jax.numpy.array, params), method, jax.random.key(0))
     legal = np.ones((config.num_tags + 1,) * 2, bool)
 
     @jax.jit
     def path(params: dict, batch: dict) -> tuple[jax.Array, jax.Array]:
-        scores, transitions, _ = scores_of(config, params, batch)
+        scores, transitions, _ = run_network(config, params, batch)
         return viterbi(scores, transitions, batch["lengths"], legal)
 
     best = jax.jit(partial(best_tags, config, legal))
@@ -79,7 +79,7 @@ def write_inputs(folder: Path, sizes: Mapping[str, Any], batches: int, batch_siz
     """Write random weights and batches of random sentences."""
     config, draw = TaggerConfig(num_words=VOCABULARY, **sizes), np.random.default_rng(1)
     tables = (0.1 * draw.standard_normal((rows, config.word_size), np.float32) for rows in (1, config.num_words))
-    params = init_tagger(config, jax.random.key(0), *tables)
+    params = init_network(config, jax.random.key(0), *tables)
     weights: dict[str, Any] = {name: np.asarray(part) for name, part in flatten(params).items()}
     np.savez(folder / "weights.npz", **weights)
     for n, batch in enumerate(make_batches(config, batches, batch_size, longest)):

@@ -10,8 +10,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from bert_elmo_jax import load
-from bert_elmo_jax.families.awd_lstm.fastai import read_config, read_weights
-from bert_elmo_jax.families.awd_lstm.files import direction_of
+from bert_elmo_jax.families.awd_lstm.fastai import direction_of, read_config, read_weights
 from bert_elmo_jax.families.awd_lstm.vocabulary import find_vocabulary
 from bert_elmo_jax.inference.convert import convert
 from bert_elmo_jax.inference.read_model import detect, read_model

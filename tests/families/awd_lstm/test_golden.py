@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from bert_elmo_jax import load
-from bert_elmo_jax.families.awd_lstm.fastai import GATES
 from bert_elmo_jax.families.awd_lstm.model import AwdLstm, score_words
 from bert_elmo_jax.weights.parameter_tree import flatten
+from bert_elmo_jax.weights.torch_lstm import GATES
 
 from .conftest import save_tensors
 

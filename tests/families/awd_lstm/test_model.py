@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bert_elmo_jax.families.awd_lstm.config import AwdLstmConfig
-from bert_elmo_jax.families.awd_lstm.model import AwdLstm, drop_everywhere, drop_words, init_awd_lstm_params, zero_state
+from bert_elmo_jax.families.awd_lstm.model import AwdLstm, drop_everywhere, drop_words, init_awd_lstm_params
 from bert_elmo_jax.weights.parameter_tree import flatten
 
 NONE = {
@@ -114,9 +114,6 @@ def test_a_fresh_row_forgets_its_state():
     np.testing.assert_allclose(after.last[0], first.last[0], rtol=0, atol=1e-6)
     np.testing.assert_allclose(after.last[1:], carried.last[1:], rtol=0, atol=1e-6)
     assert (carried.last[1:] != first.last[1:]).any()
-    config = AwdLstmConfig(**SIZES)
-    with pytest.raises(ValueError, match=r"the state's cell has the shapes .* a batch of 6 rows in this model needs"):
-        AwdLstm(config).apply({"params": fresh()}, WORDS, state=zero_state(config, 5))
 
 
 def test_fresh_parameters_are_those_of_torch():

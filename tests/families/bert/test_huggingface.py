@@ -267,14 +267,10 @@ def test_what_is_written_beside_the_weights(golden, tmp_path, goldens):
     config = read_config(goldens / "bert_tiny")
     head = {"kernel": np.ones((64, 2), np.float32), "bias": np.zeros(2, np.float32)}
     params = {"encoder": golden[0]["encoder"], "classify": head}
-    vocab = [*(goldens / "bert_tiny" / "vocab.txt").read_text().splitlines()[:-1], "한국어"]
-    about = {"labels": ["부정", "긍정"], "problem_type": "single_label_classification"}
-    write(tmp_path, params, config, vocab=vocab, tokenizer={"do_lower_case": False}, **about)
+    write(tmp_path, params, config, labels=["부정", "긍정"], problem_type="single_label_classification")
     written = json.loads((tmp_path / "config.json").read_text(encoding="utf-8"))
     assert written["architectures"] == ["BertForSequenceClassification"]
     assert written["id2label"] == {"0": "부정", "1": "긍정"}
-    assert (tmp_path / "vocab.txt").read_text(encoding="utf-8").split("\n")[-2:] == ["한국어", ""]
-    assert json.loads((tmp_path / "tokenizer_config.json").read_text())["do_lower_case"] is False
     assert read_weights(tmp_path)[1].extras["labels"] == ["부정", "긍정"]
     (tmp_path / "model.safetensors").rename(tmp_path / "pytorch_model.bin")
     with pytest.raises(FileExistsError, match=r"already holds weights \(pytorch_model.bin\)"):
@@ -295,13 +291,6 @@ def test_what_is_written_beside_the_weights(golden, tmp_path, goldens):
             "choice and tag would have the same names",
         ),
         (lambda p: None, {"labels": ["a"]}, "1 labels were given for 0 classes"),
-        (lambda p: None, {"vocab": ["a"] * 201}, "the vocabulary has 201 pieces, but the model only 200 embeddings"),
-        (
-            lambda p: None,
-            {"vocab": ["a\nb", ""]},
-            r"one piece per line, so pieces must be non-empty and have no newline: 'a\\nb', ''",
-        ),
-        (lambda p: None, {"tokenizer": {}}, "without vocab="),
     ],
 )
 def test_what_cannot_be_written(golden, tmp_path, goldens, change, options, message):

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from bert_elmo_jax import load
-from bert_elmo_jax.families.elmo.encoded import ElmoEncoded
-from bert_elmo_jax.families.elmo.encoder import ElmoEncoder
+from bert_elmo_jax.families.elmo.encoder import ElmoEncoded, ElmoEncoder
 from bert_elmo_jax.families.elmo.forward import read, token_vectors
 from bert_elmo_jax.families.elmo.model import State
 from bert_elmo_jax.families.piece_encoder import PieceEncoder

@@ -1,4 +1,4 @@
-"""Tensors that a file stores as one and the tree as several: their rows lie one part after the other."""
+"""Tensors that a file stores otherwise than its format: several as one, part after part, or kernels as [in, out]."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -32,12 +32,7 @@ def split_parts(stored: Mapping[str, StoredTensor], joined: Mapping[str, Sequenc
 
 
 def join_parts(tensors: Mapping[str, np.ndarray], joined: Mapping[str, Sequence[str]]) -> dict[str, np.ndarray]:
-    """Return the tensors with the parts of `joined` modules put together again.
-
-    >>> parts = {"mlp.Wi.gate.weight": np.zeros((1, 2)), "mlp.Wi.up.weight": np.ones((1, 2))}
-    >>> join_parts(parts, {"mlp.Wi": ("gate", "up")})["mlp.Wi.weight"].tolist()
-    [[0.0, 0.0], [1.0, 1.0]]
-    """
+    """Return the tensors with the parts of `joined` modules put together again."""
     joined_tensors: dict[str, np.ndarray] = {}
     for name, tensor in tensors.items():
         module, _, kind = name.rpartition(".")
@@ -48,6 +43,28 @@ def join_parts(tensors: Mapping[str, np.ndarray], joined: Mapping[str, Sequence[
         elif part == parts[0]:
             joined_tensors[f"{above}.{kind}"] = np.concatenate([tensors[f"{above}.{other}.{kind}"] for other in parts])
     return joined_tensors
+
+
+def turn_stored(stored: Mapping[str, StoredTensor], modules: Sequence[str]) -> dict[str, StoredTensor]:
+    """Return the tensors of a file with the kernels of these modules as [out, in]."""
+
+    def turn(tensor: StoredTensor) -> StoredTensor:
+        return StoredTensor(tensor.shape[::-1], tensor.dtype, lambda: tensor.read().T)
+
+    return {name: turn(tensor) if _is_kernel(name, modules) else tensor for name, tensor in stored.items()}
+
+
+def turn_kernels(tensors: Mapping[str, np.ndarray], modules: Sequence[str]) -> dict[str, np.ndarray]:
+    """Return tensors to write with the kernels of these modules transposed."""
+    return {
+        name: np.ascontiguousarray(tensor.T) if _is_kernel(name, modules) else tensor
+        for name, tensor in tensors.items()
+    }
+
+
+def _is_kernel(name: str, modules: Sequence[str]) -> bool:
+    module, _, kind = name.rpartition(".")
+    return kind == "weight" and any(_ends(module, ending) for ending in modules)
 
 
 def _ends(module: str, ending: str) -> bool:
