@@ -47,12 +47,12 @@ search SEARCH TASK --config.optimizer.clip=0 | config.optimizer.clip=0.0: expect
 DATA = """
 prepare_data --input=texts.txt --output=x --text_field= | --text_field= is empty: give a value, or leave it out
 prepare_data --input=texts.txt --output= | prepare_data: --output= is empty: give a value, or leave it out
-prepare_data --input=texts.txt --output=x --seed=-1 | --seed=-1: expected a whole number of at least 0
+prepare_data --input=texts.txt --output=x --seed=-1 | --seed=-1: expected a whole number from 0 to 4,294,967,295
 prepare_data --input=texts.txt --output=x --seed=HUGE | --seed=HUGE: expected a finite number, below 9.2e18
 prepare_data --input=texts.txt --output=x --workers=100000 | --workers=100000: expected a whole number from 1 to 1,024
 prepare_data --input=texts.txt --output=x --workers=0 | --workers=0: expected a whole number from 1 to 1,024
-prepare_data --input=texts.txt --output=x --shards=100000000 | shards=100000000; use 1 to 16,384, or 0 to choose by
-prepare_data --input=texts.txt --output=x --vocab_size=0 | vocab_size=0; use 4
+prepare_data --input=texts.txt --output=x --shards=100000000 | --shards=100000000: expected a whole number from 0 to
+prepare_data --input=texts.txt --output=x --vocab_size=0 | --vocab_size=0: expected a whole number from 4 to 10,000,000
 prepare_data --input=texts.txt --output=x --heldout=nan | --heldout=nan: expected a finite number
 prepare_data --outptu=x | prepare_data: there is no flag --outptu; did you mean --output?; --help
 prepare_data --input=a --output=x --split=sentence | --split=sentence is not known; it is one of lines, sentences; did

@@ -27,7 +27,6 @@ from bert_elmo_jax.text import Tokenizer, load_tokenizer, train_byte_bpe, train_
 from bert_elmo_jax.text.words import WordVocabulary
 
 SHARD = 16 << 20  # bytes of text per shard; small, so that a laptop's corpus keeps several cores busy
-MOST_SHARDS = 16_384  # each is a folder of files, which every run opens; 256 GB of text at the usual size
 TRAINED = ("wordpiece", "sentencepiece", "byte_bpe", "words")
 UNFINISHED = re.compile(r"^(\.lock|plan\.json.*|work|.*\.partial)$")  # files that exist before any step is finished
 Phase = Callable[[str, int], contextlib.AbstractContextManager[Report]]  # takes a name and the bytes to process
@@ -53,18 +52,6 @@ class Request:
     def __post_init__(self) -> None:
         if not self.inputs:
             raise ValueError("no input; give files with --input='folder/*.txt'")
-        if not 0 <= self.heldout < 1:
-            raise ValueError(f"heldout={self.heldout} is not a share; use a number from 0 to below 1, such as 0.01")
-        if not 0 <= self.shards <= MOST_SHARDS:
-            raise ValueError(f"shards={self.shards}; use 1 to {MOST_SHARDS:,}, or 0 to choose by size")
-        if not 0 <= self.seed < 2**32:
-            raise ValueError(f"seed={self.seed}; use a number from 0 to {2**32 - 1:,}")
-        if not 0 < self.sample_mb < 1e6:
-            raise ValueError(f"sample_mb={self.sample_mb} is not a valid size; use a positive number, such as 32")
-        if not 4 <= self.vocab_size <= 10_000_000:
-            raise ValueError(
-                f"vocab_size={self.vocab_size}; use 4 (three marks and a word; pieces need more) to 10,000,000"
-            )
         if self.tokenizer not in TRAINED and not Path(self.tokenizer).is_dir():
             raise ValueError(
                 f"tokenizer={self.tokenizer!r} is neither a folder nor one of {', '.join(TRAINED)}; give one of these "

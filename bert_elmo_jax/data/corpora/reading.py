@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 from bert_elmo_jax.did_you_mean import near_file
 
@@ -38,23 +39,16 @@ def shown(path: str) -> str:
 
 @dataclass(frozen=True)
 class Reading:
-    """Options for reading text."""
+    """Options for reading text: what ends a document, and whether a line is a sentence or is split into sentences."""
 
-    documents: str = "blank_line"  # a blank line ends a document; with "line" or "file", each one is a document
-    split: str = "lines"  # a line is a sentence; with "sentences", lines are split into sentences
+    documents: Literal["blank_line", "line", "file"] = "blank_line"
+    split: Literal["lines", "sentences"] = "lines"
     encoding: str = "utf-8"
     text_field: str = "text"  # of .jsonl files, where every line is a document
-    on_bad: str = "error"  # or "skip": skip and count
+    on_bad: Literal["error", "skip"] = "error"  # "skip" also counts
     max_line_mb: float = 4.0
 
     def __post_init__(self) -> None:
-        for name, value, allowed in (
-            ("documents", self.documents, ("blank_line", "line", "file")),
-            ("split", self.split, ("lines", "sentences")),
-            ("on_bad", self.on_bad, ("error", "skip")),
-        ):
-            if value not in allowed:
-                raise ValueError(f"{name}={value!r} is not known; use one of {', '.join(allowed)}")
         try:
             codecs.lookup(self.encoding)
             "\n".encode(self.encoding)
@@ -62,10 +56,6 @@ class Reading:
             raise ValueError(
                 f"encoding={self.encoding!r} is not known; use a name Python knows, such as utf-8, cp949 or utf-16"
             ) from error
-        if not self.text_field:
-            raise ValueError("text_field is empty; give the name of the field that holds the text")
-        if not 0 < self.max_line_mb <= 1024:
-            raise ValueError(f"max_line_mb={self.max_line_mb} is not a valid size; use 0.001 to 1024, such as 4")
 
     @cached_property
     def wide(self) -> bool:

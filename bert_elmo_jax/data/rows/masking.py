@@ -51,8 +51,6 @@ class Masking:
         if self.kind not in KINDS:
             hint = did_you_mean(self.kind, KINDS)
             raise ValueError(f"masking {self.kind!r} is not known; it is token, word, span or next{hint}")
-        if not 0 < self.rate < 1:
-            raise ValueError(f"mask rate {self.rate}: expected a share between 0 and 1, such as 0.15")
         if len(self.split) != 3 or min(self.split) < 0 or abs(sum(self.split) - 1) > 1e-6:
             expected = "three shares that add up to 1 ([MASK], random token, unchanged), such as (0.8, 0.1, 0.1)"
             raise ValueError(f"split={self.split}: expected {expected}")

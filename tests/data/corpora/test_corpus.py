@@ -240,16 +240,9 @@ def test_files_without_text_raise(tmp_path):
 
 
 def test_invalid_reading_options_raise():
-    for name, values in {
-        "documents": ["page"],
-        "split": ["words"],
-        "on_bad": ["fix"],
-        "encoding": ["utf-9", "base64"],
-        "max_line_mb": [0.0, float("inf")],
-    }.items():
-        for value in values:
-            with pytest.raises(ValueError, match="use"):
-                Reading(**{name: value})
+    for encoding in ("utf-9", "base64"):
+        with pytest.raises(ValueError, match="use"):
+            Reading(encoding=encoding)
 
 
 def test_lines_longer_than_a_block_keep_their_offsets(tmp_path):

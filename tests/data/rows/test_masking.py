@@ -251,8 +251,6 @@ def test_continuation_pieces_match_the_tokenizer():
 
 def test_invalid_settings_raise(as_users_run):
     for settings, message in (
-        ({"rate": 0.0}, "mask rate 0.0: expected a share between 0 and 1"),
-        ({"rate": 1.5}, "mask rate 1.5"),
         ({"split": (0.8, 0.1, 0.2)}, "three shares that add up to 1"),
         ({"split": (1.2, -0.1, -0.1)}, "three shares"),
         ({"kind": "words"}, "masking 'words' is not known; it is token, word, span or next"),
