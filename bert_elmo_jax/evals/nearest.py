@@ -31,8 +31,6 @@ def neighbours(
 
 def separation(vectors: Float[np.ndarray, "N D"], groups: Sequence[str], *, seed: int = 0) -> Separation:
     """Classify half of each group by the centroids of the other half; `plane` holds two principal components of all."""
-    if len(vectors) != len(groups):
-        raise ValueError(f"{len(vectors)} vectors and {len(groups)} groups: give a group for each vector")
     names, numbers = np.unique(np.asarray(groups), return_inverse=True)
     counts = np.bincount(numbers, minlength=len(names))
     if len(names) < 2 or counts.min() < 2:

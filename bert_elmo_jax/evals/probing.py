@@ -14,17 +14,13 @@ Label = TypeVar("Label", bound=Hashable)
 def rank_labels(words: Sequence[str], labels: Sequence[Label]) -> dict[str, list[Label]]:
     """Return the labels of each word, most frequent first."""
     counts: dict[str, Counter[Label]] = {}
-    for word, label in zip(words, labels):
+    for word, label in zip(words, labels, strict=True):
         counts.setdefault(word, Counter())[label] += 1
     return {word: [label for label, _ in count.most_common()] for word, count in counts.items()}
 
 
 def by_word(train_words: Sequence[str], train_labels: Sequence[Label], words: Sequence[str]) -> list[Label]:
     """Return the label that each word had most often in training, for an unseen word the most frequent one of all."""
-    if len(train_words) != len(train_labels):
-        raise ValueError(f"{len(train_words)} words and {len(train_labels)} labels: give a label for each word")
-    if not train_labels:
-        raise ValueError("no label was given: give the labels of the training data")
     ranked = rank_labels(train_words, train_labels)
     other = Counter(train_labels).most_common(1)[0][0]
     return [ranked[word][0] if word in ranked else other for word in words]
@@ -32,9 +28,7 @@ def by_word(train_words: Sequence[str], train_labels: Sequence[Label], words: Se
 
 def accuracy(right: Sequence[Label], predicted: Sequence[Label]) -> float:
     """Return the share of labels that are right."""
-    if len(right) != len(predicted) or not len(right):
-        raise ValueError(f"{len(right)} right labels and {len(predicted)} given: expected the same number, at least 1")
-    return sum(a == b for a, b in zip(right, predicted)) / len(right)
+    return sum(a == b for a, b in zip(right, predicted, strict=True)) / len(right)
 
 
 def group_means(
@@ -70,11 +64,6 @@ def nearest_senses(
 
     Unseen items get None. The more frequent sense wins ties.
     """
-    if not len(train) == len(train_items) == len(train_senses) or len(test) != len(items):
-        raise ValueError(
-            f"{len(train)} vectors, {len(train_items)} items and {len(train_senses)} senses for training, {len(test)} "
-            f"vectors and {len(items)} items for testing: expected equal numbers"
-        )
     number = {sense: n for n, sense in enumerate(dict.fromkeys(train_senses))}
     means = _unit(group_means(train, np.array([number[sense] for sense in train_senses], np.int64), len(number)))
     ranked = rank_labels(train_items, train_senses)

@@ -101,15 +101,11 @@ class _Step:
 
 
 def infer(automaton: Automaton, sequences: Sequence[Sequence[int] | Int[np.ndarray, "_"]]) -> Lattice:
-    """Run forward–backward over word ids; `MASKED` matches any word."""
+    """Run forward–backward over word ids, at least one in each sequence; `MASKED` matches any word."""
     lengths = np.array([len(sequence) for sequence in sequences], dtype=np.int64)
-    if not len(lengths) or not lengths.all():
-        raise ValueError("an empty text: give at least one sequence, and at least one word in each")
     words = np.full((len(lengths), np.max(lengths)), MASKED, dtype=np.int64)
     for row, length in enumerate(lengths):
         words[row, :length] = sequences[row]
-    if np.min(words) < MASKED or np.max(words) >= automaton.vocabulary:
-        raise ValueError(f"expected word ids from 0 to {automaton.vocabulary - 1}, or {MASKED} for a masked word")
     steps, forward = _forward(automaton, words, lengths)
     ending, betas = _backward(automaton, steps, lengths)
     dead = np.isneginf(forward).any(1)

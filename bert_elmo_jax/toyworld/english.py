@@ -70,8 +70,6 @@ def render(shape: Shape) -> tuple[Token, ...]:
         "what": ["what", do, *subject, slot("verb"), *place],
         "where": ["where", do, *subject, slot("verb"), *thing],
     }
-    if shape.frame not in orders:
-        raise ValueError(f"frame {shape.frame!r}: English has no word order for it")
     first, *following = orders[shape.frame]
     first = first.capitalize() if isinstance(first, str) else first._replace(capital=True)
     return first, *following, "?" if shape.frame in ("who", "what", "where") else "."

@@ -69,6 +69,4 @@ def render(shape: Shape) -> tuple[Token, ...]:
         "what": [*subject, *place, "무엇을", slot("verb", question + agree)],
         "where": [*subject, "어디에서", *thing, slot("verb", question + agree)],
     }  # fmt: skip
-    if shape.frame not in orders:
-        raise ValueError(f"frame {shape.frame!r}: Korean has no word order for it")
     return *orders[shape.frame], "?" if shape.frame in ("who", "what", "where") else "."

@@ -14,12 +14,6 @@ def test_labels_of_words():
     assert probing.by_word(["a", "b"], ["b", "a"], ["눈"]) == ["b"]
     assert probing.rank_labels(["배", "배", "배"], ["ship", "pear", "pear"]) == {"배": ["pear", "ship"]}
     assert probing.accuracy(["a", "b"], ["a", "a"]) == 0.5
-    with pytest.raises(ValueError, match="5 words and 4 labels"):
-        probing.by_word(words, labels[1:], [])
-    with pytest.raises(ValueError, match="no label"):
-        probing.by_word([], [], [])
-    with pytest.raises(ValueError, match="0 right labels"):
-        probing.accuracy([], [])
 
 
 @given(st.integers(0, 2**32 - 1))
@@ -42,8 +36,6 @@ def test_nearest_senses():
     # By cosine; the first sense for a zero vector; only the item's own senses; None for unseen items.
     assert probing.nearest_senses(train, items, keys, test, asked) == ["ship", "pear", "pear", "snow", None]
     assert probing.first_senses(items, keys, asked) == ["pear", "pear", "pear", "snow", None]
-    with pytest.raises(ValueError, match="4 vectors, 3 items and 4 senses"):
-        probing.nearest_senses(train, items[1:], keys, test, asked)
     # Static vectors, and layer 0 of a character model, give equal vectors: rounding must not decide.
     same = np.full((5, 8), 0.1, np.float32) + np.random.default_rng(0).normal(0, 1e-8, (5, 8)).astype(np.float32)
     found = probing.nearest_senses(same, ["배"] * 5, ["a", "b", "b", "a", "b"], same, ["배"] * 5)
@@ -70,8 +62,6 @@ def test_separation():
     assert nearest.separation(apart, groups, seed=3).plane.tolist() == found.plane.tolist()
     with pytest.raises(ValueError, match="expected at least two groups of two"):
         nearest.separation(apart[:2], ["a", "b"])
-    with pytest.raises(ValueError, match="60 vectors and 2 groups"):
-        nearest.separation(apart, ["a", "b"])
 
 
 def test_plane_keeps_the_two_largest_directions():

@@ -3,7 +3,6 @@
 import itertools
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -142,11 +141,3 @@ def test_small_automata_by_hand():
     assert (COIN.rows.tolist(), LINE.arc_offsets.tolist()) == ([0], [0, 1, 1])
     assert reverse(LINE, np.ones(2)).start.tolist() == [0, 1]
     assert sums(np.array([2, 0, 2]), np.array([0.5, 1.0, 0.25]), 3).tolist() == [1, 0, 0.75]
-
-
-def test_invalid_texts_are_refused():
-    certain = chain([1.0], [], [1.0], [{0: 1.0}])
-    empty, outside = "empty text", "from 0 to 0"
-    for batch, message in (([], empty), ([[]], empty), ([[0], []], empty), ([[-2]], outside), ([[1]], outside)):
-        with pytest.raises(ValueError, match=message):
-            infer(certain, batch)
