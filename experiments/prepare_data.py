@@ -43,7 +43,6 @@ def define() -> None:
     flags.DEFINE_enum("sentencepiece_model", "unigram", ["unigram", "bpe"], "Kind of a trained SentencePiece model.")
     flags.DEFINE_enum("word_rule", "punctuation", ["punctuation", "whitespace"], "The separators of --tokenizer=words.")
     flags.DEFINE_float("heldout", 0.01, "Share of documents held out for evaluation.", 0, 0.99)
-    # Each shard is a folder of files, which every run opens; so many hold 256 GB of text at the usual size.
     flags.DEFINE_integer("shards", 0, "Number of shards; 0: by the size of the input.", 0, 16_384)
     flags.DEFINE_integer("seed", 0, "Of the sample and of the held-out choice.", 0, 2**32 - 1)
     flags.DEFINE_integer("workers", os.cpu_count() or 1, "Processes; the result is always the same.", 1, 1024)
