@@ -48,7 +48,7 @@ DATA = """
 prepare_data --input=texts.txt --output=x --text_field= | --text_field= is empty: give a value, or leave it out
 prepare_data --input=texts.txt --output= | prepare_data: --output= is empty: give a value, or leave it out
 prepare_data --input=texts.txt --output=x --seed=-1 | --seed=-1: expected a whole number from 0 to 4,294,967,295
-prepare_data --input=texts.txt --output=x --seed=HUGE | --seed=HUGE: expected a finite number, below 9.2e18
+prepare_data --input=texts.txt --output=x --seed=HUGE | --seed=HUGE: expected a whole number from 0 to 4,294,967,295
 prepare_data --input=texts.txt --output=x --workers=100000 | --workers=100000: expected a whole number from 1 to 1,024
 prepare_data --input=texts.txt --output=x --workers=0 | --workers=0: expected a whole number from 1 to 1,024
 prepare_data --input=texts.txt --output=x --shards=100000000 | --shards=100000000: expected a whole number from 0 to
