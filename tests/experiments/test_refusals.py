@@ -171,7 +171,7 @@ finetune MODEL FILES --seeds=1,1 | seed has a value twice: 1, 1
 finetune MODEL FILES --seeds= | --seeds= is empty: give a value, or leave it out
 finetune MODEL FILES --seeds=-1 | --seeds: seed=-1: expected a whole number from 0 to 4,294,967,295
 finetune MODEL FILES --seeds=1,HUGE | --seeds: seed=HUGE: expected a whole number
-finetune MODEL FILES --config.transfer=head-first | chain_thaw, upper; did you mean head_first?
+finetune MODEL FILES --config.transfer=head-first | upper, lora; did you mean head_first?
 finetune MODEL FILES --config.transfer=half | config.transfer='half' is not known; it is one of all, frozen
 finetune MODEL FILES --config.transfer=upper | config.transfer=upper needs config.upper_layers=…, from 1 to 1
 finetune MODEL FILES --config.transfer=upper --config.upper_layers=2 | config.upper_layers=2: expected 1 to 1
