@@ -172,7 +172,7 @@ def test_the_other_programs(run):
         "convert --from=runs/bert --to=bert-for-transformers",
         "generate --model=runs/gpt --prompt=the --max_new=3",
         "plan --config=bert:tiny --topology=cpu:1 --tries=0 --config.batch_size=2 --vocab_size=64",
-        "probe --what=toyworld --model=runs/bert --words=bank --limit=4 --output=analysis",
+        "probe --what=toyworld --model=runs/bert --words=bank --output=analysis",
         f"search --over=epochs=1,2 --trials=1 --workdir=runs/search -- {task} --config.batch_size=8",
     ):
         shown = run("bert-elmo-jax", *words.split())
