@@ -47,7 +47,10 @@ KINDS = {
     "bcn of pairs": Kind(BcnConfig(feed_size=3, pairs=True, **SIZES), *BCN, 2),
     "esim": Kind(EsimConfig(**SIZES), *ESIM, 2),
 }
-every_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=list(KINDS))
+# Pairs of a BCN are computed by numpy, and turned, in every run of the tests.
+every_kind = pytest.mark.parametrize(
+    "kind", [pytest.param(kind, id=name, marks=[pytest.mark.long] * ("pairs" in name)) for name, kind in KINDS.items()]
+)
 
 
 def params_of(kind, config=None):
