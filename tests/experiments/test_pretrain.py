@@ -103,10 +103,10 @@ def test_asked_to_stop_it_saves_and_the_same_command_resumes(undisturbed, run, t
     family, undisturbed_run = undisturbed
     write = Metrics.write
 
-    def stop(self, step, line):
+    def stop(self, step, line, **options):
         if step == 6:
             signal.raise_signal(signal.SIGTERM)
-        return write(self, step, line)
+        return write(self, step, line, **options)
 
     with monkeypatch.context() as patch:
         patch.setattr(Metrics, "write", stop)
