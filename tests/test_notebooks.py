@@ -17,7 +17,20 @@ from types import SimpleNamespace
 
 import pytest
 
-from .notebook_files import FILES, FINETUNE, PAPER, PRETRAIN, ROOT, SENSES, WHY, code_of, nbformat, read, settings_of
+from .notebook_files import (
+    FILES,
+    FINETUNE,
+    OWN_CODE,
+    PAPER,
+    PRETRAIN,
+    ROOT,
+    SENSES,
+    WHY,
+    code_of,
+    nbformat,
+    read,
+    settings_of,
+)
 from .simulated_devices import program_environment
 
 pytestmark = pytest.mark.long
@@ -26,6 +39,7 @@ TINY = {
     PRETRAIN: {"steps": 40, "documents": 100},
     FINETUNE: {"steps": 4, "documents": 100, "examples": 40, "epochs": 1},
     WHY: {"steps": 6, "documents": 100, "small_steps": 4, "count": 40},
+    OWN_CODE: {"steps": 6, "documents": 100, "examples": 40, "rounds": 4},
 }
 SWEEP = '''
 """Taggers of a row each."""
@@ -152,7 +166,8 @@ def on_ones_own(compiled, tmp_path_factory):
     (own / "reviews.csv").write_text("review,liked\n" + "".join(rows), encoding="cp949")
     file = {"file": "reviews.csv", "encoding": "cp949", "text": "review", "label": "liked", "try": ["정말 좋다"]}
     found[f"{FINETUNE}.ko"] = start(f"{FINETUNE}.ko", own, compiled, file | {"init": str(pretrained), "epochs": 1})
-    found[f"{WHY}.ko"] = start(f"{WHY}.ko", own, compiled, TINY[WHY])
+    for name in (WHY, OWN_CODE):
+        found[f"{name}.ko"] = start(f"{name}.ko", own, compiled, TINY[name])
     return found
 
 
@@ -286,6 +301,15 @@ def test_why_attention_is_built_so(executed):
         assert said in table
     assert HANGUL.search(tables[3])
     assert all(drawn.count("<svg") > 1 for drawn in pictures)
+
+
+def test_own_code_trains_saves_and_merges(executed):
+    guesses, table = outputs(executed(OWN_CODE), "text/html")
+    assert guesses.count("<tr>") == 6
+    assert "count_params" in table and "lora" in table
+    assert len(outputs(executed(OWN_CODE), "image/svg+xml")) == 1
+    *_, (size, same) = [eval(text) for text in outputs(executed(OWN_CODE), "text/plain") if text.startswith("(")]
+    assert 5_000 < size < 50_000 and same
 
 
 def test_the_strictness_of_these_tests_is_felt(monkeypatch):
