@@ -5,6 +5,7 @@ they warn of, stay out of this one. The Korean twins have the same code: they ar
 own, which the English ones are not, so that both ways are taken. `make proofs` executes them.
 """
 
+import ast
 import functools
 import json
 import os
@@ -308,7 +309,7 @@ def test_own_code_trains_saves_and_merges(executed):
     assert guesses.count("<tr>") == 6
     assert "count_params" in table and "lora" in table
     assert len(outputs(executed(OWN_CODE), "image/svg+xml")) == 1
-    *_, (size, same) = [eval(text) for text in outputs(executed(OWN_CODE), "text/plain") if text.startswith("(")]
+    size, same = ast.literal_eval(outputs(executed(OWN_CODE), "text/plain")[-1])
     assert 5_000 < size < 50_000 and same
 
 
