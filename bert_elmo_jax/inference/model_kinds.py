@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_origin
 
-from bert_elmo_jax import networks
 from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.earlier_names import rename_fields
 from bert_elmo_jax.families import REGISTRY, Family, find_family, get_family
@@ -125,7 +124,9 @@ def _network_kind(name: str, network: Any) -> ModelKind:
 
 
 def _network_shapes(config: Any, fields: Mapping[str, Any], source: str) -> Shapes:
-    shapes = {name: tuple(shape.shape) for name, shape in flatten(networks.network_shapes(config)).items()}
+    from bert_elmo_jax.networks import network_shapes
+
+    shapes = {name: tuple(shape.shape) for name, shape in flatten(network_shapes(config)).items()}
     if not config.tuned:
         return shapes
     # The parameters include a fine-tuned encoder, whose configuration is a field of its own.
