@@ -116,7 +116,7 @@ def test_sums_of_parts_equal_one_batch():
     logits, targets, weights = draw(5, 24)
     parts = [cross_entropy(logits[i::2], targets[i::2], weights[i::2]) for i in range(2)]
     np.testing.assert_allclose(np.sum(parts, axis=0), by_hand(logits, targets, weights), rtol=1e-6)
-    assert inside(np.array([2, -100, -1, 9]), np.array([True, False, True, True]), 3).tolist() == [2, 0, 3, 3]
+    assert inside(jnp.array([2, -100, -1, 9]), jnp.array([True, False, True, True]), 3).tolist() == [2, 0, 3, 3]
 
 
 def test_binary_cross_entropy_matches_float64_and_ignores_weight_zero():

@@ -126,9 +126,9 @@ def test_perplexity():
 
 
 def test_chunks_by_hand():
-    bias = np.log(np.array([1.0, 2.0, 3.0, 4.0], np.float32))
-    found = log_normaliser(np.zeros((1, 2), np.float32), np.zeros((4, 2), np.float32), bias, 3)
+    zeros = jnp.asarray(np.zeros((4, 2), np.float32))
+    found = log_normaliser(zeros[:1], zeros, jnp.asarray(np.log(np.float32([1, 2, 3, 4]))), 3)
     np.testing.assert_allclose(found, [np.log(10)], rtol=1e-6)
-    table = np.arange(5, dtype=np.float32)[:, None]
-    logits, start = chunk_of_logits(np.ones((1, 1), np.float32), table, np.zeros(5, np.float32), np.int32(3), 3)
+    one, table, bias = (jnp.asarray(np.float32(values)) for values in ([[1]], [[0], [1], [2], [3], [4]], [0] * 5))
+    logits, start = chunk_of_logits(one, table, bias, jnp.int32(3), 3)
     assert (logits.tolist(), int(start)) == ([[-np.inf, 3.0, 4.0]], 2)

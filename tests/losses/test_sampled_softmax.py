@@ -76,7 +76,8 @@ HIDDEN = np.random.default_rng(0).normal(size=(6, 4)).astype(np.float32)
 
 def of_toy(hidden, targets, negatives, weights, remove_hits=True):
     expected = negatives.expected(targets), negatives.expected(negatives.ids)
-    return sampled_softmax(hidden, TABLE, BIAS, targets, negatives.ids, *expected, weights, remove_hits=remove_hits)
+    table = jnp.asarray(TABLE), jnp.asarray(BIAS)
+    return sampled_softmax(hidden, *table, targets, negatives.ids, *expected, weights, remove_hits=remove_hits)
 
 
 toy = jax.jit(of_toy, static_argnums=4)
@@ -127,9 +128,9 @@ def test_all_other_words_as_negatives_equal_the_full_softmax():
 
 def test_mean_gradient_matches_the_full_softmax():
     """With the correction by expected counts, the mean gradient equals the full softmax's."""
-    words, hidden, target, one = 200, HIDDEN[1:2], np.array([3]), np.ones(1, np.float32)
-    table = 0.3 * np.random.default_rng(5).normal(size=(words, 4)).astype(np.float32)
-    bias = (-0.5 * np.log(np.arange(1.0, words + 1))).astype(np.float32)
+    words, hidden, target, one = 200, HIDDEN[1:2], jnp.array([3]), jnp.ones(1)
+    table = jnp.asarray(0.3 * np.random.default_rng(5).normal(size=(words, 4)).astype(np.float32))
+    bias = jnp.asarray((-0.5 * np.log(np.arange(1.0, words + 1))).astype(np.float32))
 
     def sampled(h, key, corrected):
         negatives = draw_negatives(key, 100, words)

@@ -161,13 +161,13 @@ def test_norm_counts_each_row_once():
     params = new_params(False)
 
     @jax.jit
-    def norms(params):
+    def norms(params, batch):
         rows = find_rows(params, touched({**batch, **shared}, False))
         sparse = jax.grad(lambda p: loss(as_rows(p, rows), {**batch, **shared}, False)[0])(take_rows(params, rows))
         dense = jax.grad(lambda p: loss(p, {**batch, **shared}, False)[0])(params)
         return optax.tree.norm(sparse), optax.tree.norm(dense)
 
-    np.testing.assert_allclose(*norms(params), rtol=1e-6)
+    np.testing.assert_allclose(*norms(params, batch), rtol=1e-6)
 
 
 LAYOUTS = {
@@ -252,14 +252,14 @@ def test_row_lookup_equals_table_lookup():
     ids = np.array([[7, 3], [3, 0]], np.int32)
 
     @jax.jit
-    def look_up(table):
+    def look_up(table, ids):
         rows = find_rows({"t": table}, {"t": ids})
         taken = as_rows(take_rows({"t": table}, rows), rows)["t"]
         assert isinstance(taken, Rows)
-        missing = jnp.take(values(taken), places(taken, np.array([5, -1, 10, 2**31 - 1])), axis=0, mode="fill")
+        missing = jnp.take(values(taken), places(taken, jnp.array([5, -1, 10, 2**31 - 1])), axis=0, mode="fill")
         return values(taken)[places(taken, ids)], values(table)[places(table, ids)], missing
 
-    in_rows, in_table, missing = look_up(table)
+    in_rows, in_table, missing = look_up(table, ids)
     np.testing.assert_array_equal(in_rows, table[ids])
     np.testing.assert_array_equal(in_table, table[ids])
     assert np.isnan(missing[:3]).all()
@@ -288,7 +288,7 @@ def check_row_sparse(optimizer, params, tables):
         before = (optax.apply_updates(params, updates), state)
         unchanged = {}
         for name in tables:
-            first = find_rows(params, {name: np.array([0])})
+            first = find_rows(params, {name: jnp.array([0])})
             without = put_rows(gradients, jax.tree.map(jnp.zeros_like, take_rows(gradients, first)), first)
             updates, state = optimizer.update(without, before[1], before[0])
             after = (optax.apply_updates(before[0], updates), state)
