@@ -13,9 +13,11 @@ from bert_elmo_jax.earlier_names import rename_fields
 from bert_elmo_jax.families import REGISTRY, Family, find_family, get_family
 from bert_elmo_jax.families.family import Shapes
 from bert_elmo_jax.families.init_params import param_shapes
+from bert_elmo_jax.lazy_imports import lazy_function
 from bert_elmo_jax.text import FastaiVocabulary, Lexicon, Tokenizer, WordTable, WordVocabulary
 from bert_elmo_jax.weights.parameter_tree import flatten
 
+network_shapes = lazy_function("bert_elmo_jax.networks.word_network", "network_shapes")
 Reads = Tokenizer | WordVocabulary | FastaiVocabulary | Lexicon | WordTable  # converts text to ids, or to vectors
 FIELDS = {  # of all kinds of models; each kind has more
     "family": "a string",

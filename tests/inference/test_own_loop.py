@@ -22,7 +22,7 @@ from bert_elmo_jax.inference import write_run_directory
 from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.inference.task_networks import NETWORKS
 from bert_elmo_jax.inference.word_encoder import layer_shape, trained_layers, word_encoder
-from bert_elmo_jax.networks import TaggerConfig
+from bert_elmo_jax.networks import TaggerConfig, init_network, network_coefficients
 from bert_elmo_jax.runs.config_files import read_config
 from bert_elmo_jax.runs.finetuning import finetune
 from bert_elmo_jax.runs.framed import frame_texts
@@ -186,11 +186,11 @@ def train_tagger(folder, put=jnp.asarray):
         **{name: tuple(v) if isinstance(v, list) else v for name, v in stored.items() if name in names}
     )
     assert (network.encoder_layers, network.encoder_width) == layer_shape(encoder)
-    params = functions.init(network, jax.random.key(0), *lexicon.table(None))
+    params = init_network(network, jax.random.key(0), *lexicon.table(None))
     params["encoder"] = encoder.params["encoder"]
     rows, _ = functions.training_rows(task, examples, lexicon)
     make = functools.partial(functions.collate, lexicon=lexicon, layers=trained_layers(encoder))
-    network_loss, coefficients = functions.loss(network, encoder.word_function()), functions.coefficients(network)
+    network_loss, coefficients = functions.loss(network, encoder.word_function()), network_coefficients(network)
 
     def loss(params, batch, key):
         terms, _, _ = network_loss(params, batch, key, None)
