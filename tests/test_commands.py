@@ -267,7 +267,10 @@ MADE = [
      "--config.data=corpora/wikitext103 --workdir=runs/lm_backward", [], ()),
     ("python -m experiments.pretrain --config=awd_lstm:original "
      "--config.data=corpora/reviews --workdir=runs/lm_ko", [], ()),
+    ("python -m experiments.finetune --task=classification --train=my.csv --dev=dev.csv --text=review --label=stars "
+     "--init=klue/bert-base --config.transfer=lora --workdir=runs/lora", [], ()),
 ]  # fmt: skip
+READS_RUN = ("model", "from", "run", "adapter")  # flags that name a run directory or a folder of one
 
 
 def write_inputs(root, server):
@@ -281,6 +284,7 @@ def write_inputs(root, server):
         assert done.status == 0, done.err
         for copy in copies:
             shutil.copytree(root / value_of(start.words, "workdir"), root / copy, dirs_exist_ok=True)
+    shutil.copytree(root / "runs/lora/adapter", root / "my_adapter")
 
 
 def copy_inputs(inputs, place, start):
@@ -301,11 +305,19 @@ def copy_inputs(inputs, place, start):
             file.write_text(text, encoding="cp949")
 
 
-def model_before(command, start):
-    """Return the fine-tuning on the same page that makes the model of a prediction, if there is one."""
-    name = value_of(start.words, "model") if start.module == "experiments.predict" else ""
-    tuned = [c for c in COMMANDS if name and ".finetune " in c and f"--workdir={name} " in f"{c} "]
-    return next((c for c in tuned if set(COMMANDS[c]) & set(COMMANDS[command]) and "--grid" not in c), "")
+def run_before(command, start, inputs):
+    """Return the command on the same page that makes the run directory that a command reads, and its folder.
+
+    Predictions need the labels of their page; others read a run directory of the inputs if there is one.
+    """
+    names = [value for flag in READS_RUN if (value := value_of(start.words, flag)).startswith("runs/")]
+    for name in ("/".join(name.split("/")[:2]) for name in names):
+        if start.module == "experiments.predict" or not (inputs / name).exists():
+            for other in COMMANDS:
+                writes = re.search(rf"experiments\.(finetune|pretrain) .*--workdir={re.escape(name)}( |$)", other)
+                if writes and set(COMMANDS[other]) & set(COMMANDS[command]) and "--grid" not in other:
+                    return other, name
+    return "", ""
 
 
 def shorten(command):
@@ -356,18 +368,19 @@ def run_command(command, server, inputs, place, made):
     """Run a command; return its problem, or "", and its end. `made` gets the run directories of fine-tuning."""
     start = start_of(command)
     copy_inputs(inputs, place, start)
-    if before := model_before(command, start):
+    before, folder = run_before(command, start, inputs)
+    if before:
         if before not in made:
             run_command(before, server, inputs, place.with_name(f"{place.name}_before"), made)
-        shutil.rmtree(place / value_of(start.words, "model"), ignore_errors=True)
-        shutil.copytree(made[before], place / value_of(start.words, "model"))
+        shutil.rmtree(place / folder, ignore_errors=True)
+        shutil.copytree(made[before], place / folder)
     with other_host(start, place):
         done = run(server, place, start)
     if "--runner=print" in start.words and done.status == 0:  # and the first of the printed commands
         start = start_of(next(found for found in find_commands(done.out) if "experiments.sweep" not in found))
         done = run(server, place, start)
     fault, workdir = find_fault(command, start, done, place), value_of(start.words, "workdir")
-    if start.module == "experiments.finetune" and done.status == 0 and workdir:
+    if start.module in ("experiments.finetune", "experiments.pretrain") and done.status == 0 and workdir:
         made[command] = shutil.move(place / workdir, inputs.with_name(f"made_{len(made)}"))
     return fault, done
 

@@ -131,7 +131,7 @@ def build_lexicon(config: ConfigDict, texts: Iterable[Sequence[str]]) -> tuple[L
     size = config.word_size or 100
     vectors = later = None
     if config.unknown == "vectors" and not config.vectors:
-        raise ValueError("config.unpretrained=vectors needs a file: give --config.vectors=…, or choose another value")
+        raise ValueError("config.unknown=vectors needs a file: give --config.vectors=…, or choose another value")
     if config.vectors:
         size = width_of(config.vectors)
         if config.word_size and config.word_size != size:

@@ -41,6 +41,8 @@ def make_mesh(data: int = -1, fsdp: int = 1, tensor: int = 1, devices: Sequence[
     ('data', 'fsdp', 'tensor')
     """
     devices = jax.devices() if devices is None else devices
+    if min(fsdp, tensor) < 1 or (data < 1 and data != -1):
+        raise ValueError(f"a mesh of data={data} × fsdp={fsdp} × tensor={tensor}: use whole numbers from 1")
     if data == -1:
         data = len(devices) // (fsdp * tensor)
         if data * fsdp * tensor != len(devices):

@@ -157,7 +157,7 @@ def test_not_asked_for(files):
 def test_a_bert_and_too_little_text(files, elmo, tmp_path):
     with pytest.raises(
         ValueError,
-        match=r"encoders that read words, and .*bert_tiny is of the kind bert: adapt it with `experiments.pretr",
+        match=r"encoders that read words, and .*bert_tiny is of the kind bert: adapt it with `python -m exper",
     ):
         adapt(config_of(files, str(ROOT / "tests/goldens/bert_tiny")), tmp_path)
     (tmp_path / "few.csv").write_text("text,label\nfilm,a\nreally,b\n", encoding="utf-8")

@@ -201,7 +201,7 @@ def test_cells_characters_and_directions_learn_and_are_loaded(files, way, tmp_pa
 def test_recipes_of_taglm_make_a_step(name, files, tmp_path):
     """The recipe with other data is traced, but not computed."""
     config, said = read_config(f"experiments/configs/taglm.py:{name}")
-    for part in ("xpected score:", "Cost:", "Command:", "taglm.py" if name == "entities" else f"taglm.py:{name}"):
+    for part in ("xpected score:", "Cost:", "Command:", "taglm" if name == "entities" else f"taglm:{name}"):
         assert part in said
     config.update({**files["entities"], "encoder": ELMO, "batch_size": 8, "directions": "forward"})
     start = start_network(config, None, None)

@@ -10,9 +10,6 @@ import json
 from pathlib import Path
 
 import numpy as np
-import peft
-import torch
-import transformers
 
 HERE = Path(__file__).parent
 ADAPTERS = {
@@ -50,6 +47,10 @@ def tidy(folder: Path, model_name: str) -> None:
 
 def make(name: str) -> None:
     """Write one adapter, inputs and outputs."""
+    import peft
+    import torch
+    import transformers
+
     kind, model_name, options = ADAPTERS[name]
     torch.manual_seed(0)
     torch.set_num_threads(1)

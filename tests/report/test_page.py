@@ -129,7 +129,7 @@ def test_png_without_matplotlib_names_the_extra(monkeypatch, tmp_path):
     import sys
 
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ImportError, match=r"pip install -e '\.\[figures\]'"):
+    with pytest.raises(ImportError, match=r"pip install 'bert_elmo_jax\[figures\]'"):
         png.write_png(FIGURES[0], tmp_path / "a.png")
 
 
