@@ -138,6 +138,7 @@ def test_it_prints_a_table_beside_a_run(benchmark, corpus, tmp_path, capsys):
     assert float(table[2].split()[4]) == 10.0
 
 
+@pytest.mark.long
 def test_a_decoder_is_compared_per_word(benchmark, corpus, tmp_path, capsys):
     """An untrained GPT has the same loss for each piece of the whole text."""
     pieces = toy_corpus(tmp_path / "pieces", documents=300, vocab_size=8192)

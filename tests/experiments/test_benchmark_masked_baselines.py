@@ -98,6 +98,7 @@ def test_a_place_that_shows_a_token_is_guessed_to_be_true(benchmark):
     assert benchmark.only_hidden(batch, 4)["mlm_weights"].tolist() == [[1.0, 0.0, 0.0, 1.0, 0.0]]
 
 
+@pytest.mark.long
 def test_it_prints_a_table(benchmark, corpus, tmp_path, capsys):
     tokenizer = load_tokenizer(corpus / "tokenizer")
     model = BertConfig(vocab_size=tokenizer.vocab_size, **TINY, max_positions=64)

@@ -115,6 +115,7 @@ def test_an_optimiser_with_a_state_for_each_part_is_read_back(files, model, tmp_
     assert all(moved_parts(model, tmp_path / "run"))
 
 
+@pytest.mark.long
 def test_a_grid_of_features_keeps_the_best(files, model, tmp_path, capsys):
     features = {"features.layers": "all", "features.combine": "mix", "features.lstm_layers": 1, "features.lstm_size": 4}
     config = config_of(files["sst2"], epochs=1.0, dropout=0.0, transfer="frozen", **features)

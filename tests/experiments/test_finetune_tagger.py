@@ -144,10 +144,10 @@ WAYS = {
 
 
 def gru_config(files, way, folder):
-    fields = {**files["entities"], "epochs": 20.0, "dropout": 0.0, "mix_dropout": 0.0, "eval_every": 20}
+    fields = {**files["entities"], "epochs": 20.0, "dropout": 0.0, "mix_dropout": 0.0, "eval_every": 40}
     config = config_of(fields, **{**GRU, **WAYS[way]}, encoder=ELMO, cache=str(folder / "vectors"))
     config.optimizer.learning_rate = 0.02
-    config.checkpoint_every = 10
+    config.checkpoint_every = 40
     return config
 
 

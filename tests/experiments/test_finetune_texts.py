@@ -101,6 +101,7 @@ def test_a_bert_that_is_trained_along_with_pairs(files, tmp_path):
     assert sum(found.probabilities.values()) == pytest.approx(1, abs=1e-5)
 
 
+@pytest.mark.long
 def test_texts_without_words_and_no_encoder(tmp_path):
     """As in NSMC, one row in a thousand may be empty, and is kept."""
     fields = {"task": "nsmc"}

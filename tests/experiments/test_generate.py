@@ -26,6 +26,7 @@ def test_one_prompt_is_streamed(models):
     assert generate(*words).out == done.out
 
 
+@pytest.mark.long
 def test_lines_of_standard_input_and_of_a_file(models, tmp_path):
     words = (f"--model={models['gpt2_tiny']}", "--max_new=4", "--beams=3", "--n_best=2", "--batch_size=2")
     lines = ["the old ship", "강가의", "a"]

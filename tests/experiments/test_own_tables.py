@@ -99,6 +99,7 @@ def model(tmp_path_factory):
     return str(write_model(tmp_path_factory.mktemp("model") / "bert"))
 
 
+@pytest.mark.long
 def test_from_a_table_to_a_table(reviews, model, tmp_path, one_device):
     """The steps of the documented commands: a share for dev, the run's encoding for new rows, a table for Excel."""
     flags = {**given(reviews, dev="0.25", encoding="cp949"), "workdir": str(tmp_path / "run"), "init": model}

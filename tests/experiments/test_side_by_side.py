@@ -100,6 +100,7 @@ def zip_trees(a, b):
         yield jax.tree_util.keystr(path), (np.asarray(x), np.asarray(y))
 
 
+@pytest.mark.long
 def test_a_bert(files):
     config = asked(finetune.get_config(), files)
     config.dropout = 0.0

@@ -158,6 +158,7 @@ def test_own_loop_has_the_losses_of_finetune(name, tmp_path):
     assert {prediction.label for prediction in predictions} <= {"0", "1"}
 
 
+@pytest.mark.long
 @pytest.mark.devices
 @pytest.mark.parametrize("name", BY_NIGHT)
 def test_own_loop_on_two_devices_has_the_losses_of_finetune(name, tmp_path):
@@ -201,6 +202,7 @@ def train_tagger(folder, put=jnp.asarray):
     return expected, losses, saved
 
 
+@pytest.mark.long
 def test_own_loop_with_an_elmo_has_the_losses_of_finetune(tmp_path):
     expected, losses, folder = train_tagger(tmp_path)
     assert len(expected) == STEPS
@@ -208,6 +210,7 @@ def test_own_loop_with_an_elmo_has_the_losses_of_finetune(tmp_path):
     assert load(folder).predict(["the boat 서울 역"])[0].tags
 
 
+@pytest.mark.long
 @pytest.mark.devices
 def test_own_loop_with_an_elmo_on_two_devices(tmp_path):
     expected, losses, _ = train_tagger(tmp_path, put_on_two())

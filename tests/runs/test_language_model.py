@@ -55,6 +55,7 @@ def small(files, **changes):
     return config_of(files, **{"epochs": 1.0, "checkpoint_every": 0, "lm.epochs": 0.2, "lm.spread": 0, **changes})
 
 
+@pytest.mark.long
 def test_weights_of_fastai(files, models, tmp_path):
     """All stages read words in lower case, and new words get rows of their own."""
     assert finetune(small(files), tmp_path / "run", init=models["fastai"]) == 0

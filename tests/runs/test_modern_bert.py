@@ -63,6 +63,7 @@ def test_a_modern_bert_resumes_exactly_and_is_loaded(corpus, tmp_path):
         np.testing.assert_allclose(packed.last[number, :size], one.last[0], atol=1e-5)
 
 
+@pytest.mark.long
 def test_a_run_from_before_these_fields_goes_on(corpus, tmp_path):
     config = asked("bert.py:toy", corpus)
     config.steps = 2

@@ -65,6 +65,7 @@ def alone(tmp_path_factory, corpus, teacher):
     return workdir
 
 
+@pytest.mark.long
 def test_a_run_is_complete_without_its_teacher(alone):
     lines = read_metrics(alone)
     assert {"mlm", "soft", "cosine"} <= set(lines[-1])

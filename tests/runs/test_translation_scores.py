@@ -39,6 +39,7 @@ def run(corpus, tmp_path_factory):
     return folder
 
 
+@pytest.mark.long
 def test_the_end_of_a_run(run):
     figures = json.loads((run / "final.json").read_text())
     assert set(figures) == {"held_out/bleu", "held_out/chrf", "held_out/chrf++", "held_out/same"}

@@ -67,7 +67,8 @@ def run(files, models, tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs") / "run"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(train, "make_mesh", functools.partial(train.make_mesh, devices=jax.devices()[:1]))
-        assert finetune(config_of(files, backward=models["backward"]), folder, init=models["forward"]) == 0
+        config = config_of(files, backward=models["backward"], **{"checkpoint_every": 8, "lm.checkpoint_every": 8})
+        assert finetune(config, folder, init=models["forward"]) == 0
     return folder
 
 

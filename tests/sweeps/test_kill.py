@@ -56,7 +56,7 @@ def test_stopped_it_says_so_and_what_failed_is_told(write_small, tmp_path):
     [
         pytest.param("TERM TERM", True, marks=pytest.mark.long),
         pytest.param("INT", True, marks=pytest.mark.long),
-        ("INT INT", False),
+        pytest.param("INT INT", False, marks=pytest.mark.long),
     ],
 )
 def test_only_a_second_interrupt_is_in_a_hurry(write_small, tmp_path, how, saved):

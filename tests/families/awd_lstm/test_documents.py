@@ -75,6 +75,7 @@ def memory_of_gradients(rows, parts, steps, **options):
     return jax.jit(gradient).lower(encoder, words, lengths).compile().memory_analysis().temp_size_in_bytes
 
 
+@pytest.mark.long
 def test_memory_does_not_grow_with_the_state_of_all_steps():
     """Twenty times as many parts need far less than twenty times the memory; with the last words alone only the ids."""
     assert memory_of_gradients(8, 40, 16) < 3 * memory_of_gradients(8, 2, 16)

@@ -42,6 +42,7 @@ def run(corpus, tmp_path_factory):
     return folder
 
 
+@pytest.mark.long
 def test_a_resumed_run_ends_as_if_left_alone(run, corpus, tmp_path):
     """The run resumes with its parameters, carried state and place in the text."""
     copy = tmp_path / "run"
@@ -66,6 +67,7 @@ def test_the_run_is_loaded_and_written_for_fastai(run, tmp_path):
     np.testing.assert_allclose(again.encode(["ship"]).last, lm.encode(["ship"]).last, rtol=0, atol=1e-6)
 
 
+@pytest.mark.long
 def test_going_on_from_weights_of_fastai(corpus, tmp_path):
     """The weights keep their sizes, and their vocabulary must be the text's."""
     words = WordVocabulary.load(corpus / "tokenizer")
@@ -89,6 +91,7 @@ def test_a_vocabulary_of_another_language_model(corpus, tmp_path):
         pretrain(config_of(corpus), tmp_path / "run", init=str(start))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("kind", "direction"), [("sentencepiece", "forward"), ("wordpiece", "backward")])
 def test_a_run_on_pieces(one_device, tmp_path, kind, direction):
     """A word has the vector of the piece that is read last; the mark comes before the pieces."""

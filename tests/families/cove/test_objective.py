@@ -101,6 +101,7 @@ def test_word_vectors_are_trained_only_on_request(params, trained):
     assert all(np.asarray(leaf).any() for leaf in jax.tree.leaves([rest, grads["decoder"]]))
 
 
+@pytest.mark.long
 def test_the_loss_falls_on_what_it_sees():
     """Gradient descent learns three sentences by heart; then they are exact."""
     config = CoveConfig(5, 16, 2, vocab_size=20, decoder_layers=1, target_size=8, dropout=0.0)

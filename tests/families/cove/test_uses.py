@@ -58,6 +58,7 @@ def train_network(name, encoder, folder, **changes):
     return load(folder / "run")
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("one_device")
 def test_a_task_network_on_frozen_layers(goldens, tmp_path):
     """The run has the encoder with its word vectors, and predicts without the files that it was made from."""
@@ -111,6 +112,7 @@ def pairs(tmp_path_factory):
     )  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("one_device", "as_users_run")
 def test_a_run_gives_an_encoder(pairs, tmp_path):
     config = small_run(pairs)

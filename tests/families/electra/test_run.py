@@ -40,6 +40,7 @@ def test_exact_resume(tmp_path):
     assert load(again).heads == ("generator", "replaced")
 
 
+@pytest.mark.long
 def test_a_run_is_its_discriminator_and_converts_to_both(goldens, tmp_path):
     made = jax.jit(lambda: init_params(FAMILY, CONFIG, jax.random.key(0), ("generator", "replaced"), pooler=False))
     tokenizer = load(goldens / "electra_tiny" / "generator").tokenizer

@@ -149,6 +149,7 @@ def run(program, config, workdir, init):
     return program("bert_elmo_jax.runs.finetuning").finetune(config, workdir, init=str(init))
 
 
+@pytest.mark.long
 def test_fine_tuned_on_pairs(tuned, goldens):
     lines = read_metrics(tuned)
     assert all("lm" in str(sorted(line)) for line in lines if "loss" in line)

@@ -35,6 +35,7 @@ def model(request):
     return config, random_params(Model(config, ""), scale=0.4)
 
 
+@pytest.mark.long
 def test_every_way_to_run_the_layers_gives_the_same(model):
     config, params = model
 

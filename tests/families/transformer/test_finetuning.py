@@ -31,6 +31,7 @@ def translator(tmp_path_factory):
     return folder
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("one_device")
 def test_it_learns_and_predicts(translator, tmp_path):
     config = importlib.import_module("experiments.configs.finetune").get_config()

@@ -19,6 +19,7 @@ def test_words_of_several_senses_are_entities(tmp_path):
     assert write_senses(tmp_path, WORLD) == files
 
 
+@pytest.mark.long
 def test_a_study(tmp_path, capsys):
     model = str(write_model(tmp_path / "model", num_layers=2))
     head, network = finetune.entities(), tagger.get_config()

@@ -44,6 +44,7 @@ def test_the_loss_falls_and_hidden_words_stay_at_chance(texts):
     assert one.hidden == one.swapped  # with one layer, the word in a place does not reach its prediction
 
 
+@pytest.mark.long
 def test_masks_leave_a_deep_model_honest(texts):
     masked = see_oneself(texts, 2, "masked words", width=32, steps=350, rate=0.01)
     chance = most_frequent_share(texts, choose_places(texts.test, 0))

@@ -8,6 +8,7 @@ from experiments.studies.why_attention import heads
 from experiments.studies.why_attention.heads import answer, compare_heads, draw_roles, init_roles, read_roles
 
 
+@pytest.mark.long
 def test_four_heads_answer_better_than_one_of_the_same_width(monkeypatch):
     monkeypatch.setattr(heads, "WORDS", 64)
     one, four = compare_heads((1, 4), steps=250, rate=0.01)

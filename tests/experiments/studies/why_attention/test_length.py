@@ -5,6 +5,7 @@ import pytest
 from experiments.studies.why_attention.length import build_layer, count_operations, find_crossing, measure_lengths
 
 
+@pytest.mark.long
 def test_memory_against_length():
     costs = measure_lengths((32, 256), width=16, rows=2, least=0.0)
     assert len(costs) == 8

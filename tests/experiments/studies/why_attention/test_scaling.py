@@ -37,6 +37,7 @@ def test_the_gradient_of_a_softmax_is_that_of_differences():
         np.testing.assert_allclose(softmax_gradient(softmax(scores))[0, :, j], slope[0], atol=1e-8)
 
 
+@pytest.mark.long
 def test_only_scaled_scores_learn(monkeypatch):
     monkeypatch.setattr(scaling, "WORDS", 24)
     unscaled, scaled = (train_recall(128, kind, steps=120, rate=0.02) for kind in (False, True))

@@ -23,6 +23,7 @@ def test_without_a_warm_up_post_norm_is_left_behind(texts):
     assert post.last > 1.5 * post.first and pre.last < pre.first  # the gradients before the first step
 
 
+@pytest.mark.long
 def test_a_warm_up_starts_slowly(texts):
     """The rows of every step are the same, so the second step's loss shows how far the first step went."""
     sizes = {"layers": 1, "width": 16, "steps": 3, "rate": 0.1, "rows": 4}

@@ -88,6 +88,7 @@ def toy_bert(tmp_path):
     return load(tmp_path / "bert")
 
 
+@pytest.mark.long
 def test_scores_beside_chance_and_the_best_offset(toy_bert):
     results, figures = score_links(toy_bert, WORLDS["en"], "tiny", count=48)
     by = {(r.task.removeprefix("attention: "), r.encoder.split()[0]): r.score for r in results}
