@@ -101,7 +101,7 @@ def write_texts_and_corpora(root: Path) -> None:
     table = "".join(f"{en}\t{ko}\n" for en, ko in zip(english.splitlines(), korean.splitlines()))
     (root / "sts.tsv").write_text(table, encoding="utf-8")
     (root / "news.tsv").write_text(f"english\tkorean\n{table}", encoding="utf-8")
-    for place in ("corpora/news", "data/wmt"):
+    for place in ("corpora/news", "corpora/sts", "data/wmt"):
         toy_pairs(root / place, topics=2, words=2, documents=60, heldout=0.3)
     toy_pairs(root / "data/wmt_words", topics=2, words=2, documents=60, heldout=0.3, tokenizer="words")
 

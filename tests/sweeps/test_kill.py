@@ -51,14 +51,8 @@ def test_stopped_it_says_so_and_what_failed_is_told(write_small, tmp_path):
     assert len(list((tmp_path / "w" / "points").glob("b-NER-*"))) == 4
 
 
-@pytest.mark.parametrize(
-    ("how", "saved"),
-    [
-        pytest.param("TERM TERM", True, marks=pytest.mark.long),
-        pytest.param("INT", True, marks=pytest.mark.long),
-        pytest.param("INT INT", False, marks=pytest.mark.long),
-    ],
-)
+@pytest.mark.long
+@pytest.mark.parametrize(("how", "saved"), [("TERM TERM", True), ("INT", True), ("INT INT", False)])
 def test_only_a_second_interrupt_is_in_a_hurry(write_small, tmp_path, how, saved):
     """`timeout` sends SIGTERM twice: a run must still save."""
     file = write_small(steps={"a": 10}, seeds=(0,), more={("a", "NER"): {"text": "saves"}})
