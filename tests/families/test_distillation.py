@@ -132,8 +132,9 @@ def update(objective, params, devices, accumulate):
 )
 @pytest.mark.devices
 def test_the_same_update(learned, expected, way):
-    found = update(*learned, *WAYS[way])
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-6, atol=2e-6), found, expected)
+    params, loss = update(*learned, *WAYS[way])
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=2e-6), params, expected[0])
+    np.testing.assert_allclose(loss, expected[1], rtol=1e-6)  # a float32 near 86 has steps of 8e-6
 
 
 def test_the_teacher_is_an_argument_of_the_step_and_not_a_part_of_the_state(learned):

@@ -52,9 +52,9 @@ def models(tmp_path_factory):
 def config_of(files, **changes):
     config, _ = read_config("experiments/configs/ulmfit.py")
     config.update(files)
-    config.update({"epochs": 6.0, "batch_size": 8, "drop_factor": 0.1, "log_every": 1, "checkpoint_every": 2})
+    config.update({"epochs": 6.0, "batch_size": 8, "drop_factor": 0.1, "log_every": 1, "checkpoint_every": 4})
     config.update({"preset": "toy", "transfer": "all", "layer_decay": 1.0})
-    config.lm.update({"epochs": 2.0, "batch_size": 4, "length": 16, "spread": 0, "checkpoint_every": 2})
+    config.lm.update({"epochs": 2.0, "batch_size": 4, "length": 16, "spread": 0, "checkpoint_every": 4})
     config.documents.update({"part": 8, "dropout": (0.1, 0.1)})
     config.optimizer.learning_rate = 0.03
     config.update_from_flattened_dict(changes)
@@ -67,8 +67,7 @@ def run(files, models, tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs") / "run"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(train, "make_mesh", functools.partial(train.make_mesh, devices=jax.devices()[:1]))
-        config = config_of(files, backward=models["backward"], **{"checkpoint_every": 8, "lm.checkpoint_every": 8})
-        assert finetune(config, folder, init=models["forward"]) == 0
+        assert finetune(config_of(files, backward=models["backward"]), folder, init=models["forward"]) == 0
     return folder
 
 
