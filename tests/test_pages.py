@@ -1,8 +1,11 @@
 """README and the pages below docs/: Python runs, commands exist, links lead to files, both languages agree."""
 
+import ast
 import contextlib
 import functools
 import io
+import json
+import pkgutil
 import re
 import shutil
 from pathlib import Path
@@ -257,3 +260,27 @@ def test_korean_pages_keep_to_the_glossary(page):
     text = FENCED.sub("", read(page))
     found = {word: term for word, term in REJECTED.items() if word in text}
     assert not found, f"{page}: write " + ", ".join(f"{term} for {word}" for word, term in found.items())
+
+
+def shown_imports():
+    """Return what pages and notebooks import from the project, as (page, module, name)."""
+    sources = [(page, code) for page in PAGES for language, code in blocks(read(page)) if language == "python"]
+    for notebook in NOTEBOOKS:
+        cells = [cell for cell in json.loads(read(notebook))["cells"] if cell["cell_type"] == "code"]
+        sources += [(notebook, re.sub(r"^\s*[!%].*$", "", "".join(cell["source"]), flags=re.M)) for cell in cells]
+    return {
+        (page, node.module, alias.name)
+        for page, code in sources
+        for node in ast.walk(ast.parse(code))
+        if isinstance(node, ast.ImportFrom) and node.module.split(".")[0] in ("bert_elmo_jax", "experiments")
+        for alias in node.names
+    }
+
+
+def test_imports_that_are_shown_exist():
+    """Running all pages and notebooks takes long; a name that moved shows at once."""
+    for page, module, name in sorted(shown_imports(), key=str):
+        try:
+            pkgutil.resolve_name(f"{module}.{name}")
+        except (ImportError, AttributeError) as error:
+            pytest.fail(f"{page}: {error}")
