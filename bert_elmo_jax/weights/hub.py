@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_elmo_jax.did_you_mean import near_file
-from bert_elmo_jax.weights.huggingface_files import WEIGHTS
+from bert_elmo_jax.weights.huggingface_files import FLAX, KERAS, PICKLES, WEIGHTS
 
 NAME = re.compile(r"[A-Za-z0-9_][\w.-]*(/[A-Za-z0-9_][\w.-]*)?", re.ASCII)
 MODULES = "modules.json"  # of sentence-transformers: the folders of a model's parts
@@ -22,7 +22,12 @@ UNKNOWN_FILES = (
     "%s: the hub cannot be asked, so its cache is used, which may lack files; if this is a sentence model, its "
     "modules.json is missing there, and vectors of texts are plain means: `hf download %s` completes the cache"
 )
-PICKLES = ["pytorch_model.bin", "pytorch_model.bin.index.json", "pytorch_model-*-of-*.bin"]
+# Downloaded only where there is nothing better, in this order.
+OTHER_WEIGHTS = (
+    [*PICKLES, "pytorch_model-*-of-*.bin"],
+    [*FLAX, "flax_model-*-of-*.msgpack"],
+    [*KERAS, "tf_model-*-of-*.h5"],
+)
 
 
 def hub_cache() -> Path:
@@ -78,7 +83,8 @@ def _find_snapshot(name: str, revision: str, token: str | bool | None) -> Path:
     cache = hub_cache()
 
     def download(patterns: list[str], *, offline: bool) -> Path:
-        ignored = [*COPIES, *(f"*{name}" for name in PICKLES)] if patterns is READ else COPIES
+        others = [f"*{name}" for names in OTHER_WEIGHTS for name in names]
+        ignored = [*COPIES, *others] if patterns is READ else COPIES
         options: dict[str, Any] = {"allow_patterns": patterns, "ignore_patterns": ignored, "local_files_only": offline}
         return Path(huggingface_hub.snapshot_download(name, revision=revision, cache_dir=cache, token=token, **options))
 
@@ -113,10 +119,12 @@ def _find_snapshot(name: str, revision: str, token: str | bool | None) -> Path:
 
 
 def _download_model(download: Callable[[list[str]], Path]) -> Path:
-    """Return the folder with a model's files; pickles are downloaded only for parts without safetensors."""
+    """Return the folder with a model's files; other weights are downloaded only for parts without safetensors."""
     folder = download(READ)
-    parts = _parts_without_weights(folder)
-    return download([f"{part}/{file}".lstrip("/") for part in parts for file in PICKLES]) if parts else folder
+    for files in OTHER_WEIGHTS:
+        if parts := _parts_without_weights(folder):
+            folder = download([f"{part}/{file}".lstrip("/") for part in parts for file in files])
+    return folder
 
 
 def _parts_without_weights(folder: Path) -> list[str]:

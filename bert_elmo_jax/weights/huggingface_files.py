@@ -1,4 +1,4 @@
-"""Files that every Hugging Face model has: weights (safetensors or pickles, maybe in shards) and vocabulary."""
+"""Weights of Hugging Face models: safetensors or pickles, else files of Flax or of TensorFlow, maybe in shards."""
 
 import json
 import os
@@ -16,9 +16,12 @@ from bert_elmo_jax.files import read_json
 from bert_elmo_jax.lazy_imports import lazy_function
 from bert_elmo_jax.weights.stored import StoredTensor, unreadable
 
-# In the search order of transformers; all of them are assumed to hold the same weights.
-WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
-ELSEWHERE = ("tf_model.h5", "flax_model.msgpack", "rust_model.ot")  # the same weights for other frameworks
+PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
+FLAX = ("flax_model.msgpack", "flax_model.msgpack.index.json")
+KERAS = ("tf_model.h5", "tf_model.h5.index.json")
+# In the order of preference; all of them are assumed to hold the same weights.
+WEIGHTS = ("model.safetensors", "model.safetensors.index.json", *PICKLES, *FLAX, *KERAS)
+ELSEWHERE = ("rust_model.ot",)  # the same weights for other frameworks
 DTYPES = {"BOOL": "bool", "BF16": "bfloat16", "F16": "float16", "F32": "float32", "F64": "float64"}
 DTYPES |= {f"{kind[0].upper()}{bits}": f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)}
 
@@ -34,10 +37,24 @@ def read_folder(folder: str | Path) -> tuple[str, dict[str, StoredTensor]]:
             + (f" ({', '.join(gone)} is not supported: convert it with transformers)" if gone else "")
         )
     path = folder / names[0]
-    read_torch_pickle = lazy_function("bert_elmo_jax.weights.torch_pickle", "read_torch_pickle")
-    read_one = read_safetensors if "safetensors" in path.name else read_torch_pickle
-    stored = read_shards(path, read_one) if path.suffix == ".json" else read_one(path)
+    sharded = path.suffix == ".json"
+    read_one, turn_name = _choose_reader(path.name, sharded)
+    stored = read_shards(path, read_one, turn_name) if sharded else read_one(path)
     return f"{path} (not read: {', '.join(names[1:])})" if names[1:] else str(path), stored
+
+
+def _choose_reader(name: str, sharded: bool) -> tuple[Callable[..., Any], Callable[[str], str]]:
+    """Return the function that reads a kind of file, and the one that turns names in its index into PyTorch's."""
+    # Only the reader that is needed is imported.
+    if name in FLAX:
+        module = "bert_elmo_jax.weights.flax_msgpack"
+        return lazy_function(module, "read_flax"), lazy_function(module, "turn_name")
+    if name in KERAS:
+        module = "bert_elmo_jax.weights.keras_hdf5"
+        return partial(lazy_function(module, "read_keras"), shard=sharded), lazy_function(module, "turn_name")
+    if name in PICKLES:
+        return lazy_function("bert_elmo_jax.weights.torch_pickle", "read_torch_pickle"), str
+    return read_safetensors, str
 
 
 def read_model_type(folder: str | Path) -> str:
@@ -80,11 +97,17 @@ def _read(file: safe_open, path: Path, name: str) -> np.ndarray:
         raise ValueError(f"{name} in {path} cannot be read as a numpy array: {problem}.") from None
 
 
-def read_shards(index: str | Path, read_one: Callable[[Path], dict[str, StoredTensor]]) -> dict[str, StoredTensor]:
-    """Return all tensors listed by an index (`….index.json`); raise if files or tensors are missing, naming all."""
+def read_shards(
+    index: str | Path, read_one: Callable[[Path], dict[str, StoredTensor]], turn_name: Callable[[str], str] = str
+) -> dict[str, StoredTensor]:
+    """Return all tensors listed by an index (`….index.json`); raise if files or tensors are missing, naming all.
+
+    `turn_name` returns the name that `read_one` gives to a tensor of the index.
+    """
     index = Path(index)
     try:
         places = json.loads(index.read_text(encoding="utf-8"))["weight_map"]
+        places = {turn_name(name): file for name, file in places.items()}
         files = sorted(set(places.values()))
         foreign = [file for file in files if file != Path(file).name or file in ("", ".", "..") or "\\" in file]
     except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, AttributeError, RecursionError):

@@ -171,7 +171,7 @@ def list_readers(folder: Path) -> list[Reader]:
 def _golden_readers() -> Iterable[Reader]:
     models = ["bert_tiny", "bert_tiny_tf", "elmo_tiny", "gpt2_tiny", "gpt_tiny", "roberta_tiny", "modernbert_tiny",
               "modernbert_packed", "distilbert_tiny", "electra_tiny/discriminator", "transformer_tiny", "cove_tiny",
-              "awd_lstm_tiny"]  # fmt: skip
+              "awd_lstm_tiny", "flax_msgpack", "tf_h5"]  # fmt: skip
     for model in models:
         for file in sorted((GOLDENS / model).iterdir()):
             if file.is_file() and file.name not in SKIPPED:

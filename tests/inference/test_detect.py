@@ -18,6 +18,8 @@ FORMATS = [  # a frozen model, or names of empty files, and the format
     (["model.safetensors.index.json"], "huggingface"),
     (["pytorch_model.bin"], "huggingface"),
     (["model.safetensors", "pytorch_model.bin", "tf_model.h5", "flax_model.msgpack", "config.json"], "huggingface"),
+    (["tf_model.h5"], "huggingface"),
+    (["flax_model.msgpack.index.json"], "huggingface"),
     (["model.safetensors", "vectors.h5", "tf_model.h5"], "huggingface"),
     (["model.safetensors", "options.json", "tf_model.h5"], "huggingface"),  # tf_model.h5 is that model again
     (["a_options.json", "a_weights.hdf5"], "elmo"),
@@ -38,7 +40,7 @@ def test_formats(goldens, tmp_path, names, format):
 HALF = r" ELMo \(weights, .*An ELMo needs both weights and options, found only "
 UNREADABLE = [
     ([], r"Looked for Hugging Face \(model.safetensors, .*\), Google .* Found nothing"),
-    (["tf_model.h5", "안녕.txt"], r"Found tf_model.h5, 안녕.txt. tf_model.h5 is not supported: convert it"),
+    (["rust_model.ot", "안녕.txt"], r"Found rust_model.ot, 안녕.txt. rust_model.ot is not supported: convert it"),
     (["uncased_L-12/bert_model.ckpt.index"], r"Subfolders with weights: uncased_L-12; give that path"),
     (["original/options.json", "original/weights.hdf5"], r"Subfolders with weights: original; give that path"),
     (["options.json"], rf"{HALF}options.json: add"),

@@ -180,13 +180,16 @@ def test_pickles_only_for_parts_without_safetensors(client, tmp_path):
     ]  # fmt: skip
 
 
-def test_pickles_where_there_is_nothing_better(client):
+def test_other_weights_where_there_is_nothing_better(client):
     there = client.models[NAME]
     (there / "model.safetensors").unlink()
     with pytest.raises(FileNotFoundError, match=r"our-org/model on the hub has none of model.safetensors"):
         resolve(NAME)
     shutil.rmtree(client.cache)
-    for names in ({"pytorch_model.bin"}, {"pytorch_model.bin.index.json", "pytorch_model-00001-of-00001.bin"}):
+    for names in (
+        {"pytorch_model.bin"}, {"pytorch_model.bin.index.json", "pytorch_model-00001-of-00001.bin"},
+        {"flax_model.msgpack"}, {"tf_model.h5.index.json", "tf_model-00001-of-00001.h5"},
+    ):  # fmt: skip
         for name in names:
             (there / name).touch()
         assert names <= {path.name for path in resolve(NAME).iterdir()}

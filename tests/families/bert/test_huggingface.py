@@ -245,8 +245,8 @@ def test_shards(tmp_path, goldens, theirs, golden, write_torch, kind):
 def test_no_config_and_no_weights(tmp_path, goldens):
     with pytest.raises(FileNotFoundError, match=r"has no config.json, .* or give config="):
         read_weights(tmp_path)
-    (tmp_path / "tf_model.h5").touch()
-    with pytest.raises(FileNotFoundError, match=r"none of model.safetensors, .* exists \(tf_model.h5 is not supported"):
+    (tmp_path / "rust_model.ot").touch()
+    with pytest.raises(FileNotFoundError, match=r"none of model.safetensors, .* exists \(rust_model.ot is not supp"):
         read_weights(tmp_path, config=read_config(goldens / "bert_tiny"))
 
 
