@@ -130,6 +130,7 @@ class Head(NamedTuple):
 
 # `pooled` for heads of pieces (tag, span) means that the module takes `pool_pieces`.
 TASK_HEADS = {"classify": Head(pooled=True), "choice": Head(pooled=True), "tag": Head(), "span": Head()}
+PIECE_HEADS = ("tag", "span")  # task heads that have outputs for every piece
 
 
 class ModelFields(NamedTuple):

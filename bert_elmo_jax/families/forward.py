@@ -3,11 +3,13 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple, no_type_check
 
+import jax.numpy as jnp
 from flax import struct
 from jaxtyping import Array, Float, Int
 
 from bert_elmo_jax.encoders.encoded import show_shapes
-from bert_elmo_jax.families.family import Family, Output
+from bert_elmo_jax.families.family import PIECE_HEADS, TASK_HEADS, Family, Output
+from bert_elmo_jax.nn import Dense
 from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.nn.matrix_product import turn_kernels
 
@@ -17,10 +19,12 @@ from bert_elmo_jax.nn.matrix_product import turn_kernels
 class ForwardOutput(Output):
     """Hidden states and logits of a batch of ids; fields without a head in the weights are None.
 
-    `logits` come from the pretraining head that reads pieces: from `mlm` if the weights have it, else from another one.
+    `logits` come from the head of a task if the weights have one: [B, labels], for the heads `tag` and `span` [B, T,
+    labels] (two, start and end, of `span`). Else they come from the pretraining head that reads pieces: from `mlm` or
+    from another one.
     """
 
-    logits: Float[Array, "B T V"] | Float[Array, "B T"] | None = None
+    logits: Float[Array, "B T V"] | Float[Array, "B T"] | None = None  # "B T" of task heads is [B, labels]
     nsp_logits: Float[Array, "B 2"] | None = None
     head: str | None = struct.field(pytree_node=False, default=None)  # whose `logits` they are
 
@@ -36,7 +40,7 @@ class ForwardOutput(Output):
 
 
 class Request(NamedTuple):
-    """The outputs to compute; `head` is the pretraining head of `logits`."""
+    """The outputs to compute; `head` is the head of `logits`."""
 
     layers: tuple[int, ...] = ()
     attentions: bool = False
@@ -46,7 +50,9 @@ class Request(NamedTuple):
 
 
 def choose_head(family: Family, params: Mapping[str, Any]) -> str | None:
-    """Return the head that gives `logits`: `mlm`, or else the first of the family's that reads pieces."""
+    """Return the head that gives `logits`: a task's, or else `mlm`, or else the family's first that reads pieces."""
+    if task_heads := [name for name in TASK_HEADS if name in params]:
+        return task_heads[0]
     names = [name for name, head in family.heads.items() if (name in params or head.tied) and not head.pooled]
     return "mlm" if "mlm" in names else next(iter(names), None)
 
@@ -66,18 +72,33 @@ def run(
     """Return the requested outputs; `firsts` are the places of the pooled vectors, by default the first."""
     logits: Any = None
     nsp: Any = None
-    pooler = (request.pooled or request.nsp) and "pooler" in params["encoder"]
+    of_task = request.head in TASK_HEADS
+    reads_pooled = of_task and family.task_head(request.head).pooled
+    every = reads_pooled and request.head in PIECE_HEADS  # each piece goes through the pooler
+    pooler = ((request.pooled or request.nsp) and "pooler" in params["encoder"]) or reads_pooled
     places: dict[str, Any] = {} if firsts is None or not pooler else {"nsp_positions": firsts}
+    if every:
+        places = {"pool_pieces": True}
     output: Any = family.build(config, pooler=pooler).apply(
         {"params": params["encoder"]}, tokens, types, positions, segments,
         layers=request.layers or None, attentions=request.attentions, **places,
     )  # fmt: skip
-    if request.head is not None:
+    if of_task:
+        logits = _task_logits(params[request.head], output.pooled if reads_pooled else output.last)
+        output = output.replace(pooled=None) if every else output
+    elif request.head is not None:
         words = params["encoder"]["embeddings"]["word"]
         logits = family.head(request.head, config).apply({"params": params.get(request.head, {})}, output.last, words)
     if request.nsp:
         nsp = family.head("nsp", config).apply({"params": params["nsp"]}, output.pooled)
     return ForwardOutput(output.last, output.layers, output.attentions, output.pooled, logits, nsp, request.head)
+
+
+def _task_logits(layer: Mapping[str, Any], x: Float[Array, "*B D"]) -> Float[Array, "*B N"]:
+    """Return the outputs of a task head without dropout: its dense layer, in float32."""
+    dense = Dense(layer["kernel"].shape[1], use_bias="bias" in layer)
+    logits: Any = dense.apply({"params": layer}, x.astype(jnp.float32))
+    return logits
 
 
 def run_turned(family: Family, config: Any, params: Mapping[str, Any], *inputs: Any, request: Request) -> ForwardOutput:

@@ -101,6 +101,11 @@ class PieceEncoder(Encoder):
         return tuple(name for name in self._params if name != "encoder")
 
     @property
+    def _logits_head(self) -> str | None:
+        """The head of `forward(…).logits`."""
+        return choose_head(self.family, self.params)
+
+    @property
     def working_params(self) -> dict[str, Any]:
         """The parameters as `encode` reads them: the encoder's kernels are cast to the type of the computation once."""
         self.check_process()
@@ -219,7 +224,7 @@ class PieceEncoder(Encoder):
         request = Request(
             layers=tuple(range(self.config.num_layers + 1)),
             attentions=self.has_maps,
-            head=choose_head(self.family, self.params),
+            head=self._logits_head,
             nsp="nsp" in self.params and "pooler" in self.params["encoder"],
             pooled=True,
         )

@@ -161,7 +161,7 @@ def run_head(
     scores: Any = head.module.apply(parts, x, **dropout_options(keys[2]))
     if head.kind == "choice":
         return jnp.where(lengths.reshape(shape) > 0, scores, NOWHERE), read
-    return scores[..., 0] if head.kind == "regression" else scores, read
+    return scores[..., 0] if head.kind == "regression" and head.num_labels == 1 else scores, read
 
 
 def is_packed(batch: Batch) -> bool:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from bert_elmo_jax.families import find_family
+from bert_elmo_jax.families.family import TASK_HEADS
 from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.nn.attention import choose_attention
 
@@ -70,12 +71,15 @@ def load(
 
         loaded = load_documents(family, dataclasses.replace(model, config=config), path)
         return loaded
-    if model.task is not None:
+    released = [name for name in TASK_HEADS if name in model.params] if family.inputs.takes_heads else []
+    if model.task is not None or released:
+        from bert_elmo_jax.inference.released_task import find_task
         from bert_elmo_jax.inference.task_model import TaskModel
 
+        positions, extras = config.max_positions, model.task_fields
         tokenizer: Any = model.tokenizer
-        task = model.task, model.features, model.sentences
-        loaded = TaskModel(family, config, model.params, tokenizer, str(path), *task)
+        task = model.task or find_task(model.params, str(path), positions=positions, extras=extras)
+        loaded = TaskModel(family, config, model.params, tokenizer, str(path), task, model.features, model.sentences)
         return loaded
     loaded = family.inputs.make_encoder(family, config, model.params, model.tokenizer, str(path))
     if model.sentences is not None:

@@ -1,7 +1,7 @@
 """Predictions of task models: small printable objects, made from the scores of rows."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import PurePath
 from typing import Any
@@ -36,6 +36,31 @@ class Label:
 
     def __str__(self) -> str:
         return f"{self.label} ({self.probability:.3f})"
+
+
+@dataclass(frozen=True)
+class Labels:
+    """The labels of a text that are likelier than not, best first, and the probability of each label.
+
+    >>> print(Labels(("joy",), {"joy": 0.9, "anger": 0.2}))
+    joy (0.900)
+    """
+
+    labels: tuple[str, ...]
+    probabilities: Mapping[str, float]
+
+    def __str__(self) -> str:
+        return ", ".join(f"{label} ({self.probabilities[label]:.3f})" for label in self.labels) or "no label"
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """The numbers that a regression with several outputs predicts, by name."""
+
+    values: Mapping[str, float]
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name} {value:.3f}" for name, value in self.values.items())
 
 
 @dataclass(frozen=True)
@@ -105,7 +130,7 @@ class AnswerSpan:
 
 
 _SPAN = ("answer", "start", "end", "probability")
-Prediction = Label | Number | Tags | Choice | AnswerSpan
+Prediction = Label | Labels | Number | Numbers | Tags | Choice | AnswerSpan
 
 
 def make_predictions(
@@ -117,19 +142,29 @@ def make_predictions(
     if task.kind == "tags":
         return list(_tags(task, examples, rows, outputs))
     if task.kind == "regression":
+        if len(task.labels) > 1:
+            return [Numbers(dict(zip(task.labels, output.tolist()))) for output in outputs]
         return [Number(float(output)) for output in outputs]
     if task.kind == "sentences":
         return [Number(cosine(vectors[0], vectors[1])) for vectors in outputs]
     if task.kind == "choice":
         return [_choice(example, output) for example, output in zip(examples, outputs)]
-    return [make_label(task, output) for output in outputs]
+    make: Callable[[Task, Any], Prediction] = make_labels if task.multi_label else make_label
+    return [make(task, output) for output in outputs]
 
 
 def make_label(task: Task, output: Float32[np.ndarray, "N"]) -> Label:
-    """Return the prediction for a text from the scores of its labels."""
-    shares = softmax(output)
+    """Return the prediction for a text from the scores of its labels; a single label has a probability of its own."""
+    shares = softmax(output) if len(output) > 1 else sigmoid(output)
     best = int(shares.argmax())
     return Label(task.labels[best], float(shares[best]), dict(zip(task.labels, shares.tolist())))
+
+
+def make_labels(task: Task, output: Float32[np.ndarray, "N"]) -> Labels:
+    """Return the prediction for a text that may have several labels, from the scores of the labels."""
+    shares = dict(zip(task.labels, sigmoid(output).tolist()))
+    likely = [label for label, share in shares.items() if share >= 0.5]
+    return Labels(tuple(sorted(likely, key=lambda label: -shares[label])), shares)
 
 
 def to_json(prediction: Prediction) -> dict[str, Any]:
@@ -165,6 +200,15 @@ def softmax(scores: Float32[np.ndarray, "*B N"]) -> Float32[np.ndarray, "*B N"]:
     """Return the softmax of scores along the last axis."""
     odds = np.exp(scores - scores.max(axis=-1, keepdims=True))
     return odds / odds.sum(axis=-1, keepdims=True)
+
+
+def sigmoid(scores: Float32[np.ndarray, "N"]) -> Float32[np.ndarray, "N"]:
+    """Return the logistic function of scores.
+
+    >>> sigmoid(np.array([0.0, -1000.0], np.float32)).tolist()
+    [0.5, 0.0]
+    """
+    return np.exp(-np.logaddexp(np.float32(0), -scores))
 
 
 def _choice(example: ChoiceExample, output: Float32[np.ndarray, "C"]) -> Choice:

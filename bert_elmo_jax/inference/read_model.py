@@ -10,7 +10,7 @@ from typing import Any
 from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.families import Family, all_formats, find_family, get_family
 from bert_elmo_jax.families.family import WeightFormat
-from bert_elmo_jax.files import check_links
+from bert_elmo_jax.files import check_links, read_json
 from bert_elmo_jax.heads.sentence_head import NAME
 from bert_elmo_jax.inference.model_kinds import find_kind
 from bert_elmo_jax.inference.run_directory import StoredModel, is_run_directory, read_run_directory
@@ -117,6 +117,9 @@ def _read_folder(source: Path, format: str | None, classifier: str | None, lower
     tokenizer = kind.find_tokenizer(folder, config, lowercase) if needed else None
     _check_rows(tokenizer, config, folder)
     labels, problem_type = report.extras.get("labels"), report.extras.get("problem_type")
+    length = read_json(folder / "tokenizer_config.json", default={}).get("model_max_length")
+    if isinstance(length, int):
+        report.extras["max_length"] = length
     return StoredModel(kind.name, config, params, tokenizer, report, labels, problem_type)
 
 

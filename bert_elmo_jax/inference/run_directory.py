@@ -56,6 +56,11 @@ class StoredModel:
     average_with: tuple[str, ...] = ()  # folders of models whose probabilities are averaged with this one's
 
     @property
+    def task_fields(self) -> dict[str, Any]:
+        """The fields of the files around the weights that describe the task of a released model."""
+        return {**self.report.extras, "labels": self.labels, "problem_type": self.problem_type}
+
+    @property
     def network(self) -> bool:
         """True for a task network, False for the encoder of a family."""
         return self.kind not in REGISTRY

@@ -15,6 +15,7 @@ from bert_elmo_jax.encoders.arguments import check_list, check_whole
 from bert_elmo_jax.encoders.encoder import BAR_FROM
 from bert_elmo_jax.encoders.rows import lone_surrogate, shorten
 from bert_elmo_jax.families import Family, find_family
+from bert_elmo_jax.families.forward import choose_head
 from bert_elmo_jax.families.piece_encoder import PieceEncoder
 from bert_elmo_jax.heads.features import Features
 from bert_elmo_jax.heads.sentence_head import SentenceHead
@@ -92,6 +93,12 @@ class TaskModel(Predictor, PieceEncoder):
             self.sentence_head = sentences
         self.row_shapes = RowShapes.of(task, self.head, family, config)
 
+    @property
+    def _logits_head(self) -> str | None:
+        # A head on several layers is not on the last one, which `forward` reads.
+        plain = self.head.features is None
+        return super()._logits_head if plain else choose_head(self.family, {"encoder": self.params["encoder"]})
+
     @functools.cached_property
     def _scores(self) -> Callable[..., Any]:
         module = self.family.build(self.config, pooler=self.head.pooled)
@@ -166,7 +173,11 @@ def to_example(task: Task, value: Any, number: int) -> Example:
     wrong = f"input {number} is {shorten(value)}; expected "
     if task.kind in ("classification", "regression"):
         texts: tuple[Any, ...] = value if pair else (value,)
-        if task.pairs != pair or not all(isinstance(text, str) and text.strip() for text in texts):
+        either = task.layout is None  # a released model does not say whether it reads pairs
+        fits = either or task.pairs == pair
+        if not fits or not all(isinstance(text, str) and text.strip() for text in texts):
+            if either:
+                raise ValueError(f"{wrong}a text or (text, pair), not empty")
             raise ValueError(
                 wrong + ("(text, pair), two texts that are not empty" if task.pairs else "a text that is not empty")
             )

@@ -14,7 +14,6 @@ from bert_elmo_jax.data.tasks.task import task_named
 from bert_elmo_jax.families.bert.config import BertConfig
 from bert_elmo_jax.families.bert.family import FAMILY
 from bert_elmo_jax.families.init_params import init_task_params
-from bert_elmo_jax.families.piece_encoder import PieceEncoder
 from bert_elmo_jax.heads.features import Features
 from bert_elmo_jax.inference import TaskModel, write_run_directory
 from bert_elmo_jax.inference.predictions import AnswerSpan, Number, Tags, spread_tags, to_json
@@ -123,7 +122,7 @@ def test_what_the_run_directory_says(runs, tmp_path):
     assert model.labels == ("노잼", "재미")
     assert model.encode(TEXTS[:2]).last.shape[0] == 2  # it is an encoder still
     assert "task" not in json.loads((write_plain(tmp_path) / "model.json").read_text(encoding="utf-8"))
-    assert type(load(tmp_path)) is PieceEncoder
+    assert load(tmp_path).predict(["ship"])[0].label == "LABEL_0"  # the weights have a head
 
 
 def write_plain(folder):

@@ -33,7 +33,8 @@ class Task:
     `stride` pieces apart. If some questions are `unanswerable`, "no answer" wins if its score exceeds the best answer's
     by more than `null_threshold`. Vectors of sentences are trained by a `loss`, and scores divided by `top_score`;
     `prompt` is put before each text, and texts are lower-cased first if `lowercase`. With `both_orders`, pairs are read
-    in both orders.
+    in both orders. With `multi_label`, each label is right or wrong by itself. A `pipeline` reads and answers as
+    transformers' pipelines do; it is the task of a released model.
 
     >>> task_named("sst2").kind, task_named("ud_upos", max_length=256).max_length
     ('classification', 256)
@@ -55,6 +56,8 @@ class Task:
     prompt: str = ""
     lowercase: bool = False
     both_orders: bool = False
+    multi_label: bool = False
+    pipeline: bool = False
 
     @property
     def entities(self) -> bool:
