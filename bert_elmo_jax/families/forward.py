@@ -72,9 +72,9 @@ def run(
     """Return the requested outputs; `firsts` are the places of the pooled vectors, by default the first."""
     logits: Any = None
     nsp: Any = None
-    of_task = request.head in TASK_HEADS
-    reads_pooled = of_task and family.task_head(request.head).pooled
-    every = reads_pooled and request.head in PIECE_HEADS  # each piece goes through the pooler
+    task_head = request.head if request.head in TASK_HEADS else None
+    reads_pooled = task_head is not None and family.task_head(task_head).pooled
+    every = reads_pooled and task_head in PIECE_HEADS  # each piece goes through the pooler
     pooler = ((request.pooled or request.nsp) and "pooler" in params["encoder"]) or reads_pooled
     places: dict[str, Any] = {} if firsts is None or not pooler else {"nsp_positions": firsts}
     if every:
@@ -83,8 +83,8 @@ def run(
         {"params": params["encoder"]}, tokens, types, positions, segments,
         layers=request.layers or None, attentions=request.attentions, **places,
     )  # fmt: skip
-    if of_task:
-        logits = _task_logits(params[request.head], output.pooled if reads_pooled else output.last)
+    if task_head is not None:
+        logits = _task_logits(params[task_head], output.pooled if reads_pooled else output.last)
         output = output.replace(pooled=None) if every else output
     elif request.head is not None:
         words = params["encoder"]["embeddings"]["word"]

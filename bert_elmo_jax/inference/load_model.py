@@ -78,7 +78,7 @@ def load(
 
         positions, extras = config.max_positions, model.task_fields
         tokenizer: Any = model.tokenizer
-        task = model.task or find_task(model.params, str(path), positions=positions, extras=extras)
+        task: Any = model.task or find_task(model.params, str(path), positions=positions, extras=extras)
         loaded = TaskModel(family, config, model.params, tokenizer, str(path), task, model.features, model.sentences)
         return loaded
     loaded = family.inputs.make_encoder(family, config, model.params, model.tokenizer, str(path))

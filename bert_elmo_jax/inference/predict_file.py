@@ -20,7 +20,17 @@ from bert_elmo_jax.files import guard_formula, hash_file, read_json
 from bert_elmo_jax.inference.document_model import DocumentModel
 from bert_elmo_jax.inference.load_model import load
 from bert_elmo_jax.inference.output_file import STDIN, find_output, open_lines
-from bert_elmo_jax.inference.predictions import AnswerSpan, Choice, Label, Number, Prediction, Tags, to_json
+from bert_elmo_jax.inference.predictions import (
+    AnswerSpan,
+    Choice,
+    Label,
+    Labels,
+    Number,
+    Numbers,
+    Prediction,
+    Tags,
+    to_json,
+)
 from bert_elmo_jax.inference.task_model import Predictor, TaskModel, to_example
 from bert_elmo_jax.inference.task_network import TaskNetwork
 from bert_elmo_jax.train.devices import describe_devices
@@ -218,6 +228,10 @@ def output_cells(prediction: Prediction) -> Cells:
     match prediction:
         case Label():
             return {"predicted": prediction.label, "probability": prediction.probability}
+        case Labels():
+            return {"predicted": ", ".join(prediction.labels), **prediction.probabilities}
+        case Numbers():
+            return dict(prediction.values)
         case Number():
             return {"predicted": prediction.value}
         case Tags():

@@ -27,7 +27,8 @@ def find_task(params: Mapping[str, Any], source: str, *, positions: int, extras:
     head = next((name for name in TASK_HEADS if name in params), None)
     if head is None:
         return None
-    kind, labels = KINDS[head], ()
+    kind = KINDS[head]
+    labels: tuple[str, ...] = ()
     problem_type = extras.get("problem_type")
     if head in ("classify", "tag"):
         labels = _read_labels(params[head]["kernel"].shape[1], source, extras)
