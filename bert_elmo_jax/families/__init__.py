@@ -23,6 +23,7 @@ REGISTRY: dict[str, str | Family] = {
     "transformer": "bert_elmo_jax.families.transformer",
     "cove": "bert_elmo_jax.families.cove",
     "awd_lstm": "bert_elmo_jax.families.awd_lstm",
+    "mpnet": "bert_elmo_jax.families.mpnet",
 }
 
 

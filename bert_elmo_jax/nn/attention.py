@@ -3,9 +3,11 @@
 `reference` supports everything, and `fused` is faster. All support packed rows: `segments [B, T]` numbers the sequences
 of a row (0 is padding), and a token attends only to its own sequence. Padding counts as a sequence, so that no softmax
 is empty and rows of padding stay finite. For rows of one sequence, give `lengths [B]` instead. With `window`, a token
-attends only to that many tokens on each side.
+attends only to that many tokens on each side. `bias` is added to the scaled scores, for relative positions; `splash`
+does not take it.
 """
 
+import inspect
 import math
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -60,8 +62,11 @@ def attention_maps(
     lengths: Int[AnyArray, " B"] | None = None,
     causal: bool = False,
     window: int | None = None,
+    bias: Float[Array, "_ A T T"] | None = None,
 ) -> Float32[Array, "B A T T"]:
-    """Return the attention of each query (third axis) to each key (last axis): softmax(query · key / √H) in float32.
+    """Return the attention of each query (third axis) to each key (last axis), in float32.
+
+    It is softmax(query · key / √H + bias), where a bias may have one row for all.
 
     >>> same = jnp.ones((1, 4, 1, 8))
     >>> attention_maps(same, same, jnp.array([[1, 1, 2, 0]]))[0, 0].tolist()
@@ -69,6 +74,8 @@ def attention_maps(
     """
     scores = jnp.einsum("btah,bsah->bats", query, key, preferred_element_type=jnp.float32)
     scores = scores / math.sqrt(query.shape[-1])
+    if bias is not None:
+        scores = scores + jnp.broadcast_to(bias.astype(jnp.float32), scores.shape)
     sees = visible(query.shape[1], segments, lengths, causal, window)
     if sees is not None:
         scores = jnp.where(jnp.broadcast_to(sees[:, None], scores.shape), scores, -jnp.inf)
@@ -84,6 +91,7 @@ def reference(
     lengths: Int[AnyArray, " B"] | None = None,
     causal: bool = False,
     window: int | None = None,
+    bias: Float[Array, "_ A T T"] | None = None,
     dropout: float = 0.0,
     dropout_key: PRNGKeyArray | None = None,
 ) -> Float[Array, "B T A V"]:
@@ -93,7 +101,7 @@ def reference(
     >>> reference(jnp.ones((1, 3, 1, 1)), jnp.ones((1, 3, 1, 1)), values, causal=True).ravel().tolist()
     [0.0, 0.5, 1.0]
     """
-    maps = attention_maps(query, key, segments, lengths=lengths, causal=causal, window=window)
+    maps = attention_maps(query, key, segments, lengths=lengths, causal=causal, window=window, bias=bias)
     return jnp.einsum("bats,bsah->btah", drop(maps.astype(value.dtype), dropout, dropout_key), value)
 
 
@@ -106,6 +114,7 @@ def fused(
     lengths: Int[AnyArray, " B"] | None = None,
     causal: bool = False,
     window: int | None = None,
+    bias: Float[Array, "_ A T T"] | None = None,
     dropout: float = 0.0,
     dropout_key: PRNGKeyArray | None = None,
     platform: str | None = None,
@@ -148,6 +157,7 @@ def fused(
             query,
             key,
             value,
+            bias=None if bias is None else bias.astype(query.dtype),
             mask=None if mask is None else mask[:, None],
             is_causal=causal and mask is None,
             query_seq_lengths=real,
@@ -170,7 +180,7 @@ def _mask_backward(inside: Array, g: Array) -> tuple[Array, None]:
 _mask_gradient.defvjp(lambda x, inside: (x, inside), _mask_backward)
 
 
-# (query, key, value, segments, *, lengths, causal, window, dropout, dropout_key) -> output, as in `reference`
+# (query, key, value, segments, *, lengths, causal, window, bias, dropout, dropout_key) -> output, as in `reference`
 Attend = Callable[..., Array]
 BUILT_IN: Mapping[str, Attend] = {"reference": reference, "fused": fused, "splash": splash}  # equal up to rounding
 REGISTERED: dict[str, Attend] = {}
@@ -179,9 +189,10 @@ REGISTERED: dict[str, Attend] = {}
 def register_attention(name: str, attend: Attend) -> None:
     """Let every transformer compute its self-attention by a function, with `attention=name` in its configuration.
 
-    `attend` is called like `reference`. It must keep the sequences of packed rows apart, and may refuse what it does
-    not support. Another function of the same name replaces the first, and the compiled functions of this process are
-    dropped. A file that calls this must be imported in every process that trains or loads such a model.
+    `attend` is called like `reference`, with `bias` only in families of relative positions. It must keep the sequences
+    of packed rows apart, and may refuse what it does not support. Another function of the same name replaces the first,
+    and the compiled functions of this process are dropped. A file that calls this must be imported in every process
+    that trains or loads such a model.
 
     >>> def uniform(query, key, value, segments=None, **options):
     ...     return reference(0 * query, key, value, segments, **options)
@@ -206,6 +217,21 @@ def get_attention(name: str) -> Attend:
             "attention of your own, first import the file that registers it)"
         )
     return functions[name]
+
+
+def check_bias(name: str) -> None:
+    """Raise if an attention takes no bias of relative positions.
+
+    >>> check_bias("splash")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ValueError: attention 'splash' has no argument bias, ...
+    """
+    taken = inspect.signature(get_attention(name)).parameters.values()
+    if not any(part.name == "bias" or part.kind is inspect.Parameter.VAR_KEYWORD for part in taken):
+        raise ValueError(
+            f"attention {name!r} has no argument bias, which the relative positions of this model need: use "
+            "attention='reference' or 'fused'"
+        )
 
 
 def choose_attention(stored: str, requested: str | None) -> str:
@@ -249,10 +275,11 @@ class SelfAttention(nn.Module):
         dropout_key: PRNGKeyArray | None = None,
         maps: bool = False,
         scale: Float[AnyArray, ""] | None = None,
+        bias: Float[AnyArray, "_ A T T"] | None = None,
     ) -> tuple[Float[Array, "B T D"], Float32[Array, "B A T T"] | None]:
         """Return the output and, with `maps`, the attention maps before dropout.
 
-        `angles` rotate queries and keys, and `scale` multiplies the queries.
+        `angles` rotate queries and keys, `scale` multiplies the queries, and `bias` is added to the scores.
         """
         b, t, d = x.shape
         how: dict[str, Any] = {"dtype": self.dtype, "use_bias": self.use_bias, "cut": self.cut}
@@ -270,6 +297,8 @@ class SelfAttention(nn.Module):
         if maps and self.attention != "reference":
             raise ValueError(f"{self.attention} attention cannot return the attention maps: use attention='reference'")
         rules: dict[str, Any] = {"lengths": lengths, "causal": self.causal, "window": self.window}
+        if bias is not None:
+            rules["bias"] = bias
         out = get_attention(self.attention)(
             query, key, value, segments, **rules, dropout=self.dropout, dropout_key=dropout_key
         )

@@ -58,6 +58,7 @@ class Attention(nn.Module):
         maps: bool,
         angles: Angles | None = None,
         scale: Float[Array, ""] | None = None,
+        bias: Float[Array, "_ A T T"] | None = None,
     ) -> tuple[Float[Array, "B T D"], Float32[Array, "B A T T"] | None]:
         """Return the outputs, and the attention maps if requested."""
         c, p = self.config, self.parts
@@ -69,7 +70,7 @@ class Attention(nn.Module):
         norm = LayerNorm(c.norm_eps, p.norm_bias, name="norm")
         inputs = norm(x) if p.norm_first and p.first_norm else x
         y, attentions = attend(
-            inputs, segments, lengths=lengths, angles=angles, dropout_key=maps_key, maps=maps, scale=scale
+            inputs, segments, lengths=lengths, angles=angles, dropout_key=maps_key, maps=maps, scale=scale, bias=bias
         )
         x = x + dropout(y, c.dropout if p.attention_rate is None else p.attention_rate, output_key)
         return x if p.norm_first else norm(x), attentions
@@ -121,14 +122,15 @@ class Layer(nn.Module):
         maps: bool = False,
         angles: Angles | None = None,
         scale: Float[Array, ""] | None = None,
+        bias: Float[Array, "_ A T T"] | None = None,
     ) -> tuple[Float[Array, "B T D"], Float32[Array, "B A T T"] | None]:
         """Return the outputs and attention maps; without a key there is no dropout.
 
-        `angles` rotate queries and keys, and `scale` multiplies the queries.
+        `angles` rotate queries and keys, `scale` multiplies the queries, and `bias` is added to the scores.
         """
         keys = (None, None, None) if key is None else jax.random.split(key, 3)
         attend = Attention(self.config, self.parts, name="attention")
-        x, attentions = attend(x, segments, lengths, keys[0], keys[1], maps, angles, scale)
+        x, attentions = attend(x, segments, lengths, keys[0], keys[1], maps, angles, scale, bias)
         return FeedForward(self.config, self.parts, name="feed_forward")(x, keys[2]), attentions
 
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from bert_elmo_jax.files import read_json
-from bert_elmo_jax.text.wordpiece_files import is_wordpiece
+from bert_elmo_jax.text.wordpiece_files import is_framed, is_wordpiece
 
 VOCABULARY_FILES = ("vocab.txt", "tokenizer.json")  # newer versions of Hugging Face's libraries write only the second
 BPE_FILES = ("vocab.json", "merges.txt")
@@ -74,7 +74,7 @@ def find_kind(path: Path) -> str:
     if spec_file.is_file():
         return "wordpiece" if is_wordpiece(spec_file) else "tokenizer.json"
     if lines.is_file():
-        return "wordpiece"
+        return "tokenizer.json" if is_framed(lines) else "wordpiece"
     if pairs:
         return "byte-level BPE"
     if not folder.is_dir():

@@ -11,6 +11,7 @@ from bert_elmo_jax.text.tokenizer_file import TokenizerFile
 from bert_elmo_jax.text.tokenizer_folder import BPE_PAIRS, find_bpe, find_kind, find_model
 from bert_elmo_jax.text.tokenizer_specs import TEXT_FLAGS, Spec, find_parts, read_settings
 from bert_elmo_jax.text.wordpiece import load_wordpiece
+from bert_elmo_jax.text.wordpiece_files import spec_of_framed_vocabulary
 
 
 def load_tokenizer(folder: str | Path, *, lowercase: bool | None = None) -> Tokenizer:
@@ -49,7 +50,7 @@ def load_tokenizer(folder: str | Path, *, lowercase: bool | None = None) -> Toke
 
 
 def load_tokenizer_file(path: str | Path) -> TokenizerFile:
-    """Load a `tokenizer.json`, a `vocab.json` with `merges.txt`, or a SentencePiece model with shifted ids.
+    """Load a `tokenizer.json`, a `vocab.json` with `merges.txt`, a `vocab.txt` or a shifted SentencePiece model.
 
     `path` is a folder, where `tokenizer.json` comes first, or one of the files.
 
@@ -72,6 +73,9 @@ def load_tokenizer_file(path: str | Path) -> TokenizerFile:
         from bert_elmo_jax.text.shifted_pieces import spec_of_shifted_model
 
         file, spec = model, spec_of_shifted_model(model.read_bytes(), str(model))
+    elif (folder / "vocab.txt").is_file():
+        file = folder / "vocab.txt"
+        spec, settings = spec_of_framed_vocabulary(file, settings)
     else:
         from bert_elmo_jax.text.bpe import read_vocabulary_and_merges
 

@@ -6,14 +6,16 @@ into jamo. Vocabularies trained here compose text (NFC) and keep accents by defa
 
 import logging
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bert_elmo_jax.files import read_json, read_text
 from bert_elmo_jax.text.tokenizer import PROJECT_KEY, SPECIALS, UNK, list_pieces, project_settings
-from bert_elmo_jax.text.tokenizer_specs import Spec, cleaning_spec
+from bert_elmo_jax.text.tokenizer_specs import KINDS, Spec, cleaning_spec, name_of
+
+FRAMED = ("<pad>", UNK, "<s>", "</s>", "<mask>")  # special pieces of a WordPiece with RoBERTa's frame, by `KINDS`
 
 
 @dataclass(frozen=True)
@@ -135,6 +137,7 @@ def _find_misfits(spec: Spec) -> list[str]:
         "normalizer": (normalizer.get("type"), "BertNormalizer"),
         "clean_text": (normalizer.get("clean_text", True), True),
         "pre_tokenizer": (splitter.get("type"), "BertPreTokenizer"),
+        "frame": ((spec.get("post_processor") or {}).get("type") == "RobertaProcessing", False),
     }
     return [f"{part} is {value!r} (expected {usual!r})" for part, (value, usual) in expected.items() if value != usual]
 
@@ -201,6 +204,30 @@ def read_vocabulary(path: Path) -> list[str]:
     while pieces and not pieces[-1]:
         pieces.pop()
     return pieces
+
+
+def is_framed(file: Path) -> bool:
+    """Return True if a `vocab.txt` has the special pieces of RoBERTa, whose frame its texts then get.
+
+    >>> is_framed(Path("tests/goldens/mpnet_tiny/vocab.txt")), is_framed(Path("tests/goldens/bert_tiny/vocab.txt"))
+    (True, False)
+    """
+    return set(FRAMED) <= set(read_vocabulary(file))
+
+
+def spec_of_framed_vocabulary(file: Path, settings: Mapping[str, Any]) -> tuple[Spec, dict[str, Any]]:
+    """Return a `vocab.txt` with the special pieces of RoBERTa as the contents of a `tokenizer.json`, and settings.
+
+    The pieces have RoBERTa's names unless the settings name others; BERT's names may be in the vocabulary, too.
+    """
+    pieces = read_vocabulary(file)
+    settings = {**{f"{kind}_token": piece for kind, piece in zip(KINDS, FRAMED)}, **settings}
+    missing = [name for kind in KINDS if (name := name_of(settings[f"{kind}_token"])) not in pieces]
+    if missing:
+        raise ValueError(f"{file} has no piece {', '.join(map(str, missing))}: copy the vocabulary of this model again")
+    cls, sep = ([name, pieces.index(name)] for name in (name_of(settings[f"{kind}_token"]) for kind in ("cls", "sep")))
+    frame = {"type": "RobertaProcessing", "cls": cls, "sep": sep, "trim_offsets": True, "add_prefix_space": False}
+    return read_options(file.parent, pieces).spec(pieces) | {"post_processor": frame}, settings
 
 
 def check_vocabulary(pieces: Sequence[str], source: str) -> None:

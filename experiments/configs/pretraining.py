@@ -52,6 +52,33 @@ def fields(family: str, model: Any) -> ConfigDict:
     return c
 
 
+def masked(family: str, model: Any) -> ConfigDict:
+    """Return the fields of a run on masked words, in full rows of whole sentences that cross documents."""
+    c = fields(family, model)
+    c.update(length=512, long_share=0.0, long_length=512)
+    c.long_batch_size = 0  # 0: as in the first phase
+    c.objective = "sentences"  # documents
+    c.coefficients = ConfigDict({"mlm": 1.0})  # of the terms of the loss
+    c.short_share = 0.0
+    c.short_per = "document"  # chunk
+    c.sequences = 1  # the largest number of examples that share a row
+    c.copies = 0  # 0: new examples in every epoch; n: the same n epochs over and over
+    c.masking = ConfigDict({"kind": "token", "rate": 0.15, "split": (0.8, 0.1, 0.1)})  # word, span, next
+    c.masking.predictions = config_dict.placeholder(int)  # per row; empty: rate · length
+    return c
+
+
+def laptop(c: ConfigDict) -> ConfigDict:
+    """Return a recipe of masked words for a laptop: two layers, on the toy world."""
+    c.update(data="toyworld", steps=9_000, batch_size=16, length=128, objective="documents", sequences=8)
+    c.model.update(num_layers=2, hidden_size=128, num_heads=4, feed_forward_size=512, max_positions=128)
+    c.model.update(initializer_range=0.05, dropout=0.0, attention_dropout=0.0)
+    c.optimizer.update(name="adamw", schedule="linear_after_warmup", learning_rate=2e-3, warmup=0.05)
+    c.toyworld.update(documents=20_000, vocab_size=8_192)
+    c.update(log_every=20, eval_every=500, checkpoint_every=500)
+    return c
+
+
 def distil(c: ConfigDict) -> ConfigDict:
     """Return a recipe of masked pieces with the fields of a run that learns from a teacher."""
     c.teacher = ""  # a model with a head for masked pieces: anything `load` understands

@@ -13,6 +13,7 @@ from bert_elmo_jax.families.electra.config import ElectraConfig
 from bert_elmo_jax.families.gpt.config import GptConfig
 from bert_elmo_jax.families.init_params import param_shapes
 from bert_elmo_jax.families.modernbert.config import ModernBertConfig
+from bert_elmo_jax.families.mpnet.family import MPNetConfig
 from bert_elmo_jax.families.roberta.family import RobertaConfig
 from bert_elmo_jax.weights.parameter_tree import flatten, nest
 
@@ -43,6 +44,7 @@ FAMILIES = {
     ElectraConfig: "electra",
     GptConfig: "gpt",
     ModernBertConfig: "modernbert",
+    MPNetConfig: "mpnet",
 }
 BERT = BertConfig(50, 32, 2, 4, 48, 24, activation="gelu_new")
 DISTILBERT = DistilBertConfig(50, 32, 2, 4, 48, 24, activation="gelu_new", classifier_dropout=0.3)
@@ -50,6 +52,7 @@ ROBERTA = RobertaConfig(50, 32, 2, 4, 48, 24, activation="relu", norm_eps=1e-6, 
 ELECTRA = ElectraConfig(50, 32, 2, 4, 48, 24, embedding_size=24, activation="relu", classifier_dropout=0.3)
 GPT2 = GptConfig(50, 32, 2, 4, 48, 24, activation="relu", end_id=7, pad_id=7, classifier_dropout=0.3)
 GPT1 = dataclasses.replace(GPT2, norm_first=False, feed_forward_size=128, activation="gelu_new")
+MPNET = MPNetConfig(50, 32, 2, 4, 48, 24, activation="relu", norm_eps=1e-6, relative_buckets=40)
 MODERNBERT = ModernBertConfig(
     vocab_size=50, hidden_size=32, num_layers=5, num_heads=4, feed_forward_size=24, max_positions=24,
     local_attention=6, global_theta=5e4, local_theta=300.0, head_activation="silu", initializer_range=0.3, pad_id=0,
@@ -90,6 +93,12 @@ CLASSES = {
     "ElectraForMultipleChoice": Model(ELECTRA, "electra sequence_summary classifier", ("choice",), pooler=True),
     "ElectraForTokenClassification": Model(ELECTRA, "electra classifier", ("tag",)),
     "ElectraForQuestionAnswering": Model(ELECTRA, "electra qa_outputs", ("span",)),
+    "MPNetModel": Model(MPNET, "embeddings encoder pooler", pooler=True),
+    "MPNetForMaskedLM": Model(MPNET, "mpnet lm_head", ("mlm",)),
+    "MPNetForSequenceClassification": Model(MPNET, "mpnet classifier", ("classify",), pooler=True),
+    "MPNetForMultipleChoice": Model(MPNET, "mpnet classifier", ("choice",), pooler=True),
+    "MPNetForTokenClassification": Model(MPNET, "mpnet classifier", ("tag",)),
+    "MPNetForQuestionAnswering": Model(MPNET, "mpnet qa_outputs", ("span",)),
     "GPT2LMHeadModel": Model(GPT2, "transformer"),
     "GPT2ForSequenceClassification": Model(GPT2, "transformer score", ("classify",)),
     "GPT2ForTokenClassification": Model(GPT2, "transformer classifier", ("tag",)),

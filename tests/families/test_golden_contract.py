@@ -15,6 +15,7 @@ from bert_elmo_jax import load
 from bert_elmo_jax.families.distilbert.formats import WEIGHTS as DISTILBERT
 from bert_elmo_jax.families.electra.formats import WEIGHTS as ELECTRA
 from bert_elmo_jax.families.gpt.huggingface import GPT1_WEIGHTS, GPT2_WEIGHTS
+from bert_elmo_jax.families.mpnet.formats import WEIGHTS as MPNET
 from bert_elmo_jax.families.roberta.formats import WEIGHTS as ROBERTA
 from bert_elmo_jax.losses import binary_cross_entropy, cross_entropy
 from bert_elmo_jax.weights.parameter_tree import flatten
@@ -25,6 +26,7 @@ FOLDERS = {
     "roberta_tiny": (ROBERTA, "mlm"),
     "electra_tiny/generator": (ELECTRA, "mlm"),
     "electra_tiny/discriminator": (ELECTRA, "replaced"),
+    "mpnet_tiny": (MPNET, "mlm"),
     "gpt2_tiny": (GPT2_WEIGHTS, "lm"),
     "gpt_tiny": (GPT1_WEIGHTS, "lm"),
 }
@@ -58,6 +60,9 @@ def golden(request, goldens):
         outputs = {name.removeprefix(f"{folder.name}/"): array for name, array in outputs.items()
                    if name.startswith(f"{folder.name}/")}  # fmt: skip
         inputs["labels"] = inputs[f"{folder.name}/labels"]
+    inputs, outputs = (
+        {name.removeprefix("mlm_"): array for name, array in arrays.items()} for arrays in (inputs, outputs)
+    )
     return Golden(request.param, load(folder), head, weights, inputs, outputs)
 
 
@@ -144,7 +149,7 @@ def test_written_the_tensors_are_the_same(goldens, tmp_path, name):
 
 
 def test_fill_mask(golden):
-    model, mask = golden.model, "<mask>" if golden.folder == "roberta_tiny" else "[MASK]"
+    model, mask = golden.model, "<mask>" if golden.folder in ("roberta_tiny", "mpnet_tiny") else "[MASK]"
     if golden.head == "mlm":
         guesses = model.fill_mask(f"The {mask} and the {mask}", top=2)
         assert [guess.mask for guess in guesses] == [0, 0, 1, 1]

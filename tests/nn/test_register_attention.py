@@ -71,7 +71,9 @@ def test_a_run_trains_with_it_and_load_keeps_it(mine, tmp_path):
         load(tmp_path / "run")
 
 
-@pytest.mark.parametrize("name", ["bert", "roberta", "distilbert", "electra", "gpt", "modernbert", "transformer"])
+@pytest.mark.parametrize(
+    "name", ["bert", "roberta", "distilbert", "electra", "gpt", "modernbert", "mpnet", "transformer"]
+)
 def test_every_family_computes_with_it(name, monkeypatch):
     calls = []
 
