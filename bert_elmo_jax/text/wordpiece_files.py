@@ -222,10 +222,10 @@ def spec_of_framed_vocabulary(file: Path, settings: Mapping[str, Any]) -> tuple[
     """
     pieces = read_vocabulary(file)
     settings = {**{f"{kind}_token": piece for kind, piece in zip(KINDS, FRAMED)}, **settings}
-    missing = [name for kind in KINDS if (name := name_of(settings[f"{kind}_token"])) not in pieces]
-    if missing:
-        raise ValueError(f"{file} has no piece {', '.join(map(str, missing))}: copy the vocabulary of this model again")
-    cls, sep = ([name, pieces.index(name)] for name in (name_of(settings[f"{kind}_token"]) for kind in ("cls", "sep")))
+    names = [str(name_of(settings[f"{kind}_token"])) for kind in KINDS]
+    if missing := [name for name in names if name not in pieces]:
+        raise ValueError(f"{file} has no piece {', '.join(missing)}: copy the vocabulary of this model again")
+    _, _, cls, sep, _ = ([name, pieces.index(name)] for name in names)
     frame = {"type": "RobertaProcessing", "cls": cls, "sep": sep, "trim_offsets": True, "add_prefix_space": False}
     return read_options(file.parent, pieces).spec(pieces) | {"post_processor": frame}, settings
 
