@@ -31,6 +31,8 @@ def encode_sentences(
     texts: Sequence[Text],
     *,
     prompt: str | None = None,
+    prompt_name: str | None = None,
+    width: int | None = None,
     batch_size: int = 32,
     overflow: LongTexts = None,
     progress: bool | None = None,
@@ -41,8 +43,10 @@ def encode_sentences(
     model gives the mean of the last layer over all pieces of a text, special ones included, not normalised.
 
     `prompt` is the name of one of the model's prompts, or a text of more than one word, such as "query: ", which is put
-    before each text; "" turns off the model's default prompt. A text with more pieces than the model takes is cut, with
-    one warning for each model; `overflow` is "raise" to refuse it, or "truncate" for no warning.
+    before each text; "" turns off the model's default prompt. `prompt_name` is only a name. `width` cuts the vectors to
+    their first numbers, for models that were trained for it; they are not scaled again. A text with more pieces than
+    the model takes is cut, with one warning for each model; `overflow` is "raise" to refuse it, or "truncate" for no
+    warning.
 
     >>> from bert_elmo_jax import load
     >>> load("tests/goldens/bert_tiny").sentences(["[MASK] [MASK]", "[MASK]"]).shape
@@ -56,9 +60,17 @@ def encode_sentences(
             "use 'raise' or 'truncate'"
         )
     head = find_head(encoder)
-    before = find_prompt(head, prompt)
+    if prompt_name is not None and prompt is not None:
+        raise ValueError(f"prompt={prompt!r} and prompt_name={prompt_name!r} are given; give one of them")
+    if prompt_name is not None and prompt_name not in dict(head.prompts):
+        raise _unknown_prompt(head, "prompt_name", prompt_name)
+    before = find_prompt(head, prompt if prompt_name is None else prompt_name)
+    full = head.width(encoder.config.hidden_size)
+    width = full if width is None else arguments.check_whole("width", width, 1)
+    if width > full:
+        raise ValueError(f"width={width} is more than the {full} numbers of this model's vectors")
     skip = 0 if head.include_prompt or not before else _count_pieces(encoder, head, before)
-    vectors = np.zeros((len(texts), head.width(encoder.config.hidden_size)), np.float32)
+    vectors = np.zeros((len(texts), width), np.float32)
     progress = len(texts) >= BAR_FROM if progress is None else progress
     with tqdm(total=len(texts), desc="encoding", unit="texts", disable=not progress) as bar:
         for first in range(0, len(texts), ROUND):
@@ -122,7 +134,7 @@ def _fill(
         return _pool(head, params, last, arrays.segments, arrays.positions, number=number, skip=skip)
 
     for batch, vectors in encoder._run_batches(windows, batch_size, pool):
-        target[batch.texts] = np.asarray(vectors)[batch.rows, batch.slots]
+        target[batch.texts] = np.asarray(vectors)[batch.rows, batch.slots, : target.shape[1]]
         bar.update(len(batch.texts))
 
 
@@ -176,12 +188,15 @@ def find_prompt(head: SentenceHead, prompt: str | None) -> str:
     if prompt in prompts:
         return prompts[prompt]
     if prompt and not any(sign.isspace() or sign == ":" for sign in prompt):
-        names = f"it has {', '.join(prompts)}{did_you_mean(prompt, prompts)}" if prompts else "it has none"
-        raise ValueError(
-            f"prompt={prompt!r} is not the name of a prompt of this model: {names}. "
-            "A prompt's own text has a space or a colon, such as 'query: '"
-        )
+        raise _unknown_prompt(head, "prompt", prompt)
     return prompt
+
+
+def _unknown_prompt(head: SentenceHead, argument: str, name: str) -> ValueError:
+    prompts = dict(head.prompts)
+    names = f"it has {', '.join(prompts)}{did_you_mean(name, prompts)}" if prompts else "it has none"
+    spelling = "A prompt's own text has a space or a colon, such as prompt='query: '"
+    return ValueError(f"{argument}={name!r} is not the name of a prompt of this model: {names}. {spelling}")
 
 
 def _count_pieces(encoder: Any, head: SentenceHead, before: str) -> int:

@@ -1,5 +1,6 @@
 """The training loss of sentence vectors: an example is two texts or three, laid out like choices."""
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import flax.linen as nn
@@ -9,9 +10,12 @@ from jaxtyping import Array, Bool, Int, PRNGKeyArray
 
 from bert_elmo_jax.heads.task_head import TaskHead, task_outputs
 from bert_elmo_jax.losses.loss_types import Batch, Loss, Terms
-from bert_elmo_jax.losses.similarity import in_batch_loss, score_loss, triplet_loss
+from bert_elmo_jax.losses.similarity import cosent_loss, in_batch_loss, score_loss, triplet_loss
 
-SentenceLoss = Literal["in_batch", "triplets", "scores"]
+SentenceLoss = Literal["in_batch", "triplets", "scores", "cosent"]
+TEXTS = ("anchors", "positives", "negatives")  # entries of a batch: numbers, equal for equal texts
+TARGETS = (*TEXTS, "scores", "weights")
+OF_WHOLE_BATCH = ("in_batch", "cosent")  # losses that compare the examples of a batch with each other
 
 
 def sentence_loss(
@@ -21,34 +25,64 @@ def sentence_loss(
     *,
     scale: float = 20.0,
     margin: float = 1.0,
+    both_ways: bool = False,
+    widths: Sequence[int] = (),
+    parts: int = 1,
     frozen: bool = False,
     axis: str | None = None,
 ) -> Loss:
     """Return `loss(params, batch, key, carry)`; the negatives of an anchor are all other examples of the batch.
 
     The batch is the whole batch of a step, on however many devices it lies; `axis` is the axis of those of `pmap`.
+    With `widths` it is the sum of the losses of the first numbers of each vector, so that cut vectors are good vectors
+    (Kusupati et al. 2022, arXiv:2205.13147). With `parts`, the rows are encoded in parts one after the other, and again
+    for the gradient: memory is that of a part and all vectors, and the loss is that of the whole batch (Gao et al.
+    2021, arXiv:2101.06983).
     """
 
     def gather(tree: Any) -> Any:
         """Return the rows of all devices; each computes the whole loss, and the step averages these."""
         return tree if axis is None else jax.lax.all_gather(tree, axis, tiled=True)
 
+    def encode(params: Any, batch: Batch, key: PRNGKeyArray | None) -> Any:
+        if parts == 1:
+            return task_outputs(encoder, head, params, batch, key, frozen)
+        split = jax.tree.map(lambda x: x.reshape(parts, -1, *x.shape[1:]), batch)
+        keys = None if key is None else jax.random.split(key, parts)
+
+        @jax.checkpoint
+        def encode_part(part: Any) -> Any:
+            rows, part_key = part
+            return task_outputs(encoder, head, params, rows, part_key, frozen)
+
+        vectors = jax.lax.map(encode_part, (split, keys))
+        return vectors.reshape(-1, *vectors.shape[2:])
+
+    def compare(first: Any, second: Any, third: Any, batch: Batch, weights: Any, copies: Any) -> Any:
+        if kind == "scores":
+            return score_loss(first, second, batch["scores"], weights)
+        if kind == "cosent":
+            return cosent_loss(first, second, batch["scores"], weights, scale=scale)
+        if kind == "triplets":
+            return triplet_loss(first, second, third, weights, margin=margin)
+        return in_batch_loss(first, second, weights, third, scale=scale, both_ways=both_ways, excluded=copies)
+
     def loss(params: Any, batch: Batch, key: PRNGKeyArray | None, carry: Any) -> tuple[Terms, Terms, Any]:
         batch = jax.tree.map(jnp.asarray, dict(batch))
-        vectors = task_outputs(encoder, head, params, batch, key, frozen)
-        first, second, *third = jnp.moveaxis(vectors.reshape(-1, *vectors.shape[-2:]), 1, 0)
-        weights = batch["weights"].reshape(-1)
-        if kind == "scores":
-            return {"sentences": score_loss(first, second, batch["scores"].reshape(-1), weights)}, {}, carry
-        if kind == "triplets":
-            return {"sentences": triplet_loss(first, second, third[0], weights, margin=margin)}, {}, carry
-        first, second, third, weights = gather((first, second, third, weights))
-        ids = [batch[name].reshape(-1) for name in ("anchors", "positives", "negatives")[: 2 + len(third)]]
-        ids = gather(ids)
-        terms = in_batch_loss(
-            first, second, weights, third[0] if third else None, scale=scale, excluded=same_texts(*ids)
-        )
-        return {"sentences": terms}, {}, carry
+        vectors = encode(params, batch, key)
+        vectors = vectors.reshape(-1, *vectors.shape[-2:])
+        targets = {name: batch[name].reshape(-1) for name in TARGETS if name in batch}
+        if kind in OF_WHOLE_BATCH:
+            vectors, targets = gather((vectors, targets))
+        first, second, *more = jnp.moveaxis(vectors, 1, 0)
+        third = more[0] if more else None
+        copies = same_texts(*(targets[name] for name in TEXTS if name in targets)) if kind == "in_batch" else None
+        total = jnp.zeros(())
+        for width in widths or (first.shape[-1],):
+            cut = [x if x is None else x[:, :width] for x in (first, second, third)]
+            part, weight = compare(*cut, targets, targets["weights"], copies)
+            total += part
+        return {"sentences": (total, weight)}, {}, carry
 
     return loss
 

@@ -153,6 +153,8 @@ class Model(Protocol):
         texts: Sequence[Text],
         *,
         prompt: str | None = None,
+        prompt_name: str | None = None,
+        width: int | None = None,
         batch_size: int = 32,
         overflow: Literal["raise", "truncate"] | None = None,
         progress: bool | None = None,

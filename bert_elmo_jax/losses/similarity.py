@@ -1,7 +1,7 @@
 """Losses of sentence vectors as sums `(total, weight)`: in-batch negatives, triplets, and scores of similarity.
 
-Reimers and Gurevych 2019, arXiv:1908.10084; Henderson et al. 2017, arXiv:1705.00652. Examples of weight zero affect
-neither values nor gradients.
+Reimers and Gurevych 2019, arXiv:1908.10084; Henderson et al. 2017, arXiv:1705.00652; CoSENT: Huang et al. 2024,
+doi:10.1109/TASLP.2024.3402087. Examples of weight zero affect neither values nor gradients.
 """
 
 import jax
@@ -37,12 +37,14 @@ def in_batch_loss(
     negatives: Float[Array, "N D"] | None = None,
     *,
     scale: float = 20.0,
+    both_ways: bool = False,
     excluded: Bool[Array, "N M"] | None = None,
 ) -> Sums:
     """Return Σ weight · −log p(positive | anchor), where p is the softmax of scale · cosine over all candidates.
 
-    The candidates are all positives, and all `negatives` if there are any; a weight of zero excludes one.
-    `excluded` marks further candidates that do not count for an anchor, such as a second copy of its positive.
+    The candidates are all positives, and all `negatives` if there are any; a weight of zero excludes one. `scale` is
+    one by the temperature. `both_ways` gives the mean with −log p(anchor | positive), over all anchors. `excluded`
+    marks further candidates that do not count for an anchor, such as a second copy of its positive.
 
     >>> anchors = jnp.eye(2)
     >>> total, weight = in_batch_loss(anchors, anchors, jnp.ones(2), scale=1.0)
@@ -61,7 +63,13 @@ def in_batch_loss(
     if excluded is not None:
         hidden |= excluded
     hidden &= ~jnp.eye(scores.shape[0], scores.shape[1], dtype=bool)  # an anchor's own positive always counts
-    return cross_entropy(jnp.where(hidden, NEVER, scores), targets, weights)
+    scores = jnp.where(hidden, NEVER, scores)
+    total, weight = cross_entropy(scores, targets, weights)
+    if not both_ways:
+        return total, weight
+    pairs = scores[:, : len(anchors)]
+    pairs = jnp.where(counts[:, None] | jnp.eye(len(anchors), dtype=bool), pairs, NEVER)
+    return (total + cross_entropy(pairs.T, targets, weights)[0]) / 2, weight
 
 
 def triplet_loss(
@@ -97,6 +105,31 @@ def score_loss(
     similarities = cosines(jnp.where(counts, first, 0.0), jnp.where(counts, second, 0.0))
     error = jnp.where(weights > 0, jnp.square(similarities - scores), 0.0)
     return jnp.sum(weights * error), weights.sum()
+
+
+def cosent_loss(
+    first: Float[Array, "N D"],
+    second: Float[Array, "N D"],
+    scores: Float[Array, " N"],
+    weights: Float[Array, " N"],
+    *,
+    scale: float = 20.0,
+) -> Sums:
+    """Return w · log(1 + Σ exp(scale · (cosine of i − cosine of j))), and w = Σ weight.
+
+    The sum is over all i and j with score i < score j. Only the order of the scores counts; a weight above zero lets a
+    pair take part.
+
+    >>> pair = jnp.eye(2), jnp.array([[1.0, 0.0], [1.0, 0.0]])  # cosines 1 and 0, in the wrong order
+    >>> round(float(cosent_loss(*pair, jnp.array([0.0, 1.0]), jnp.ones(2), scale=2.0)[0]), 4)  # 2 · log(1 + e²)
+    4.2539
+    """
+    counts = weights > 0
+    cosine = scale * cosines(*(jnp.where(counts[:, None], x, 0.0) for x in (first, second)))
+    lower = (scores[:, None] < scores[None, :]) & counts[:, None] & counts[None, :]
+    apart = jnp.where(lower, cosine[:, None] - cosine[None, :], NEVER)
+    weight = weights.astype(jnp.float32).sum()
+    return weight * jax.nn.logsumexp(jnp.append(apart.ravel(), 0.0)), weight
 
 
 def _distance(

@@ -28,7 +28,7 @@ FREE = ("train", "dev", "test", "mesh", "log_every", "checkpoint_every", "cache"
 # Fields that runs of earlier versions lack, with the values that these had.
 ADDED = {
     "transfer": "all", "head_epochs": 1.0, "lora.rank": 8, "lora.alpha": 16.0, "lora.targets": "query,value",
-    "lora.rslora": False, **NETWORK_ADDED,
+    "lora.rslora": False, "sentences.both_ways": False, "sentences.widths": "", **NETWORK_ADDED,
 }  # fmt: skip
 Setting = dict[str, Any]
 

@@ -48,6 +48,7 @@ class PreparedTask(NamedTuple):
     sharding: Sequence[Any] = ()  # rules of the encoder's family
     carry: Any = None  # of the loss, before the first step
     change_step: Callable[[Any], Any] = lambda step: step
+    whole_batch: bool = False  # the loss is given the whole batch, and splits it itself into config.accumulate parts
     constants: Mapping[str, Any] = {}  # entries of every batch that no step changes
     conclude: Callable[[Path], None] = lambda workdir: None  # after the last step, before the scores
 
@@ -103,7 +104,10 @@ def build_task(
         open=open_feed,
         finish=finish,
         report_holds="the curves of this run, and its mistakes",
-        step_options={"accumulate": config.accumulate, "shared": tuple(prepared.constants)},
+        step_options={
+            "accumulate": 1 if prepared.whole_batch else config.accumulate,
+            "shared": tuple(prepared.constants),
+        },
         constants=prepared.constants,
         change_step=prepared.change_step,
         carry=prepared.carry,

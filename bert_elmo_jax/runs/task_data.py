@@ -9,6 +9,7 @@ import numpy as np
 from ml_collections import ConfigDict
 
 from bert_elmo_jax.data.tasks.examples import a_number
+from bert_elmo_jax.data.tasks.sentence_files import OF_SCORES
 from bert_elmo_jax.data.tasks.task import (
     Task,
     check_labels,
@@ -79,7 +80,7 @@ def read_data(config: ConfigDict) -> Data:
         if task.kind in SCORED and len(examples) == 1:
             raise ValueError(f"{examples[0].file} has one example, but a correlation needs two; give more")
     if task.kind == "sentences":
-        task = with_top_score(task, train if task.loss == "scores" else dev)
+        task = with_top_score(task, train if task.loss in OF_SCORES else dev)
         say(f"loss {task.loss}; scores are divided by {task.top_score:g}")
     return Data(task, take_share(train, config.share), dev, test)
 

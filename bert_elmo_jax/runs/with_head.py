@@ -19,7 +19,7 @@ from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.families import Family, all_families, get_family
 from bert_elmo_jax.families.init_params import init_task_params
 from bert_elmo_jax.heads.features import Combine, Features
-from bert_elmo_jax.heads.sentence_task import sentence_loss
+from bert_elmo_jax.heads.sentence_task import OF_WHOLE_BATCH, sentence_loss
 from bert_elmo_jax.heads.task_head import TaskHead, coefficients, task_loss, task_outputs
 from bert_elmo_jax.inference.predictions import make_predictions
 from bert_elmo_jax.inference.read_model import read_model
@@ -41,7 +41,7 @@ from bert_elmo_jax.runs.with_adapters import (
     join_outputs,
     train_adapters,
 )
-from bert_elmo_jax.runs.with_sentences import prepare_sentences
+from bert_elmo_jax.runs.with_sentences import loss_options, prepare_sentences
 from bert_elmo_jax.text import Tokenizer, load_tokenizer
 
 LENGTH, QUESTION_LENGTH = 128, 384
@@ -140,11 +140,14 @@ def prepare_head(
     weights = class_weights(config.class_weights, task, data.train)
     frozen = config.transfer == "frozen"
     score_next = choose_next(config, family, model, task.kind)
+    whole_batch = task.loss in OF_WHOLE_BATCH
     if sentences is None:
         loss = task_loss(module, head, weights, frozen=frozen, score_next=score_next)
     else:
-        factors: Any = {"kind": task.loss, "scale": config.sentences.scale, "margin": config.sentences.margin}
-        loss = sentence_loss(module, head, **factors, frozen=frozen, axis=placement.axis)
+        loss = sentence_loss(
+            module, head, **loss_options(config, task, sentences.width(model.hidden_size)),
+            parts=config.accumulate if whole_batch else 1, frozen=frozen, axis=placement.axis,
+        )  # fmt: skip
     if adapted is not None:
         loss = join_loss(loss, adapted.merge)
     shapes = RowShapes.of(task, head, family, model)
@@ -177,7 +180,7 @@ def prepare_head(
     terms = coefficients(task.kind) | ({} if score_next is None else {"lm": config.lm_weight})
     prepared = PreparedTask(
         task, rows, length, params, hold(loss, still), terms, rate, method, describe, open_task,
-        lambda batch: int((batch["segments"] > 0).sum()), family.sharding,
+        lambda batch: int((batch["segments"] > 0).sum()), family.sharding, whole_batch=whole_batch,
     )  # fmt: skip
     if adapted is None:
         return prepared

@@ -1,6 +1,7 @@
 """Settings of a run on sentence vectors: the pooling of the model that it starts from, or of its config."""
 
 import dataclasses
+from typing import Any
 
 from ml_collections import ConfigDict
 
@@ -16,11 +17,6 @@ def prepare_sentences(
     c = config.sentences
     if config.features.layers:
         raise ValueError(f"config.features.layers={config.features.layers!r}: sentences read the last layer; leave it")
-    if task.loss == "in_batch" and config.accumulate > 1:
-        raise ValueError(
-            f"config.accumulate={config.accumulate} would take the negatives of each part from that part alone, "
-            "which is another loss: use accumulate=1, and a smaller batch_size if memory is short"
-        )
     head = stored.sentences if stored is not None else None
     if head is not None and (c.pooling or c.normalize):
         raise ValueError(
@@ -40,3 +36,27 @@ def prepare_sentences(
     length = config.max_length or min(head.max_length or task.max_length, positions)
     task = dataclasses.replace(task, max_length=length, prompt=prompt, lowercase=head.lowercase)
     return task, dataclasses.replace(head, max_length=length)
+
+
+def loss_options(config: ConfigDict, task: Task, full: int) -> dict[str, Any]:
+    """Return the options of `sentence_loss` for vectors of `full` numbers."""
+    c = config.sentences
+    if c.both_ways and task.loss != "in_batch":
+        raise ValueError(f"config.sentences.both_ways is for the loss in_batch, and this is {task.loss}: leave it out")
+    widths = read_widths(c.widths, full)
+    return {"kind": task.loss, "scale": c.scale, "margin": c.margin, "both_ways": c.both_ways, "widths": widths}
+
+
+def read_widths(widths: str, full: int) -> tuple[int, ...]:
+    """Return the widths of vectors that are trained together; empty: only the full one.
+
+    >>> read_widths("384, 128", 384), read_widths("", 384)
+    ((384, 128), ())
+    """
+    try:
+        numbers = tuple(int(width) for width in widths.split(",") if width.strip())
+    except ValueError:
+        numbers = (0,)
+    if any(not 1 <= width <= full for width in numbers) or len(set(numbers)) < len(numbers):
+        raise ValueError(f"config.sentences.widths={widths!r}: expected different numbers from 1 to {full}: 256,128,64")
+    return numbers

@@ -67,11 +67,12 @@ def base(**changes: Any) -> ConfigDict:
     c.attention = "reference"  # or fused, on a TPU splash, or one of your own
     # If layers are given (-1: the last, or all), the head reads these, and no pooled vector.
     c.features = ConfigDict({"layers": "", "combine": "concat", "lstm_layers": 0, "lstm_size": 768, "dropout": 0.1})
-    # For sentences: the loss (in_batch, triplets, scores; empty: as the columns of --train say), the factor of cosines
-    # and the margin of triplets, and the score of equal texts (0: 1 or 5); for encoders without a pooling, its modes
-    # (mean, or such as cls+mean) and whether vectors get length 1.
-    c.sentences = ConfigDict({"loss": "", "scale": 20.0, "margin": 1.0, "top_score": 0.0})
-    c.sentences.update(pooling="", normalize=False)
+    # For sentences: the loss (in_batch, triplets, scores, cosent; empty: as the columns of --train say), the factor of
+    # cosines (1 / temperature) and the margin of triplets, and the score of equal texts (0: 1 or 5); whether positives
+    # have in-batch negatives, too; widths such as 256,64 at which cut vectors are trained as well; for encoders without
+    # a pooling, its modes (mean, or such as cls+mean) and whether vectors get length 1.
+    c.sentences = ConfigDict({"loss": "", "scale": 20.0, "margin": 1.0, "top_score": 0.0, "both_ways": False})
+    c.sentences.update(widths="", pooling="", normalize=False)
     # Read pairs in both orders and add their vectors, as GPT does where the order means nothing; empty: False.
     c.both_orders = config_dict.placeholder(bool)
     # Of the term that predicts the next pieces of the task's texts, for a GPT (its paper: 0.5); empty: no such term.

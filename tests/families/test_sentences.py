@@ -55,9 +55,14 @@ def test_prompts(encoder, texts):
     for prompt in (None, "query", "[MASK] [MASK] "):
         np.testing.assert_allclose(asking.sentences(texts, prompt=prompt), expected, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(asking.sentences(texts, prompt=""), pool(encoder, texts), rtol=1e-4, atol=1e-5)
+    np.testing.assert_array_equal(asking.sentences(texts, prompt_name="query"), asking.sentences(texts))
     left_out = change(encoder, prompts=asking.sentence_head.prompts, include_prompt=False, pooling=("cls",))
     alone = encoder.encode([f"[MASK] [MASK] {texts[0]}"]).last[0, 3]  # behind [CLS] and two pieces
     np.testing.assert_allclose(left_out.sentences(texts[:1], prompt="query")[0], alone, rtol=1e-4, atol=1e-5)
+
+
+def test_vectors_are_cut_to_a_width(encoder, texts):
+    np.testing.assert_array_equal(encoder.sentences(texts[:2], width=5), encoder.sentences(texts[:2])[:, :5])
 
 
 def test_a_long_text_is_cut_and_one_line_is_said(encoder, texts):
@@ -87,6 +92,10 @@ def test_lower_casing(encoder, texts):
         (["[MASK]", " "], {"prompt": "query: "}, "text 1 is empty"),
         ([("a", "b")], {}, "text 0 is a pair"),
         (["a"], {"prompt": "qurey"}, "prompt='qurey' is not the name of a prompt .* it has query; did you mean"),
+        (["a"], {"prompt_name": "query: "}, "prompt_name='query: ' is not the name of a prompt .* it has query"),
+        (["a"], {"prompt_name": "query", "prompt": ""}, "prompt='' and prompt_name='query' are given; give one"),
+        (["a"], {"width": 65}, "width=65 is more than the 64 numbers of this model's vectors"),
+        (["a"], {"width": 0}, "width=0"),
         (["a"], {"overflow": "windows"}, "overflow='windows' is not known for sentences"),
         (["a"], {"batch_size": 0}, "batch_size=0"),
     ],

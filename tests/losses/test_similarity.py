@@ -4,7 +4,9 @@ import jax
 import numpy as np
 import pytest
 
-from bert_elmo_jax.losses.similarity import cosines, in_batch_loss, score_loss, triplet_loss, unit
+from bert_elmo_jax.losses.similarity import cosent_loss, cosines, in_batch_loss, score_loss, triplet_loss, unit
+
+from ..conftest import GOLDENS
 
 DRAW = np.random.default_rng(0)
 A, P, N = (DRAW.normal(size=(5, 4)).astype(np.float32) for _ in range(3))
@@ -16,6 +18,8 @@ COPIES[0, 3] = COPIES[2, 9] = True
 LOSSES = {
     "in_batch": lambda a, p, n, s, w, c: in_batch_loss(a, p, w, excluded=c[:, : len(a)]),
     "in_batch with negatives": lambda a, p, n, s, w, c: in_batch_loss(a, p, w, n, scale=5.0, excluded=c),
+    "both ways": lambda a, p, n, s, w, c: in_batch_loss(a, p, w, n, scale=5.0, both_ways=True, excluded=c),
+    "cosent": lambda a, p, n, s, w, c: cosent_loss(a, p, s, w, scale=5.0),
     "triplets": lambda a, p, n, s, w, c: triplet_loss(a, p, n, w),
     "scores": lambda a, p, n, s, w, c: score_loss(a, p, s, w),
 }
@@ -28,6 +32,10 @@ def in_float64(name):
     a, p, n = (np.asarray(x, np.float64) for x in (A, P, N))
     u, v, far = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in (a, p, n))
     weights, total = np.asarray(WEIGHTS, np.float64), 0.0
+    if name == "cosent":
+        cosine, real = 5.0 * (u * v).sum(axis=1), np.flatnonzero(weights)
+        apart = [np.exp(cosine[i] - cosine[j]) for i in real for j in real if SCORES[i] < SCORES[j]]
+        return weights.sum() * np.log1p(sum(apart))
     for i in np.flatnonzero(weights):
         if name == "scores":
             found = (u[i] @ v[i] - float(SCORES[i])) ** 2
@@ -38,6 +46,9 @@ def in_float64(name):
             real = np.tile(weights > 0, len(others) // 5) & ~np.asarray(COPIES)[i, : len(others)]
             scores = scale * others @ u[i]
             found = np.log(np.exp(scores[real]).sum()) - scores[i]
+            if name == "both ways":
+                anchors = (weights > 0) & ~np.asarray(COPIES)[:, i]
+                found = (found + np.log(np.exp(scale * u[anchors] @ v[i]).sum()) - scores[i]) / 2
         total += weights[i] * found
     return total
 
@@ -69,6 +80,35 @@ def test_masked_equals_subset(name):
     np.testing.assert_allclose(masked, part, rtol=1e-6)
     np.testing.assert_allclose(np.asarray(slope)[kept], expected, rtol=1e-4, atol=1e-6)
     assert not np.asarray(slope)[[1, 4]].any()
+
+
+GOLDEN = dict(np.load(GOLDENS / "sentence_losses.npz"))
+OF_SENTENCE_TRANSFORMERS = {
+    "MultipleNegativesRankingLoss": lambda a, p, n, s: in_batch_loss(a, p, np.ones(len(a), np.float32), n),
+    "MultipleNegativesSymmetricRankingLoss": lambda a, p, n, s: in_batch_loss(
+        a, p, np.ones(len(a), np.float32), both_ways=True
+    ),
+    "CoSENTLoss": lambda a, p, n, s: cosent_loss(a, p, s, np.ones(len(a), np.float32)),
+    "TripletLoss": lambda a, p, n, s: triplet_loss(a, p, n, np.ones(len(a), np.float32), margin=5.0),
+    "CosineSimilarityLoss": lambda a, p, n, s: score_loss(a, p, s, np.ones(len(a), np.float32)),
+}
+
+
+@pytest.mark.parametrize("name", OF_SENTENCE_TRANSFORMERS)
+def test_values_and_gradients_are_those_of_sentence_transformers(name):
+    """Equal scores and repeated texts are in the golden; its file is made by tests/goldens/make_sentence_losses.py."""
+    loss = OF_SENTENCE_TRANSFORMERS[name]
+
+    def mean(*vectors):
+        total, weight = loss(*vectors, GOLDEN["scores"])
+        return total / weight
+
+    arrays = [GOLDEN[part] for part in ("anchors", "positives", "negatives")]
+    value, gradients = jax.jit(jax.value_and_grad(mean, argnums=(0, 1, 2)))(*arrays)
+    np.testing.assert_allclose(value, GOLDEN[f"{name}/loss"], rtol=1e-5)
+    for part, gradient in zip(("anchors", "positives", "negatives"), gradients):
+        expected = GOLDEN.get(f"{name}/{part}", np.zeros_like(gradient))
+        np.testing.assert_allclose(gradient, expected, atol=1e-5 * max(np.abs(expected).max(), 1e-3))
 
 
 @pytest.mark.parametrize("name", LOSSES)

@@ -43,9 +43,9 @@ def make_rows(count):
     return rows
 
 
-def update(params, batch, placement):
+def update(params, batch, placement, **options):
     axis = placement.axis
-    loss = sentence_loss(FAMILY.build(PLAIN, pooler=False), HEAD, "in_batch", axis=axis)
+    loss = sentence_loss(FAMILY.build(PLAIN, pooler=False), HEAD, "in_batch", axis=axis, **options)
     step = train.make_step(loss, optax.sgd(1.0), coefficients("sentences"), axis=axis)
     state = train.new_state(params, optax.sgd(1.0), jax.random.key(0))
     parallel = placement.compile(step, state)
@@ -68,6 +68,17 @@ def test_in_batch_negatives_are_those_of_all_devices_and_rows(devices, way):
     mesh = train.make_mesh(devices=jax.devices()[:devices])
     found = update(params, batch, train.Placement(mesh) if way == "jit" else train.Placement(axis=train.DEVICES))
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=2e-5), found, (changed, loss))
+
+
+def test_a_batch_in_parts_has_the_loss_and_the_gradient_of_the_whole_batch():
+    """Also with positives that look for their anchors, and at several widths."""
+    params = jax.tree.map(np.asarray, init_task_params(FAMILY, CONFIG, HEAD, jax.random.key(1)))
+    placement, batch = train.Placement(train.make_mesh(devices=jax.devices()[:1])), collate(make_rows(14), 16, 16, 0)
+    options = {"both_ways": True, "widths": (6, 2)}
+    whole, parts = (update(params, batch, placement, parts=parts, **options) for parts in (1, 4))
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6), whole, parts)
+    narrow = [update(params, batch, placement, both_ways=True, widths=(width,))[1] for width in (6, 2)]
+    np.testing.assert_allclose(whole[1], sum(narrow), rtol=1e-6)
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +134,9 @@ def test_pairs_and_triplets_are_learned(files, model, tmp_path, loss):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"accumulate": 2, "sentences.loss": "in_batch"}, "config.accumulate=2 would take the negatives of each part"),
+        ({"sentences.both_ways": True}, "both_ways is for the loss in_batch, and this is scores: leave it out"),
+        ({"sentences.widths": "64,65"}, "widths='64,65': expected different numbers from 1 to"),
+        ({"sentences.widths": "8;4"}, "widths='8;4': expected different numbers from 1 to"),
         ({"sentences.pooling": "meen"}, "pooling 'meen' is not known"),
         ({"transfer": "frozen"}, "leaves nothing to train"),
         ({"features.layers": "-1"}, "sentences read the last layer"),
@@ -131,12 +144,16 @@ def test_pairs_and_triplets_are_learned(files, model, tmp_path, loss):
     ],
 )
 def test_refused(files, model, tmp_path, changes, message):
-    if "accumulate" in changes:
-        pairs = [line.rpartition("\t")[0] for line in Path(files["train"]).read_text(encoding="utf-8").splitlines()]
-        (tmp_path / "pairs.tsv").write_text("\n".join(pairs) + "\n", encoding="utf-8")
-        files = {**files, "train": str(tmp_path / "pairs.tsv")}
     with pytest.raises(ValueError, match=message):
         finetune(config_of(files, **changes), tmp_path / "run", init=str(model))
+
+
+@pytest.mark.long
+def test_order_of_scores_in_parts_and_widths(files, model, tmp_path):
+    fields = {"sentences.loss": "cosent", "sentences.widths": "16,4", "accumulate": 2, "log_every": 1}
+    assert finetune(config_of(files, **fields), tmp_path / "run", init=str(model)) == 0
+    losses = [line["loss"] for line in read_metrics(tmp_path / "run") if "loss" in line]
+    assert losses[-1] < losses[0] / 2
 
 
 @pytest.mark.long

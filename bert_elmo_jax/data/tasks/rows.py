@@ -10,6 +10,7 @@ from jaxtyping import Bool, Int32
 
 from bert_elmo_jax.data.tasks.examples import Answer, Question, SentenceExample, TaggedSentence
 from bert_elmo_jax.data.tasks.labels import label_ids
+from bert_elmo_jax.data.tasks.sentence_files import OF_SCORES
 from bert_elmo_jax.data.tasks.task import Task
 from bert_elmo_jax.text import Tokenizer
 from bert_elmo_jax.text.piece_batch import frame_ids
@@ -121,7 +122,7 @@ def _sentence_rows(task: Task, examples: Sequence[SentenceExample], tokenizer: T
         texts = [text.lower() for text in texts] if task.lowercase else texts
         ids, types = zip(*(pair_ids(text, None, tokenizer, task.max_length) for text in texts))
         targets: dict[str, Any] = {}
-        if labelled and task.loss == "scores":
+        if labelled and task.loss in OF_SCORES:
             targets = {"scores": (example.label or 0.0) / task.top_score, "weights": 1.0}
         elif labelled:
             numbers = (text_numbers.setdefault(text, len(text_numbers)) for text in texts)

@@ -11,7 +11,8 @@ from bert_elmo_jax.data.tasks.files import BadRow, parse_json, read_text
 from bert_elmo_jax.data.tasks.layouts import LAYOUTS, Layout
 from bert_elmo_jax.data.tasks.tables import FORMATS, Record, read_records, read_text_cell
 
-LOSSES = ("in_batch", "triplets", "scores")
+LOSSES = ("in_batch", "triplets", "scores", "cosent")
+OF_SCORES = ("scores", "cosent")  # losses of pairs with a score
 PAIRS = (("anchor", "positive"), ("sentence1", "sentence2"), ("text", "pair"))  # names of the two texts
 NEGATIVE, SCORE = "negative", "score"
 STS = LAYOUTS["stsb"]  # whose files have no header
@@ -87,9 +88,10 @@ def choose_loss(requested: str, examples: Sequence[SentenceExample]) -> str:
     first = examples[0]
     triplets, scored = len(first.texts) == 3, first.label is not None
     loss = requested or ("triplets" if triplets else "scores" if scored else "in_batch")
+    no_scores = None if scored else ("no column of scores", "one, named score (or by --label=…)")
     problems = {
         "triplets": None if triplets else ("two columns of texts", "a third one, negative"),
-        "scores": None if scored else ("no column of scores", "one, named score (or by --label=…)"),
+        **dict.fromkeys(OF_SCORES, no_scores),
         "in_batch": ("a column of scores, so some pairs are not similar", "pairs of similar texts") if scored else None,
     }
     if loss not in problems:

@@ -68,7 +68,8 @@ WRONG = [  # content, fields of the task, and the message
     ("anchor,positive\na,b\n", {"loss": "triplets"}, "two columns of texts; the loss triplets needs a third one"),
     ("anchor,positive\na,b\n", {"loss": "scores"}, "no column of scores; the loss scores needs one, named score"),
     ("text,pair,score\na,b,1\n", {"loss": "in_batch"}, "so some pairs are not similar; the loss in_batch needs"),
-    ("text,pair\na,b\n", {"loss": "cosent"}, "config.sentences.loss='cosent' is not known; use in_batch, tri"),
+    ("text,pair\na,b\n", {"loss": "cosent"}, "no column of scores; the loss cosent needs one, named score"),
+    ("text,pair\na,b\n", {"loss": "cosin"}, "config.sentences.loss='cosin' is not known; use in_batch, tri"),
     ("text,pair,score\na,b,100\n", {}, "wrong.csv:2: the score 100, expected 0 to 5"),
     (
         FILES["pairs.tsv"][0].replace("\t", ","),
