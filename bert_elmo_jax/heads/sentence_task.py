@@ -79,7 +79,7 @@ def sentence_loss(
         copies = same_texts(*(targets[name] for name in TEXTS if name in targets)) if kind == "in_batch" else None
         total = jnp.zeros(())
         for width in widths or (first.shape[-1],):
-            cut = [x if x is None else x[:, :width] for x in (first, second, third)]
+            cut = first[:, :width], second[:, :width], None if third is None else third[:, :width]
             part, weight = compare(*cut, targets, targets["weights"], copies)
             total += part
         return {"sentences": (total, weight)}, {}, carry
