@@ -1,4 +1,4 @@
-"""Atomic writing, JSON, hashes and locks. The only module that knows how the platform does these."""
+"""Atomic writing, reading, hashes and locks. The only module that knows how the platform does these."""
 
 import contextlib
 import errno
@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from tokenize import TokenError
 from typing import IO, Any
+
+from bert_elmo_jax.json_values import Fields, check_fields, parse_json
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # with one of these in front, spreadsheets compute a cell
 # Errors of a write: the disk is full, the quota or the limit of a file reached, the disk read-only or damaged.
@@ -80,9 +82,42 @@ def write_json(path: str | Path, content: Any, *, indent: int = 1) -> Path:
     return write_text(path, json.dumps(content, indent=indent, ensure_ascii=False) + "\n")
 
 
+# Bytes of a file of text or JSON: the largest vocabularies and `tokenizer.json`s have 35 MB.
+LARGEST_TEXT = 1 << 29
+
+
+def check_regular(path: str | Path) -> None:
+    """Raise for a pipe, a socket or a device: reading it would wait for its other end, maybe without end.
+
+    >>> check_regular("/dev/null")
+    Traceback (most recent call last):
+    ValueError: /dev/null is not a regular file but a pipe, a socket or a device, which is refused: copy the content ...
+    """
+    path = Path(path)
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise ValueError(
+            f"{path} is not a regular file but a pipe, a socket or a device, which is refused: copy the content into "
+            "a file"
+        )
+
+
+def read_bytes(path: str | Path, largest: int = LARGEST_TEXT) -> bytes:
+    """Return the content of a regular file; raise if it has more than `largest` bytes.
+
+    >>> read_bytes("tests/goldens/bert_tiny/vocab.txt", largest=8)
+    Traceback (most recent call last):
+    ValueError: tests/goldens/bert_tiny/vocab.txt has ... bytes; at most 8 are read: is it another file?
+    """
+    check_regular(path)
+    size = Path(path).stat().st_size
+    if size > largest:
+        raise ValueError(f"{path} has {size:,} bytes; at most {largest:,} are read: is it another file?")
+    return Path(path).read_bytes()
+
+
 def read_text(path: str | Path) -> str:
     """Return the text of a UTF-8 file without its byte-order mark; an error names the line that is not UTF-8."""
-    data = Path(path).read_bytes()
+    data = read_bytes(path)
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -91,19 +126,29 @@ def read_text(path: str | Path) -> str:
         raise ValueError(f"{path}: {problem}; convert the file to UTF-8 first") from None
 
 
-def read_json(path: str | Path, default: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Return the object in a JSON file; `default`, if given, is returned where there is no such file."""
-    if default is not None and not Path(path).is_file():
+def read_json(
+    path: str | Path, default: dict[str, Any] | None = None, *, fields: Fields | None = None
+) -> dict[str, Any]:
+    """Return the object in a JSON file; `default`, if given, is returned where there is no such file.
+
+    `fields` are the kinds of the fields that the caller reads; see `json_values`.
+    """
+    if default is not None and not Path(path).exists():
         return default
-    try:
-        content = json.loads(read_text(path))
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{path} is not JSON: {error}") from None
-    except RecursionError:
-        raise ValueError(f"{path} is not JSON that can be read: it is nested too deeply") from None
+    content = read_json_value(path)
     if not isinstance(content, dict):
         raise ValueError(f"{path} should hold a JSON object {{…}}; it holds a {type(content).__name__}")
+    check_fields(content, fields or {}, path)
     return content
+
+
+def read_json_value(path: str | Path) -> Any:
+    """Return the value in a JSON file, of any type; size, depth and digits are bounded.
+
+    >>> read_json_value("tests/goldens/awd_lstm_tiny/itos.json")[:2]
+    ['xxunk', 'xxpad']
+    """
+    return parse_json(read_text(path), path)
 
 
 def read_array(path: str | Path, *, mapped: bool = False) -> Any:
@@ -178,6 +223,8 @@ def read_sums(folder: str | Path) -> dict[str, str] | None:
         parts = re.fullmatch(r"([0-9a-f]{64}) [ *](.+)", line)
         if parts is None or Path(parts[2]).is_absolute() or ".." in Path(parts[2]).parts:
             raise ValueError(f"{file}: line {number} is not a hash and the name of a file in its folder; copy it again")
+        if parts[2] in hashes:
+            raise ValueError(f"{file}: line {number} lists {parts[2]} a second time; copy it again")
         hashes[parts[2]] = parts[1]
     return hashes
 
@@ -200,7 +247,8 @@ COMPANIONS = (
 def check_links(path: str | Path) -> None:
     """Raise if a link in a model's folder, or next to a file of weights, leads to a file outside the folder.
 
-    The snapshots of the hub's cache consist of links to the `blobs` of their model, which are allowed.
+    Pipes, sockets and devices among these files are refused, too: reading one may never end. The
+    snapshots of the hub's cache consist of links to the `blobs` of their model, which are allowed.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -222,6 +270,7 @@ def check_links(path: str | Path) -> None:
     allowed = [folder]
     allowed += [above.parent / "blobs" for above in folder.parents if above.name == "snapshots"]
     for entry in entries:
+        check_regular(entry)
         if entry.is_symlink() and entry.exists():
             target = entry.resolve()
             if not any(target.is_relative_to(place) for place in allowed):

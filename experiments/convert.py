@@ -22,7 +22,7 @@ from bert_elmo_jax.inference.read_model import list_formats
 from .command_line.start import read_values, start
 
 FLAGS = flags.FLAGS
-OPTIONS = ("to_format", "average", "format", "classifier", "lowercase", "verify", "adapter")
+OPTIONS = ("to_format", "average", "format", "classifier", "lowercase", "verify", "untrusted", "adapter")
 
 
 def define() -> None:
@@ -40,6 +40,7 @@ def define() -> None:
     flags.DEFINE_enum("classifier", None, classifiers, "The head that a nameless classifier is.")
     flags.DEFINE_bool("lowercase", None, "True for an uncased vocabulary, if its files do not say.")
     flags.DEFINE_bool("verify", False, "First check the hashes of --from's files; refuse a folder without any.")
+    flags.DEFINE_bool("untrusted", False, "First read the model in a process that may open no other file; see load.")
 
 
 def main() -> None:

@@ -41,12 +41,13 @@ def define() -> None:
     flags.DEFINE_integer("warmup", None, "How often ELMo reads each text before the reading that counts. Default: 0.")
     flags.DEFINE_integer("batch_size", 32, "Most rows per batch; it bounds memory.")
     flags.DEFINE_enum("dtype", "float32", ["float32", "bfloat16"], "The type that the model computes in.")
+    flags.DEFINE_bool("untrusted", False, "First read the model in a process that may open no other file; see load.")
 
 
 def main() -> None:
     """Extract the vectors."""
     layers = read_layers(FLAGS.layers)
-    extract(FLAGS.model, FLAGS.input, FLAGS.output, layers=layers, **read_values(OPTIONS))
+    extract(FLAGS.model, FLAGS.input, FLAGS.output, layers=layers, **read_values((*OPTIONS, "untrusted")))
 
 
 if __name__ == "__main__":

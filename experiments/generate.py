@@ -40,11 +40,12 @@ def define() -> None:
     flags.DEFINE_integer("seed", 0, "Of the draws; the same seed and prompt give the same text.", lower_bound=0)
     flags.DEFINE_integer("batch_size", 32, "Prompts per batch.", lower_bound=1)
     flags.DEFINE_enum("dtype", "float32", ["float32", "bfloat16"], "The type that the model computes in.")
+    flags.DEFINE_bool("untrusted", False, "First read the model in a process that may open no other file; see load.")
 
 
 def main() -> None:
     """Write the texts."""
-    values = read_values((*OPTIONS, "stop", "seed", "batch_size", "dtype", "overwrite"))
+    values = read_values((*OPTIONS, "stop", "seed", "batch_size", "dtype", "overwrite", "untrusted"))
     generate_file(FLAGS.model, prompt=FLAGS.prompt, source=FLAGS.input, target=FLAGS.output, **values)
 
 

@@ -36,12 +36,13 @@ def define() -> None:
     flags.DEFINE_integer("batch_size", 32, "Rows per batch.", lower_bound=1)
     flags.DEFINE_string("encoding", None, "Of the input file; by default as in the run's files.")
     flags.DEFINE_enum("dtype", "float32", ["float32", "bfloat16"], "The type that the model computes in.")
+    flags.DEFINE_bool("untrusted", False, "First read the model in a process that may open no other file; see load.")
 
 
 def main() -> None:
     """Write the predictions."""
     check_ending(FLAGS.output)
-    options = read_values(("n_best", "batch_size", "encoding", "dtype", "overwrite", "guard_formulas"))
+    options = read_values(("n_best", "batch_size", "encoding", "dtype", "overwrite", "guard_formulas", "untrusted"))
     predict_file(FLAGS.model, FLAGS.input, FLAGS.output, **options)
 
 

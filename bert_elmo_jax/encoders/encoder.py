@@ -35,6 +35,7 @@ class Work:
 
     pieces: int = 0
     positions: int = 0
+    cut: int = 0  # texts that were longer than the model reads, and lost their ends
 
     def add(self, pieces: int, positions: int) -> None:
         """Count a batch; several threads may."""

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, get_args
 
 from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.files import read_json
+from bert_elmo_jax.json_values import OBJECT, TEXT, Kind, any_of, check_fields, list_of, whole
 
 # Fields that change the model, with the only supported value (a missing field is fine too).
 ONLY = {
@@ -66,6 +67,19 @@ CLASS_ENDINGS = {
 }
 
 MOST_LAYERS = 10_000  # more than any model has; a list of them is made
+LARGEST = 10**8  # more than any size, and any number of pieces or positions, of a model
+PIECES = any_of(whole(-1, LARGEST), list_of(whole(-1, LARGEST), most=1000))  # -1: none, in old files
+# Fields of all families that are read from the file, but are no fields of ours: their kinds.
+READ_FIELDS: dict[str, Kind] = {
+    "model_type": TEXT,
+    "architectures": list_of(TEXT, most=100),
+    "problem_type": TEXT,
+    "num_labels": whole(1, LARGEST),
+    "id2label": OBJECT,
+    "label2id": OBJECT,
+    **{f"{piece}_token_id": PIECES for piece in ("bos", "eos", "decoder_start")},
+    **dict.fromkeys(("head_dim", "head_size", "attention_head_size", "size_per_head"), whole(1, LARGEST)),
+}
 
 # Other programs' names for the width of an attention head, which follows from two other fields.
 HEAD_SIZES = ("head_dim", "head_size", "attention_head_size", "size_per_head")
@@ -109,6 +123,7 @@ class ConfigFile:
     def read(self, config: type[Any], source: Mapping[str, Any] | str | Path) -> Any:
         """Return the configuration in a file, by path or content; raise on fields of unknown meaning."""
         where, fields = ("The configuration", source) if isinstance(source, Mapping) else (source, read_json(source))
+        check_fields(fields, READ_FIELDS, where)
         fields = {**self.defaults, **fields}
         values = {
             ours: _typed(config, ours, theirs, fields[theirs], where)
@@ -120,6 +135,11 @@ class ConfigFile:
         if num_layers > MOST_LAYERS:
             raise ValueError(
                 f"{where}: {self.names['num_layers']} is {num_layers:,}; at most {MOST_LAYERS:,} are possible"
+            )
+        if num_heads < 1 or hidden_size < 1:
+            raise ValueError(
+                f"{where}: {self.names['num_heads']} is {num_heads} and {self.names['hidden_size']} {hidden_size}; "
+                "both are at least 1"
             )
         further, problems = self.more.read(fields, num_layers)
         values |= further
@@ -212,6 +232,8 @@ def _typed(config: type[Any], ours: str, theirs: str, value: Any, where: str | P
     if kind in (str, bool) and isinstance(value, kind):
         return value
     if kind is int and is_int:
+        if abs(value) > LARGEST:
+            raise ValueError(f"{where}: {theirs} is {value:,}; at most {LARGEST:,} is possible")
         return value
     if choices := [choice for choice in get_args(kind) if isinstance(choice, str)]:
         if value not in choices:

@@ -12,7 +12,7 @@ import numpy as np
 
 from bert_elmo_jax.families import Family, WeightFormat, get_family
 from bert_elmo_jax.families.family import TASK_HEADS
-from bert_elmo_jax.families.huggingface_config import ConfigFile
+from bert_elmo_jax.families.huggingface_config import READ_FIELDS, ConfigFile
 from bert_elmo_jax.families.huggingface_format import CLASSIFIERS, make_format
 from bert_elmo_jax.families.init_params import param_shapes
 from bert_elmo_jax.files import read_json
@@ -344,7 +344,7 @@ def _plain_names(stored: Mapping[str, StoredTensor], source: str) -> dict[str, s
 
 def _read_extras(path: Path) -> dict[str, Any]:
     """Return the task fields of `config.json`: architectures, problem_type, labels, num_labels."""
-    config = read_json(path, default={})
+    config = read_json(path, default={}, fields=READ_FIELDS)
     extras = {key: config[key] for key in ("architectures", "problem_type") if config.get(key)}
     labels: Any = config.get("id2label")
     if labels:

@@ -8,8 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bert_elmo_jax.did_you_mean import did_you_mean
-from bert_elmo_jax.files import read_json, read_text
-from bert_elmo_jax.heads.sentence_head import MODES, NAME, Dense, SentenceHead
+from bert_elmo_jax.files import read_json, read_json_value
+from bert_elmo_jax.heads.sentence_head import MODES, NAME, SIMILARITIES, Dense, SentenceHead
+from bert_elmo_jax.json_values import TEXT, TRUTH, Fields, any_of, list_of, object_of, one_of, whole
+from bert_elmo_jax.text.tokenizer_checks import read_tokenizer_config
 from bert_elmo_jax.weights.huggingface_files import read_folder, write_safetensors
 
 MODULES = "modules.json"
@@ -34,15 +36,30 @@ ACTIVATIONS = {  # ours -> the class of PyTorch
     **{name.lower(): f"torch.nn.modules.activation.{name}" for name in ("Tanh", "ReLU", "GELU", "Sigmoid", "SiLU")},
 }
 DENSE_FIELDS = ("in_features", "out_features", "bias", "activation_function")
+# The kinds of the fields that are read, by file.
+POOLING_FIELDS: Fields = {
+    **dict.fromkeys((*OLD_MODES, "include_prompt"), TRUTH),
+    **dict.fromkeys(SIZES, whole(1, 10**6)),
+    "pooling_mode": any_of(TEXT, list_of(TEXT, most=len(MODES))),
+}
+DENSE_KINDS: Fields = {"in_features": whole(1, 10**6), "out_features": whole(1, 10**6), "bias": TRUTH,
+                       "activation_function": TEXT, "use_residual": TRUTH}  # fmt: skip
+LENGTH_FIELDS: Fields = {"max_seq_length": whole(3), "do_lower_case": TRUTH}
+SETTINGS_FIELDS: Fields = {
+    "prompts": object_of(TEXT),
+    "default_prompt_name": TEXT,
+    "similarity_fn_name": one_of(*SIMILARITIES),
+}
 VECTOR = "sentence_embedding"  # what modules after the pooling read and write
 
 
 class SentenceFolder(NamedTuple):
-    """The folder of the encoder, the head, and the parameters of its dense layers."""
+    """The folder of the encoder, the head, the parameters of its dense layers, and the size of the pooled vectors."""
 
     encoder: Path
     head: SentenceHead
     params: dict[str, Any]
+    size: int | None  # None: the file of the pooling does not say it
 
 
 def read_sentence_folder(folder: Path) -> SentenceFolder:
@@ -55,7 +72,7 @@ def read_sentence_folder(folder: Path) -> SentenceFolder:
             "Normalize: other models are not supported"
         )
     encoder = folder / modules[0][1]
-    pooling, include_prompt = _read_pooling(folder / modules[1][1] / "config.json")
+    pooling, include_prompt, size = _read_pooling(folder / modules[1][1] / "config.json")
     layers: list[Any] = []
     params: dict[str, Any] = {}
     for kind, path in modules[2:]:
@@ -71,15 +88,12 @@ def read_sentence_folder(folder: Path) -> SentenceFolder:
         )
     except ValueError as error:
         raise ValueError(f"{folder}: {error}") from None
-    return SentenceFolder(encoder, head, params)
+    return SentenceFolder(encoder, head, params, size)
 
 
 def _read_modules(file: Path) -> Any:
     """Yield the kind and the folder of each module."""
-    try:
-        modules = json.loads(read_text(file))
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise ValueError(f"{file} is not JSON ({error}): copy it again") from None
+    modules = read_json_value(file)
     if not isinstance(modules, list) or not all(isinstance(m, dict) and {"type", "path"} <= m.keys() for m in modules):
         raise ValueError(f"{file} is not a list of modules, each with a type and a path: copy it again")
     for module in modules:
@@ -95,9 +109,9 @@ def _read_modules(file: Path) -> Any:
         yield kind, path
 
 
-def _read_pooling(file: Path) -> tuple[tuple[str, ...], bool]:
-    """Return the modes, from either form of the file, and whether a prompt is pooled."""
-    fields = _read_object(file, "the pooling")
+def _read_pooling(file: Path) -> tuple[tuple[str, ...], bool, int | None]:
+    """Return the modes, from either form of the file, whether a prompt is pooled, and the size of a piece's vector."""
+    fields = _read_object(file, "the pooling", POOLING_FIELDS)
     fields_read = {*OLD_MODES, *SIZES, "pooling_mode", "include_prompt"}
     unknown = [name for name in fields if name not in fields_read and fields[name] not in (False, None)]
     if unknown:
@@ -115,13 +129,16 @@ def _read_pooling(file: Path) -> tuple[tuple[str, ...], bool]:
     if wrong or not modes:
         hint = did_you_mean(str(wrong[0]), MODES) if wrong else ""
         raise ValueError(f"{file}: the pooling {mode!r} is not known; known are {', '.join(MODES)}{hint}")
-    return tuple(modes), fields.get("include_prompt", True) is not False
+    if len(set(modes)) < len(modes):
+        raise ValueError(f"{file}: the pooling {mode!r} names a mode twice")
+    size = next((fields[name] for name in SIZES if fields.get(name) is not None), None)
+    return tuple(modes), fields.get("include_prompt", True) is not False, size
 
 
 def _read_dense(folder: Path) -> tuple[Dense, dict[str, np.ndarray]]:
     """Return a dense layer and its parameters, with the kernel as [in, out]."""
     file = folder / "config.json"
-    fields = _read_object(file, "the dense layer")
+    fields = _read_object(file, "the dense layer", DENSE_KINDS)
     _check_whole_vector(file)
     if fields.get("use_residual"):
         raise ValueError(f"{file}: use_residual is not supported")
@@ -142,7 +159,11 @@ def _read_dense(folder: Path) -> tuple[Dense, dict[str, np.ndarray]]:
         if theirs not in stored or stored[theirs].shape != shape:
             problem = f"has {theirs} of shape {stored[theirs].shape}" if theirs in stored else f"lacks {theirs}"
             raise ValueError(f"{source} {problem}; {file} says {shape}")
+        if "float" not in stored[theirs].dtype:
+            raise ValueError(f"{source}: {theirs} has numbers of the type {stored[theirs].dtype}; expected floats")
         value = np.asarray(stored[theirs].read(), np.float32)
+        if not np.isfinite(value).all():
+            raise ValueError(f"{source}: {theirs} holds NaN or infinity: the file is damaged, copy it again")
         params[ours] = np.ascontiguousarray(value.T)
     return layer, params
 
@@ -157,13 +178,14 @@ def _check_whole_vector(file: Path) -> None:
 
 def _read_length(encoder: Path) -> dict[str, Any]:
     """Return the length of a text, and whether it is lower-cased."""
-    fields: dict[str, Any] = next((read_json(file) for file in sorted(encoder.glob(LENGTHS))), {})
+    files = sorted(encoder.glob(LENGTHS))
+    fields: dict[str, Any] = read_json(files[0], fields=LENGTH_FIELDS) if files else {}
     length = fields.get("max_seq_length")
     if length is None:
         # Newer versions write it here; models without a limit have a very large number.
-        length = read_json(encoder / "tokenizer_config.json", default={}).get("model_max_length")
-        length = int(length) if isinstance(length, int | float) and length < 10**6 else None
-    if length is not None and (type(length) is not int or length < 3):
+        length = read_tokenizer_config(encoder).get("model_max_length")
+        length = int(length) if isinstance(length, int | float) and abs(length) < 10**6 else None
+    if length is not None and length < 3:
         raise ValueError(f"{encoder}: max_seq_length is {length!r}; expected a whole number, 3 or more")
     return {"max_length": length, "lowercase": bool(fields.get("do_lower_case", False))}
 
@@ -171,10 +193,8 @@ def _read_length(encoder: Path) -> dict[str, Any]:
 def _read_settings(folder: Path) -> dict[str, Any]:
     """Return the prompts and the similarity."""
     file = folder / SETTINGS
-    fields = read_json(file, default={})
+    fields = read_json(file, default={}, fields=SETTINGS_FIELDS)
     prompts = fields.get("prompts") or {}
-    if not isinstance(prompts, dict) or not all(isinstance(text, str | None) for text in prompts.values()):
-        raise ValueError(f"{file}: prompts is {prompts!r:.60}; expected an object of texts")
     return {
         "prompts": tuple((name, text or "") for name, text in prompts.items()),
         "default_prompt": fields.get("default_prompt_name"),
@@ -182,10 +202,10 @@ def _read_settings(folder: Path) -> dict[str, Any]:
     }
 
 
-def _read_object(file: Path, subject: str) -> dict[str, Any]:
+def _read_object(file: Path, subject: str, kinds: Fields) -> dict[str, Any]:
     if not file.is_file():
         raise FileNotFoundError(f"{file} is missing, which describes {subject}: copy it there")
-    return read_json(file)
+    return read_json(file, fields=kinds)
 
 
 def write_sentence_files(folder: Path, head: SentenceHead, params: Mapping[str, Any], config: Any) -> None:

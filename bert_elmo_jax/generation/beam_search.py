@@ -19,7 +19,8 @@ from bert_elmo_jax.nn.any_array import AnyArray
 
 EarlyStopping = Literal["never"] | bool
 LengthRule = Literal["power", "gnmt"]
-FAR = -1e9  # the score of a beam that is not there
+FAR = -1e9  # the sum of a beam that is not there
+NONE = -jnp.inf  # the score of a text that is not there: any text is better
 
 
 class BeamRules(NamedTuple):
@@ -84,7 +85,8 @@ def begin_search(
         memory=jax.tree.map(repeat, state.memory), token=repeat(state.token[:, None]).reshape(rows, beams),
         position=state.position, at=state.at, visible=repeat(state.visible),
         used=None if state.used is None else repeat(state.used), steps=state.steps, running=blank,
-        sums=far.at[:, 0].set(0.0), ended=blank, scores=far, lengths=jnp.zeros((rows, beams), jnp.int32),
+        sums=far.at[:, 0].set(0.0), ended=blank, scores=jnp.full_like(far, NONE),
+        lengths=jnp.zeros((rows, beams), jnp.int32),
         full=jnp.zeros((rows, beams), bool), hopeful=jnp.ones(rows, bool),
     )  # fmt: skip
 
@@ -125,7 +127,7 @@ def search(
         ends = numbers.ends[piece] | (length == limit)
 
         finishes = ends & (jnp.arange(rules.candidates) < beams)[None, :] & is_open(state, early)[:, None]
-        value = jnp.where(finishes, best / weigh_length(length, length_penalty, rules.length_rule), FAR)
+        value = jnp.where(finishes, best / weigh_length(length, length_penalty, rules.length_rule), NONE)
         scores, chosen = lax.top_k(jnp.concatenate([state.scores, value], axis=1), beams)
 
         def choose(old: Array, new: Array) -> Array:

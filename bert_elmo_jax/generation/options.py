@@ -13,6 +13,9 @@ from bert_elmo_jax.encoders.rows import shorten
 from bert_elmo_jax.generation.decoder import Decoder
 
 LENGTH_RULES = ("power", "gnmt")
+MOST_TEXTS = 10_000
+COLDEST = 1e-6  # below, the scores of pieces overflow
+LARGEST_EXPONENT = 60.0  # of e: a length to the power of its penalty, and a sum divided by it, are numbers of float32
 
 
 class Prompt(NamedTuple):
@@ -75,14 +78,19 @@ def check_options(encoder: Any, decoder: Decoder, settings: Mapping[str, Any]) -
         raise ValueError(
             f"beams={beams} searches for the best text, and temperature, top_k and top_p draw one: choose one of both"
         )
-    n_best = check_whole("n_best", settings["n_best"], 1)
+    n_best = check_whole("n_best", settings["n_best"], 1, MOST_TEXTS, "the texts that are kept for a prompt")
     if n_best > beams and not draws:
         how = "use as many beams, or draw with temperature=1.0"
         raise ValueError(f"n_best={n_best}, but beams={beams}: a search finds as many texts as it has beams; {how}")
     temperature = 1.0 if settings["temperature"] is None else settings["temperature"]
-    temperature = check_number(
-        "temperature", temperature, "a number above 0; leave it out for the likeliest piece", 0.0
-    )
+    expected = f"a number above {COLDEST:g}; leave it out for the likeliest piece"
+    temperature = check_number("temperature", temperature, expected, COLDEST)
+    penalty = check_number("length_penalty", settings["length_penalty"], "a number, such as 0.6")
+    if abs(penalty) * math.log(max(max_new, 2)) > LARGEST_EXPONENT:
+        raise ValueError(
+            f"length_penalty={penalty:g} for max_new={max_new}: {max_new}^{penalty:g} is too large or too small to be "
+            "computed with; use a number such as 0.6"
+        )
     top_k = settings["top_k"] if settings["top_k"] is None else check_whole("top_k", settings["top_k"], 1)
     top_p = settings["top_p"]
     if top_p is not None:
@@ -100,7 +108,7 @@ def check_options(encoder: Any, decoder: Decoder, settings: Mapping[str, Any]) -
         min_new=min_new,
         beams=beams,
         n_best=n_best,
-        length_penalty=check_number("length_penalty", settings["length_penalty"], "a number, such as 0.6"),
+        length_penalty=penalty,
         length_rule=rule,
         early_stopping=early,
         draws=draws,

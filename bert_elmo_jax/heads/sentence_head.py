@@ -18,6 +18,7 @@ from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.nn.pooling import LOW
 
 MODES = ("cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "lasttoken")
+SIMILARITIES = ("cosine", "dot", "dot_product", "euclidean", "manhattan")
 NAME = "sentence"  # of the dense layers in the parameter tree
 ACTIVATIONS: Mapping[str, Any] = {
     "identity": lambda x: x,
@@ -70,6 +71,8 @@ class SentenceHead:
         for mode in self.pooling:
             if mode not in MODES:
                 raise ValueError(f"pooling {mode!r} is not known; use {', '.join(MODES)}{did_you_mean(mode, MODES)}")
+        if self.similarity not in SIMILARITIES:
+            raise ValueError(f"similarity {self.similarity!r} is not known; use {', '.join(SIMILARITIES)}")
         if not self.pooling:
             raise ValueError(f"no pooling is given; use one or several of {', '.join(MODES)}")
         if self.default_prompt is not None and self.default_prompt not in dict(self.prompts):

@@ -31,6 +31,7 @@ def convert(
     classifier: str | None = None,
     lowercase: bool | None = None,
     verify: bool = False,
+    untrusted: bool = False,
     adapter: str | None = None,
 ) -> tuple[str, Report]:
     """Read a model in any format and write it in another; return the format written and the report of all tensors.
@@ -46,6 +47,7 @@ def convert(
     if adapter is not None and average != 1:
         raise ValueError(f"--adapter={adapter} with --average={average}: give one of both")
     options: dict[str, Any] = {"format": format, "classifier": classifier, "lowercase": lowercase, "verify": verify}
+    options["untrusted"] = untrusted
     model = read_model(source, adapter=adapter, **options)
     if average != 1:
         steps, params = average_checkpoints(source, average)

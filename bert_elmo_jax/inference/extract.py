@@ -38,6 +38,7 @@ def extract(
     encoding: str = "utf-8",
     batch_size: int = 32,
     dtype: Literal["float32", "bfloat16"] = "float32",
+    untrusted: bool = False,
     **options: Any,
 ) -> int:
     """Write the layers of each text of a file to `target`, [layers, units, width], and return the number of texts.
@@ -50,7 +51,7 @@ def extract(
         try:
             options_set = {name: value for name, value in options.items() if value is not None}
             settings = {"input_format": input_format, "column": column, "encoding": encoding, "batch_size": batch_size}
-            return _extract(parts, model, source, layers, settings, options_set, dtype)
+            return _extract(parts, model, source, layers, settings, options_set, dtype, untrusted)
         except MemoryError as error:
             advice = "lower --batch_size, ask for fewer --layers, or shorten the longest texts (--overflow=truncate)"
             raise MemoryError(f"{error}; {advice}") from error
@@ -69,13 +70,14 @@ def _extract(
     settings: dict[str, Any],
     options: dict[str, Any],
     dtype: Any,
+    untrusted: bool,
 ) -> int:
     batch_size = check_whole("batch_size", settings["batch_size"], 1)
     check_whole("warmup", options.get("warmup", 0), 0)
     file = find_file(source)
     lines = functools.partial(each_text, file, settings["input_format"], settings["column"], settings["encoding"])
     count = sum(1 for _ in lines())  # this finds errors in the file before a model is loaded
-    encoder: Any = load(model, dtype=dtype)
+    encoder: Any = load(model, dtype=dtype, untrusted=untrusted)
     if isinstance(encoder, DocumentModel):
         encoder = encoder.encoder
     if isinstance(encoder, TaskNetwork):

@@ -37,6 +37,7 @@ def generate_file(
     target: str = "-",
     batch_size: int = 32,
     dtype: Literal["float32", "bfloat16"] = "float32",
+    untrusted: bool = False,
     overwrite: bool = False,
     **options: Any,
 ) -> int:
@@ -52,7 +53,7 @@ def generate_file(
     if source != "-":
         check_file(source)
     with open_lines(path, overwrite=overwrite) as out:
-        encoder: Any = load(model, dtype=dtype)
+        encoder: Any = load(model, dtype=dtype, untrusted=untrusted)
         if not hasattr(encoder, "generate"):
             raise ValueError(f"--model={model} was fine-tuned for a task, and does not write: give the model itself")
         print(f"{model}, on {describe_devices()}", file=sys.stderr)

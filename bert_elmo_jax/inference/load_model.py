@@ -27,6 +27,7 @@ def load(
     revision: str | None = None,
     token: str | bool | None = None,
     adapter: str | Path | None = None,
+    untrusted: bool = False,
     implementation: str | None = None,
 ) -> Model:
     """Load an encoder, a fine-tuned model or a task network from a folder in any format, or by its hub name.
@@ -39,6 +40,8 @@ def load(
     the files, which folders written by `convert`, run directories and the hub's cache have, and raises where there
     are none. `revision` is a branch, tag or commit of a hub name; `token` is for private models, by default the one
     that `hf auth login` stored. `adapter` is a folder with an adapter of peft, which is added to the weights.
+    `untrusted=True` is for a model that somebody sends you: it is read in a process of its own first, which opens no
+    file outside of the folder and has bounded memory and time, and hashes are checked where there are some.
 
     >>> load("tests/goldens/bert_tiny").config.hidden_size, load("tests/goldens/elmo_tiny").config.cell_size
     (64, 48)
@@ -49,8 +52,9 @@ def load(
         warnings.warn(moved, DeprecationWarning, stacklevel=2)
         attention = attention or implementation
     model = read_model(
-        path, format=format, lowercase=lowercase, verify=verify, revision=revision, token=token, adapter=adapter
-    )
+        path, format=format, lowercase=lowercase, verify=verify, revision=revision, token=token, adapter=adapter,
+        untrusted=untrusted,
+    )  # fmt: skip
     if model.network:
         from bert_elmo_jax.inference.task_network import load_network
 

@@ -1,7 +1,6 @@
 """The kinds of models that a run directory can hold, families and task networks, and the checks of `model.json`."""
 
 import dataclasses
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -13,6 +12,7 @@ from bert_elmo_jax.earlier_names import rename_fields
 from bert_elmo_jax.families import REGISTRY, Family, find_family, get_family
 from bert_elmo_jax.families.family import Shapes
 from bert_elmo_jax.families.init_params import param_shapes
+from bert_elmo_jax.files import read_json
 from bert_elmo_jax.lazy_imports import lazy_function
 from bert_elmo_jax.text import FastaiVocabulary, Lexicon, Tokenizer, WordTable, WordVocabulary
 from bert_elmo_jax.weights.parameter_tree import flatten
@@ -146,10 +146,9 @@ def _network_shapes(config: Any, fields: Mapping[str, Any], source: str) -> Shap
 def read_facts(file: Path) -> dict[str, Any]:
     """Return the fields of a `model.json`; raise on a missing field or a wrong type."""
     try:
-        fields = json.loads(file.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ValueError(f"{file} is not JSON ({error}); copy it again from the run") from error
-    check_kind(str(file), "the whole", fields, "an object")
+        fields = read_json(file)
+    except ValueError as error:
+        raise ValueError(f"{error}; copy it again from the run") from None
     _check_fields(fields, FIELDS, str(file))
     family = get_kind(fields["family"], f"{file}: ")
     _check_fields(fields, family.fields, str(file))

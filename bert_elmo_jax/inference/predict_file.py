@@ -53,12 +53,14 @@ def predict_file(
     dtype: Literal["float32", "bfloat16"] = "float32",
     overwrite: bool = False,
     guard_formulas: bool = False,
+    untrusted: bool = False,
 ) -> int:
     """Predict each example of `source`, write the predictions to `target`, and return their number.
 
     "-" is standard input or output. A file appears under its name only when it is complete; the same call continues
     one that was stopped, unless its input was standard input. `encoding` is the source's; by default the encoding of
     the run's own files. With `guard_formulas`, a cell of a table that a spreadsheet would compute gets a `'` in front.
+    `untrusted` is as in `load`.
     """
     source = "-" if source in STDIN else source
     path, ending = find_output(target, source, overwrite=overwrite), Path(target).suffix.lower()
@@ -68,7 +70,7 @@ def predict_file(
         raise ValueError(f"--guard_formulas is for tables, and --output={target} has JSON lines: leave it out")
     mark = b"\xef\xbb\xbf" if ending == ".csv" else b""  # tells Excel that it is UTF-8
     with open_lines(path, mark=mark, overwrite=overwrite) as out:
-        loaded = load(model, dtype=dtype)
+        loaded = load(model, dtype=dtype, untrusted=untrusted)
         if not isinstance(loaded, Predictor):
             raise ValueError(f"--model={model} was not fine-tuned for a task: give a run of finetune")
         encoding = encoding or str(read_json(Path(model, "run.json"), default={}).get("encoding", "utf-8"))
@@ -112,9 +114,16 @@ def _describe_request(model: Predictor, source: str) -> dict[str, Any]:
 
 
 def print_work(model: Predictor) -> None:
-    """Print the pieces that a model with a head has read, and its share of padding; networks read words."""
-    if isinstance(model, TaskModel):
+    """Print the pieces that a model with a head has read, its share of padding, and how many texts were cut."""
+    if isinstance(model, TaskModel):  # networks read words, and cut none
         print(model.work, file=sys.stderr)
+        if model.work.cut:
+            texts = "1 text was" if model.work.cut == 1 else f"{model.work.cut:,} texts were"
+            print(
+                f"{texts} longer than the {model.task.max_length} pieces that this model reads (max_length of its "
+                "training); the rest was not read: split long texts",
+                file=sys.stderr,
+            )
 
 
 def _read_examples(task: Task, source: str, encoding: str, size: int) -> Iterator[Sequence[Any]]:

@@ -38,13 +38,22 @@ def read_model(
     revision: str | None = None,
     token: str | bool | None = None,
     adapter: str | Path | None = None,
+    untrusted: bool = False,
 ) -> StoredModel:
     """Read the model of a folder in any format, a checkpoint's prefix, a file of ELMo's weights, or a hub name.
 
     A run directory gives its newest checkpoint, or the one in the path: `runs/bert/checkpoints/2000`. The tokenizer is
     None if its files are missing, or if an ELMo needs none. `verify` first checks the files' hashes. `revision` and
-    `token` are for the hub. `adapter` is a folder of peft, whose adapters are added to the weights.
+    `token` are for the hub. `adapter` is a folder of peft, whose adapters are added to the weights. `untrusted` reads
+    the model in a process of its own first; see `isolated`.
     """
+    if untrusted:
+        from bert_elmo_jax.inference.isolated import check_isolated
+
+        path = resolve(path, revision=revision, token=token)
+        revision = token = None
+        settings = {"format": format, "classifier": classifier, "lowercase": lowercase}
+        verify |= check_isolated(path, settings | {"adapter": None if adapter is None else str(adapter)})
     if adapter is not None:
         from bert_elmo_jax.inference.adapter_files import add_adapter
 
@@ -60,8 +69,7 @@ def read_model(
     if verify:
         listed = folder if folder.is_dir() else folder.parent
         checked = verify_folder(listed)
-        if not is_run_directory(listed):  # its checkpoints have lists of their own, which are always checked
-            check_listed(listed, [name for names in _find(listed).values() for name in names], checked)
+        check_listed(listed, [name for names in _find(listed).values() for name in names], checked)
     if is_run_directory(folder):
         options = {"format": format, "classifier": classifier, "lowercase": lowercase}
         useless = [f"{name}={value!r}" for name, value in options.items() if value is not None]
@@ -74,8 +82,13 @@ def read_model(
         return dataclasses.replace(model, pooling_unread=_find_unread_pooling(folder))
     from bert_elmo_jax.families.sentence_files import read_sentence_folder
 
-    encoder, head, dense = read_sentence_folder(folder)
+    encoder, head, dense, size = read_sentence_folder(folder)
     model = _read_folder(encoder, format, classifier, lowercase)
+    if size not in (None, model.config.hidden_size):
+        raise ValueError(
+            f"{folder}: its pooling is of vectors of {size}, but the model has {model.config.hidden_size}: its modules "
+            "do not belong together"
+        )
     try:
         head.width(model.config.hidden_size)
     except ValueError as error:

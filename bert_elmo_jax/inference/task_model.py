@@ -107,6 +107,7 @@ class TaskModel(Predictor, PieceEncoder):
     def rows_of(self, examples: Sequence[Example]) -> tuple[Sequence[Any], Callable[..., list[Any]]]:
         """Return the rows of examples, and the function that computes their scores."""
         rows = make_rows(self.task, examples, self.tokenizer, labelled=False)
+        self.work.cut += sum(row.lost > 0 for row in rows)
 
         def scores(batch: Mapping[str, np.ndarray]) -> Any:
             self.work.add(int((batch["segments"] > 0).sum()), batch["segments"].size)

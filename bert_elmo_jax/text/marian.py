@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Int32, Int64, Integer
 
-from bert_elmo_jax.files import read_json
+from bert_elmo_jax.files import read_bytes, read_json
 from bert_elmo_jax.text.encoding import Encoding, Frame, build_encoding, join_words
 from bert_elmo_jax.text.sentencepiece import place_pieces, read_sentencepiece, replace_nul
 from bert_elmo_jax.text.tokenizer import (
@@ -24,6 +24,7 @@ from bert_elmo_jax.text.tokenizer import (
     list_pieces,
     reject_text,
 )
+from bert_elmo_jax.text.tokenizer_checks import read_tokenizer_config
 from bert_elmo_jax.text.tokenizer_folder import MARIAN_FILES
 from bert_elmo_jax.text.tokenizer_specs import name_of
 
@@ -177,7 +178,7 @@ def load_marian(folder: str | Path) -> Marian:
     """Load the tokenizer of a folder with `source.spm`, `target.spm` and `vocab.json`."""
     folder = Path(folder)
     missing = [name for name in MARIAN_FILES if not (folder / name).is_file()]
-    settings = read_json(folder / "tokenizer_config.json", default={})
+    settings = read_tokenizer_config(folder)
     separate = bool(settings.get("separate_vocabs"))
     if separate and not (folder / TARGET_VOCABULARY).is_file():
         missing.append(TARGET_VOCABULARY)
@@ -186,7 +187,7 @@ def load_marian(folder: str | Path) -> Marian:
             f"{folder} lacks {', '.join(missing)}: Marian's tokenizer is {', '.join(MARIAN_FILES)} together. Copy the "
             "files from the model's folder."
         )
-    source, target = ((folder / name).read_bytes() for name in MARIAN_FILES[:2])
+    source, target = (read_bytes(folder / name) for name in MARIAN_FILES[:2])
     vocabulary = read_json(folder / MARIAN_FILES[2])
     target_vocabulary = read_json(folder / TARGET_VOCABULARY) if separate else None
     names = {name: value for name, value in settings.items() if name not in (PROJECT_KEY, "separate_vocabs")}

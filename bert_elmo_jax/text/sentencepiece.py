@@ -10,7 +10,7 @@ import numpy as np
 import sentencepiece
 from jaxtyping import Bool, Int32, Int64, Integer
 
-from bert_elmo_jax.files import read_json
+from bert_elmo_jax.files import read_bytes
 from bert_elmo_jax.text.encoding import Encoding, build_encoding, join_words
 from bert_elmo_jax.text.tokenizer import (
     CLS,
@@ -26,6 +26,7 @@ from bert_elmo_jax.text.tokenizer import (
     encode_json,
     reject_text,
 )
+from bert_elmo_jax.text.tokenizer_checks import check_sentencepiece, read_tokenizer_config
 from bert_elmo_jax.text.tokenizer_folder import MODEL_FILES, find_model
 
 # Names of the special pieces in released models, ours first. The library knows the unknown piece.
@@ -50,6 +51,7 @@ def read_sentencepiece(model: bytes, source: str) -> tuple[Any, tuple[str, ...]]
     try:
         # The constructor would accept an empty model silently.
         library.load_from_serialized_proto(model)
+        check_sentencepiece(model, source)
         return library, tuple(library.id_to_piece(list(range(library.vocab_size()))))
     except UnicodeDecodeError:  # of a piece, or of the library's message about one
         raise ValueError(f"{wrong} (one of its pieces is not UTF-8)") from None
@@ -202,8 +204,8 @@ def load_sentencepiece(path: str | Path) -> SentencePiece:
             f"no SentencePiece model at {path}: expected a .model file, or a folder with a single one or one named "
             f"{', '.join(MODEL_FILES)}"
         )
-    tokenizer = SentencePiece(file.read_bytes(), str(file))
-    config = read_json(file.parent / "tokenizer_config.json", default={})
+    tokenizer = SentencePiece(read_bytes(file), str(file))
+    config = read_tokenizer_config(file.parent)
     check_fingerprint(config, tokenizer.fingerprint, file)
     if config.get("do_lower_case") and tokenizer.normalize("Ab") != tokenizer.normalize("ab"):
         raise ValueError(

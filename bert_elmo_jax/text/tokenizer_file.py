@@ -27,6 +27,7 @@ from bert_elmo_jax.text.tokenizer import (
     project_settings,
     reject_text,
 )
+from bert_elmo_jax.text.tokenizer_checks import check_spec, raise_clearly, without_dropout
 from bert_elmo_jax.text.tokenizer_specs import (
     SUFFIX,
     Spec,
@@ -44,6 +45,7 @@ BYTES += [byte for byte in range(256) if byte not in BYTES]
 CHARACTERS = [chr(byte if place < 188 else 256 + place - 188) for place, byte in enumerate(BYTES)]
 BYTE_OF = dict(zip(CHARACTERS, BYTES))
 SPACE = CHARACTERS[BYTES.index(32)]  # Ġ
+PROBE = "".join(map(chr, range(32, 127))) + "é 강 가 ﬁ ½ 漢 😀"  # damaged rules show in such a text
 
 
 class TokenizerFile(Tokenizer):
@@ -62,6 +64,8 @@ class TokenizerFile(Tokenizer):
 
     def __init__(self, spec: Spec, settings: Mapping[str, Any] | None = None, source: str = "this tokenizer.json"):
         settings = {} if settings is None else settings
+        check_spec(spec, source)
+        spec = without_dropout(spec, source)
         self.kind = find_kind(spec, source)
         index = index_pieces(spec, source)
         self.tokens: tuple[str, ...] = list_pieces(index, source)
@@ -86,7 +90,12 @@ class TokenizerFile(Tokenizer):
         self.word_starts[list(ids.values())] = False
         self.composes = project_settings(settings, source).get("normalization") == "NFC"
         self.fingerprint = hashlib.sha256(json.dumps(self._identity(), sort_keys=True).encode()).hexdigest()
-        first = self._marked.encode("a", add_special_tokens=False).tokens if self._mark else []
+        try:
+            if self._marked.normalizer is not None:  # rules of which the library crashes
+                self._marked.normalizer.normalize_str(PROBE)
+            first = self._marked.encode("a", add_special_tokens=False).tokens if self._mark else []
+        except BaseException as error:
+            raise_clearly(error, source)
         self._adds_space = bool(self._mark and first and first[0].startswith(self._mark))
 
     @functools.cached_property
@@ -149,6 +158,8 @@ class TokenizerFile(Tokenizer):
             encodings = self._texts.encode_batch_fast(lines, add_special_tokens=False)
         except (TypeError, UnicodeError) as error:
             reject_text(lines, error)
+        except BaseException as error:
+            raise_clearly(error, self._source)
         ids = array("i")  # its `fromlist` converts to int32 twice as fast as np.array
         lengths = np.empty(len(lines), np.int64)
         for number, encoding in enumerate(encodings):
@@ -167,6 +178,8 @@ class TokenizerFile(Tokenizer):
             words = [normal] if splitter is None else [word for word, _ in splitter.pre_tokenize_str(normal)]
         except (TypeError, UnicodeError, AttributeError) as error:
             reject_text([text], error)
+        except BaseException as error:
+            raise_clearly(error, self._source)
         if self.kind in ("wordpiece", "suffix_bpe"):
             return " ".join(words)
         plain = "".join(words).replace(SPACE_MARK, " ")
@@ -215,6 +228,8 @@ class TokenizerFile(Tokenizer):
             )
         except (TypeError, UnicodeError, AttributeError) as error:
             reject_text(units, error)
+        except BaseException as error:
+            raise_clearly(error, self._source)
         word_ids = list(encoding.word_ids) if split or self._mark is None else self._number_words(encoding.ids)
         offsets = encoding.offsets
         if glued:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from bert_elmo_jax.files import read_json
+from bert_elmo_jax.text.tokenizer_checks import read_tokenizer_config
 from bert_elmo_jax.text.wordpiece_files import is_framed, is_wordpiece
 
 VOCABULARY_FILES = ("vocab.txt", "tokenizer.json")  # newer versions of Hugging Face's libraries write only the second
@@ -40,7 +41,7 @@ def find_model(folder: Path) -> Path | None:
 
 def is_shifted(folder: Path) -> bool:
     """Return True if a folder says that its SentencePiece model has shifted ids."""
-    named = read_json(folder / "tokenizer_config.json", default={}).get("tokenizer_class")
+    named = read_tokenizer_config(folder).get("tokenizer_class")
     if named is not None:
         return named in SHIFTED_CLASSES
     return read_json(folder / "config.json", default={}).get("model_type") in SHIFTED_TYPES
@@ -48,7 +49,7 @@ def is_shifted(folder: Path) -> bool:
 
 def prefers_file(folder: Path) -> bool:
     """Return True if the model of a folder is read through a `tokenizer.json`, real or made from a shifted model."""
-    named = read_json(folder / "tokenizer_config.json", default={}).get("tokenizer_class")
+    named = read_tokenizer_config(folder).get("tokenizer_class")
     return is_shifted(folder) or (named in SPEC_CLASSES and (folder / "tokenizer.json").is_file())
 
 

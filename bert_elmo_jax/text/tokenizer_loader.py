@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bert_elmo_jax.files import check_links, read_json
+from bert_elmo_jax.files import check_links, read_bytes
 from bert_elmo_jax.text.tokenizer import Tokenizer, check_fingerprint
+from bert_elmo_jax.text.tokenizer_checks import read_added, read_spec
 from bert_elmo_jax.text.tokenizer_file import TokenizerFile
 from bert_elmo_jax.text.tokenizer_folder import BPE_PAIRS, find_bpe, find_kind, find_model
 from bert_elmo_jax.text.tokenizer_specs import TEXT_FLAGS, Spec, find_parts, read_settings
@@ -68,11 +69,11 @@ def load_tokenizer_file(path: str | Path) -> TokenizerFile:
     names = {name for pair in BPE_PAIRS for name in pair}
     if (path / "tokenizer.json").is_file() or (path.suffix == ".json" and path.name not in names):
         file = path / "tokenizer.json" if path.is_dir() else path
-        spec = read_json(file)
+        spec = read_spec(file)
     elif model is not None:
         from bert_elmo_jax.text.shifted_pieces import spec_of_shifted_model
 
-        file, spec = model, spec_of_shifted_model(model.read_bytes(), str(model))
+        file, spec = model, spec_of_shifted_model(read_bytes(model), str(model))
     elif (folder / "vocab.txt").is_file():
         file = folder / "vocab.txt"
         spec, settings = spec_of_framed_vocabulary(file, settings)
@@ -102,14 +103,10 @@ def _apply_settings(spec: Spec, settings: Mapping[str, Any]) -> Spec:
 def _add_pieces(spec: Spec, folder: Path, settings: Mapping[str, Any]) -> Spec:
     """Add the pieces that other files of the folder append to the spec."""
     added = spec.get("added_tokens") or []
-    if not isinstance(added, list) or not all(isinstance(e, Mapping) and type(e.get("id")) is int for e in added):
-        raise ValueError(
-            f"{folder / 'tokenizer.json'}: added_tokens is no list of pieces with an id each: copy it again"
-        )
     vocabulary = (spec.get("model") or {}).get("vocab") or {}
     size = max([len(vocabulary) - 1, *(entry["id"] for entry in added)]) + 1
     entries = {int(number): entry for number, entry in (settings.get("added_tokens_decoder") or {}).items()}
-    names = read_json(folder / "added_tokens.json", default={})
+    names = read_added(folder)
     entries = {number: {"content": name} for name, number in names.items()} | entries
     flags = TEXT_FLAGS | {"normalized": True, "special": False}
     more: list[dict[str, Any]] = []

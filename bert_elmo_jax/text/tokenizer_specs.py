@@ -5,6 +5,7 @@ they are written.
 """
 
 import json
+import secrets
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,10 @@ from tokenizers import Tokenizer as LibraryTokenizer
 from bert_elmo_jax.files import read_json
 from bert_elmo_jax.text.encoding import Frame
 from bert_elmo_jax.text.tokenizer import CLS, MASK, PAD, SEP, UNK
+from bert_elmo_jax.text.tokenizer_checks import CHILDREN, CONFIG_FIELDS, read_tokenizer_config
 
 Spec = dict[str, Any]
 PARTS = ("normalizer", "pre_tokenizer", "post_processor", "decoder", "model")
-CHILDREN = ("normalizers", "pretokenizers", "processors", "decoders")  # of a part that is a sequence
 KINDS = ("pad", "unk", "cls", "sep", "mask")
 USUAL_NAMES = {
     "pad": (PAD, "<pad>"),
@@ -40,7 +41,9 @@ def compile_spec(spec: Spec, source: str) -> LibraryTokenizer:
     """
     try:
         return LibraryTokenizer.from_str(json.dumps(EMPTY | spec | {"truncation": None, "padding": None}))
-    except Exception as error:
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt | SystemExit):
+            raise
         raise ValueError(f"{source}: {_find_culprit(spec, error)}") from None
 
 
@@ -61,7 +64,7 @@ def index_pieces(spec: Spec, source: str) -> dict[str, int]:
     return index
 
 
-def _find_culprit(spec: Spec, error: Exception) -> str:
+def _find_culprit(spec: Spec, error: BaseException) -> str:
     wrong = []
     for name in PARTS:
         part = spec.get(name)
@@ -80,7 +83,9 @@ def _find_culprit(spec: Spec, error: Exception) -> str:
 def _compiles(parts: Spec) -> bool:
     try:
         LibraryTokenizer.from_str(json.dumps(EMPTY | {"model": TINY} | parts))
-    except Exception:
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt | SystemExit):
+            raise
         return False
     return True
 
@@ -126,8 +131,8 @@ def find_parts(part: Any, kind: str) -> list[dict[str, Any]]:
 
 def read_settings(folder: Path) -> dict[str, Any]:
     """Return `tokenizer_config.json`, completed by the names of special pieces in `special_tokens_map.json`."""
-    names = read_json(folder / "special_tokens_map.json", default={})
-    return names | read_json(folder / "tokenizer_config.json", default={})
+    names = read_json(folder / "special_tokens_map.json", default={}, fields=CONFIG_FIELDS)
+    return names | read_tokenizer_config(folder)
 
 
 def find_special_ids(index: Mapping[str, int], settings: Mapping[str, Any], source: str) -> dict[str, int]:
@@ -183,7 +188,8 @@ def add_specials(
 
 def hide_specials(spec: Spec, numbers: Sequence[int]) -> Spec:
     """Return the spec with special pieces under names that no text holds, so that a literal one is ordinary text."""
-    names = {number: f"\uffff{number}\uffff" for number in numbers}
+    secret = secrets.token_hex(8)  # a text could spell a name that is known
+    names = {number: f"\uffff{number} {secret}\uffff" for number in numbers}
     model = spec["model"]
     if isinstance(model["vocab"], dict):
         vocabulary: Any = {names.get(number, piece): number for piece, number in model["vocab"].items()}
@@ -209,7 +215,7 @@ def find_frame(spec: Spec, special_ids: Mapping[str, int], source: str) -> Frame
 
 
 def _read_template(template: Mapping[str, Any], source: str) -> Frame:
-    specials = {name: tuple(entry["ids"]) for name, entry in template["special_tokens"].items()}
+    specials = {name: tuple(entry["ids"]) for name, entry in (template.get("special_tokens") or {}).items()}
     single, pair = ([_read_step(step, specials) for step in template[name]] for name in ("single", "pair"))
     try:
         [a] = [n for n, step in enumerate(pair) if step[0] == "A"]

@@ -5,9 +5,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from bert_elmo_jax.files import read_json
 from bert_elmo_jax.text.encoding import Frame
 from bert_elmo_jax.text.tokenizer import PROJECT_KEY, SPECIALS, check_fingerprint, encode_json
+from bert_elmo_jax.text.tokenizer_checks import read_tokenizer_config
 from bert_elmo_jax.text.tokenizer_file import TokenizerFile
 from bert_elmo_jax.text.tokenizer_folder import VOCABULARY_FILES, find_vocabulary
 from bert_elmo_jax.text.tokenizer_specs import KINDS, compile_spec
@@ -77,7 +77,7 @@ def load_wordpiece(path: str | Path, *, lowercase: bool | None = None) -> WordPi
     pieces = read_vocabulary(file)
     check_vocabulary(pieces, str(file))
     check_added(file.parent, pieces)
-    config = read_json(file.parent / "tokenizer_config.json", default={})
+    config = read_tokenizer_config(file.parent)
     options = read_options(file.parent, pieces, lowercase)
     tokenizer = WordPiece(pieces, options, one_type=has_one_type(file.parent, config))
     if PROJECT_KEY in config:

@@ -13,6 +13,7 @@ from typing import Any
 
 from bert_elmo_jax.files import read_json, read_text
 from bert_elmo_jax.text.tokenizer import PROJECT_KEY, SPECIALS, UNK, list_pieces, project_settings
+from bert_elmo_jax.text.tokenizer_checks import read_added, read_spec, read_tokenizer_config
 from bert_elmo_jax.text.tokenizer_specs import KINDS, Spec, cleaning_spec, name_of
 
 FRAMED = ("<pad>", UNK, "<s>", "</s>", "<mask>")  # special pieces of a WordPiece with RoBERTa's frame, by `KINDS`
@@ -112,7 +113,7 @@ def _choose_case(folder: Path, guess: WordPieceOptions) -> bool:
 
 
 def _read_config(file: Path) -> dict[str, Any]:
-    config = read_json(file, default={})
+    config = read_tokenizer_config(file.parent)
     for key, honoured in {"word_tokenizer_type": "basic", "do_word_tokenize": True, "do_basic_tokenize": True}.items():
         if config.get(key, honoured) != honoured:
             raise ValueError(
@@ -124,7 +125,7 @@ def _read_config(file: Path) -> dict[str, Any]:
 
 def is_wordpiece(file: Path) -> bool:
     """Return True if a `tokenizer.json` is a WordPiece with BERT's own rules, which `WordPiece` reads."""
-    spec = read_json(file)
+    spec = read_spec(file)
     return not spec or not _find_misfits(spec)
 
 
@@ -144,7 +145,7 @@ def _find_misfits(spec: Spec) -> list[str]:
 
 def _read_file_options(file: Path) -> dict[str, Any]:
     """Return the options in a `tokenizer.json` by their names in `tokenizer_config.json`."""
-    spec = read_json(file, default={})
+    spec = read_spec(file)
     if not spec:
         return {}
     model, normalizer = spec.get("model") or {}, spec.get("normalizer") or {}
@@ -194,7 +195,7 @@ def read_vocabulary(path: Path) -> list[str]:
     `str.splitlines` would split, and pieces that `str.strip` would empty. Blank lines at the end are ignored.
     """
     if path.suffix == ".json":
-        vocabulary = read_json(path).get("model", {}).get("vocab")
+        vocabulary = (read_spec(path).get("model") or {}).get("vocab")
         if not isinstance(vocabulary, dict):
             raise ValueError(
                 f"{path} holds no WordPiece vocabulary; expected model.vocab to be an object that maps pieces to ids"
@@ -257,11 +258,11 @@ def check_vocabulary(pieces: Sequence[str], source: str) -> None:
 
 def check_added(folder: Path, pieces: Sequence[str]) -> None:
     """Raise if another file of the folder adds pieces to the vocabulary: their ids would be lost silently."""
-    config = read_json(folder / "tokenizer_config.json", default={}).get("added_tokens_decoder") or {}
+    config = read_tokenizer_config(folder).get("added_tokens_decoder") or {}
     added = [(entry["content"], int(number)) for number, entry in config.items()]
-    spec = read_json(folder / "tokenizer.json", default={})
+    spec = read_spec(folder / "tokenizer.json")
     added += [(entry["content"], entry["id"]) for entry in spec.get("added_tokens") or []]
-    added += list(read_json(folder / "added_tokens.json", default={}).items())
+    added += list(read_added(folder).items())
     unknown = sorted({(number, piece) for piece, number in added if pieces[number : number + 1] != [piece]})
     if unknown:
         raise ValueError(

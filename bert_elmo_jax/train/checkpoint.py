@@ -263,13 +263,17 @@ def write_file_list(folder: Path) -> None:
 def damage(folder: Path) -> list[str]:
     """Return the differences between a folder's files and its list, empty if there are none."""
     try:
-        listed = json.loads((folder / FILES).read_bytes()).items()
+        listed = read_json(folder / FILES).items()
         expected = {str(name): (int(size), str(digest)) for name, (size, digest) in listed}
         if any(Path(name).is_absolute() or ".." in Path(name).parts for name in expected):
             raise ValueError("a file outside the folder")
-    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
+    except (OSError, ValueError, TypeError, OverflowError):
         return [f"{FILES} is not a list of files"]
-    wrong = []
+    if not expected:
+        return [f"{FILES} lists no files"]
+    files = [file for part in ("params", "rest") for file in (folder / part).rglob("*") if file.is_file()]
+    unlisted = sorted({file.relative_to(folder).as_posix() for file in files} - expected.keys())
+    wrong = [f"{name} is not listed in {FILES}" for name in unlisted]
     for name, (size, digest) in expected.items():
         file = folder / name
         if not file.is_file():

@@ -10,7 +10,7 @@ from types import FrameType, MappingProxyType
 from typing import Any
 
 from bert_elmo_jax.earlier_names import rename_fields
-from bert_elmo_jax.files import LockHeld, lock, write_text
+from bert_elmo_jax.files import LockHeld, lock, read_json, write_text
 
 # Exit codes; with the last two, a scheduler can distinguish "restart me" from failure.
 REFUSED = 2  # wrong flags, files or data
@@ -96,9 +96,9 @@ def same_run(
         write_text(file, json.dumps(settings, indent=1, ensure_ascii=False, default=str) + "\n")
         return
     try:
-        recorded = rename_fields(json.loads(file.read_text(encoding="utf-8")))
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{file} is not JSON ({error}): restore it, or choose another run directory") from error
+        recorded = rename_fields(read_json(file))
+    except ValueError as error:
+        raise ValueError(f"{error}; restore it, or choose another run directory") from None
     then, now = (_flat({k: v for k, v in values.items() if k not in free}) for values in (recorded, settings))
     then = {name: json.dumps(value) for name, value in added.items() if name in now} | then
     pairs = {name: (then.get(name, "nothing"), now.get(name, "nothing")) for name in sorted({*then, *now})}

@@ -1,6 +1,5 @@
 """Resolve hub names such as "google-bert/bert-base-uncased" with the hub's client, from its cache or the network."""
 
-import json
 import logging
 import os
 import re
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_elmo_jax.did_you_mean import near_file
+from bert_elmo_jax.files import read_json_value
 from bert_elmo_jax.weights.huggingface_files import FLAX, KERAS, PICKLES, WEIGHTS
 
 NAME = re.compile(r"[A-Za-z0-9_][\w.-]*(/[A-Za-z0-9_][\w.-]*)?", re.ASCII)
@@ -127,13 +127,27 @@ def _download_model(download: Callable[[list[str]], Path]) -> Path:
     return folder
 
 
+def _read_modules(folder: Path) -> list[tuple[str, str]]:
+    """Return the type and the path of each module of a folder; [] without a `modules.json`."""
+    try:
+        return [(str(module["type"]), str(module["path"])) for module in read_json_value(folder / MODULES)]
+    except (OSError, ValueError, LookupError, TypeError):  # a damaged file is reported when it is read
+        return []
+
+
+def list_module_folders(folder: Path) -> list[Path]:
+    """Return the folders inside a model's folder that its `modules.json` names.
+
+    >>> list_module_folders(Path("tests/goldens/bert_tiny"))
+    []
+    """
+    inside = dict.fromkeys(path for _, path in _read_modules(folder) if path and ".." not in Path(path).parts)
+    return [folder / path for path in inside if (folder / path).is_dir() and not Path(path).is_absolute()]
+
+
 def _parts_without_weights(folder: Path) -> list[str]:
     """Return the parts of a model whose weights are missing: its own folder, "", or folders of its `modules.json`."""
-    try:
-        modules = json.loads((folder / MODULES).read_bytes())
-        parts = [str(module["path"]) for module in modules if str(module["type"]).endswith((".Transformer", ".Dense"))]
-    except (OSError, ValueError, LookupError, TypeError, RecursionError):  # a damaged file is reported when it is read
-        parts = []
+    parts = [path for kind, path in _read_modules(folder) if kind.endswith((".Transformer", ".Dense"))]
     return [part for part in parts or [""] if not any((folder / part / file).is_file() for file in WEIGHTS)]
 
 

@@ -106,11 +106,11 @@ def read_shards(
     """
     index = Path(index)
     try:
-        places = json.loads(index.read_text(encoding="utf-8"))["weight_map"]
+        places = read_json(index)["weight_map"]
         places = {turn_name(name): file for name, file in places.items()}
         files = sorted(set(places.values()))
         foreign = [file for file in files if file != Path(file).name or file in ("", ".", "..") or "\\" in file]
-    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, AttributeError, RecursionError):
+    except (KeyError, TypeError, AttributeError):
         raise ValueError(f'{index} is not an index of weights: expected {{"weight_map": {{tensor: file}}}}') from None
     if foreign:
         raise ValueError(f"{index} lists files outside its folder, which is refused: {', '.join(map(repr, foreign))}")

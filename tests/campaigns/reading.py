@@ -17,15 +17,15 @@ GROWTH = 1 << 30  # bytes that reading one file may add
 class ReadingProcess:
     """Reads files with the reader of a name, in a process that is started again after a crash."""
 
-    def __init__(self, folder: Path, environment: dict[str, str]):
-        self.folder, self.environment = folder, environment
+    def __init__(self, folder: Path, environment: dict[str, str], module: str = "tests.campaigns.reading"):
+        self.folder, self.environment, self.module = folder, environment, module
         self._process: subprocess.Popen[str] | None = None
 
     def read(self, reader: str, path: Path) -> tuple[str, str]:
         """Return ("read", ""), or the kind of the error and its message."""
         if self._process is None:
             self._process = subprocess.Popen(
-                [sys.executable, "-W", "ignore", "-m", "tests.campaigns.reading", str(self.folder)], cwd=ROOT,
+                [sys.executable, "-W", "ignore", "-m", self.module, str(self.folder)], cwd=ROOT,
                 env={**self.environment, "PYTHONPATH": str(ROOT)}, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL, text=True, bufsize=1,
             )  # fmt: skip

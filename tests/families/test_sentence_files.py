@@ -95,7 +95,7 @@ def break_modules(copy, number, **fields):
     ("harm", "message"),
     [
         (lambda f: change(f / "1_Pooling/config.json", pooling_mode="meen"), "the pooling 'meen' is not known; known"),
-        (lambda f: change(f / "1_Pooling/config.json", pooling_mode=3), "the pooling 3 is not known"),
+        (lambda f: change(f / "1_Pooling/config.json", pooling_mode=3), "pooling_mode is 3; expected"),
         (lambda f: change(f / "1_Pooling/config.json", pooling_mode_attention=True), "pooling_mode_attention is not"),
         (lambda f: change(f / "1_Pooling/config.json", pooling_mode_mean_tokens=False), "turns on no pooling"),
         (lambda f: (f / "1_Pooling/config.json").unlink(), "is missing, which describes the pooling"),
@@ -111,7 +111,10 @@ def break_modules(copy, number, **fields):
         (lambda f: change(f / "2_Dense/config.json", in_features=None), "lacks in_features"),
         (lambda f: change(f / "2_Dense/config.json", module_input_name="token_embeddings"), "only 'sentence_embeddi"),
         (lambda f: change(f / "sentence_bert_config.json", max_seq_length=1), "max_seq_length is 1"),
-        (lambda f: change(f / "config_sentence_transformers.json", prompts=["a"]), "expected an object of texts"),
+        (
+            lambda f: change(f / "config_sentence_transformers.json", prompts=["a"]),
+            "expected an object, each value a text",
+        ),
         (lambda f: change(f / "config_sentence_transformers.json", default_prompt_name="b"), "default prompt 'b'"),
     ],
 )

@@ -88,7 +88,7 @@ def test_model_json_is_checked(run):
         edit(run, **fields)
         with pytest.raises(ValueError, match=message):
             load(run)
-    expected = r"model\.json(: the whole is .*; expected an object| is not JSON| has no field)"
+    expected = r"model\.json( should hold a JSON object| is not JSON|: line 1 is not UTF-8| has no field)"
     for content in DAMAGED:
         (run / "model.json").write_bytes(content if isinstance(content, bytes) else content.encode())
         with pytest.raises(ValueError, match=expected):

@@ -1,5 +1,6 @@
 """A flipped bit anywhere in a model that this project wrote is found, and a folder without hashes is refused."""
 
+import hashlib
 import shutil
 import subprocess
 
@@ -69,14 +70,21 @@ def test_a_snapshot_of_the_hub_is_verified_by_the_names_of_its_blobs(goldens, tm
     snapshot.mkdir(parents=True)
     for name in ("config.json", "vocab.txt", "model.safetensors"):
         source = goldens / "bert_tiny" / name
+        content = source.read_bytes()
         # Only large files have their SHA-256 as a name; others have a hash of git.
-        blob = cache / (hash_file(source) if name == "model.safetensors" else "a" * 40)
+        git = hashlib.sha1(f"blob {len(content)}\0".encode() + content).hexdigest()
+        blob = cache / (hash_file(source) if name == "model.safetensors" else git)
         shutil.copy(source, blob)
-        (snapshot / name).symlink_to(blob) if name == "model.safetensors" else shutil.copy(source, snapshot / name)
-    assert verify_folder(snapshot) == ["model.safetensors"]
+        (snapshot / name).symlink_to(blob)
+    assert verify_folder(snapshot) == ["config.json", "model.safetensors", "vocab.txt"]
     load(snapshot, verify=True)
-    flip((snapshot / "model.safetensors").resolve(), 0.9)
-    with pytest.raises(ValueError, match=r"model\.safetensors has changed: its SHA-256 is .*, the hub says"):
+    for name in ("model.safetensors", "config.json"):
+        flip((snapshot / name).resolve(), 0.9)
+        with pytest.raises(ValueError, match=rf"{name} has changed: its hash is .*, the hub says"):
+            load(snapshot, verify=True)
+        flip((snapshot / name).resolve(), 0.9)
+    (snapshot / "added_tokens.json").write_text("{}")
+    with pytest.raises(ValueError, match=r"added_tokens\.json has no hash"):
         load(snapshot, verify=True)
 
 

@@ -7,7 +7,6 @@ distinct surface form in UTF-8 (`forms.npy`, `form_ends.npy`), first the vocabul
 """
 
 import itertools
-import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 from jaxtyping import Integer
 
-from bert_elmo_jax.files import hash_file, read_array
+from bert_elmo_jax.files import hash_file, read_array, read_json
 from bert_elmo_jax.programs import show_program
 
 FORMAT = 1
@@ -157,13 +156,16 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             raise DamagedStore(f"{folder} is not finished; run the command that started it again, and it will resume")
         raise FileNotFoundError(f"{folder} has no manifest.json, so it is not a store; prepare one with {command}")
     try:
-        manifest = json.loads(path.read_text(encoding="utf-8"))
+        try:
+            manifest = read_json(path)
+        except ValueError as error:
+            raise DamagedStore(f"{path} cannot be read ({error}); copy it again, or prepare it again") from None
         if manifest["format"] != FORMAT:
             raise ValueError(f"{path} has format {manifest['format']}, this version reads {FORMAT}; prepare it again")
         if missing := KEYS - set(manifest) or {p for s in manifest["shards"] for p in ("name", *PARTS) if p not in s}:
             raise KeyError(f"no {', '.join(sorted(missing))}")
         _check_values(folder, manifest)
-    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (KeyError, TypeError, AttributeError) as error:
         raise DamagedStore(f"{path} cannot be read ({error}); copy it again, or prepare the corpus again") from error
     return manifest
 

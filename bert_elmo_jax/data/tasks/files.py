@@ -2,6 +2,7 @@
 
 import codecs
 import json
+import logging
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -46,6 +47,8 @@ def check_file(path: str | Path) -> Path:
         raise BadRow(path, 1, "a folder, expected a file", "name the file in it")
     if not path.exists():
         raise FileNotFoundError(f"{path}: there is no such file{near_file(path) or '; check the path'}")
+    if path.is_fifo():
+        logging.getLogger(__name__).warning("%s is a pipe: waiting for the program that writes it", path)
     return path
 
 

@@ -109,6 +109,9 @@ def _label(example: TextExample) -> str:
     if not isinstance(example.label, str):
         problem = f"the label {example.label!r}, expected a name"
         raise BadRow(example.file, example.line, problem, "read the file with its labels")
+    if example.label.strip().lower() == "nan":
+        problem = f"the label {example.label!r}, which programs write for a cell without a value"
+        raise BadRow(example.file, example.line, problem, "fill in the label, or delete the row")
     return example.label
 
 

@@ -46,7 +46,8 @@ class Row:
     """The model's input for an example: one sequence of pieces, one per choice, or a pair in both orders.
 
     `targets` are numbers or arrays over the pieces, empty for unlabelled examples. For a tagged sentence, `words` holds
-    (index of the word, place of its first piece); for a question, `window` maps pieces to characters.
+    (index of the word, place of its first piece); for a question, `window` maps pieces to characters. `lost` counts the
+    pieces for which there is no room.
     """
 
     example: int
@@ -55,6 +56,7 @@ class Row:
     targets: Mapping[str, Any] = field(default_factory=dict)
     words: Int32[np.ndarray, "W 2"] | None = None
     window: Window | None = None
+    lost: int = 0
 
     @property
     def width(self) -> int:
@@ -95,16 +97,19 @@ def make_rows(task: Task, examples: Sequence[Any], tokenizer: Tokenizer, *, labe
         pairs = [(example.text, second) for second in seconds]
         if task.both_orders:
             pairs.append((example.pair, example.text))
-        ids, types = zip(*(pair_ids(*pair, tokenizer, task.max_length) for pair in pairs))
-        rows.append(Row(number, ids, types, {"labels": label, "weights": 1.0} if labelled else {}))
+        ids, types, lost = zip(*(pair_ids(*pair, tokenizer, task.max_length) for pair in pairs))
+        targets = {"labels": label, "weights": 1.0} if labelled else {}
+        rows.append(Row(number, ids, types, targets, lost=sum(lost)))
     return rows
 
 
-def pair_ids(first: str, second: str | None, tokenizer: Tokenizer, length: int) -> tuple[Ids, Ids]:
-    """Return ids and types of `[CLS] first [SEP] (second [SEP])`; the longer text loses pieces until both fit."""
+def pair_ids(first: str, second: str | None, tokenizer: Tokenizer, length: int) -> tuple[Ids, Ids, int]:
+    """Return ids and types of `[CLS] first [SEP] (second [SEP])`, and how many pieces the longer text loses to fit."""
     a = tokenizer.encode(first, specials=False).ids
     b = None if second is None else tokenizer.encode(second, specials=False).ids
-    return frame_ids(tokenizer, a, b, length)
+    ids, types = frame_ids(tokenizer, a, b, length)
+    lost = len(a) + (0 if b is None else len(b)) + tokenizer.frame.count(pair=b is not None) - len(ids)
+    return ids, types, lost
 
 
 def check_length(task: Task, positions: int) -> None:
@@ -120,14 +125,14 @@ def _sentence_rows(task: Task, examples: Sequence[SentenceExample], tokenizer: T
     for number, example in enumerate(examples):
         texts = [task.prompt + text for text in example.texts]
         texts = [text.lower() for text in texts] if task.lowercase else texts
-        ids, types = zip(*(pair_ids(text, None, tokenizer, task.max_length) for text in texts))
+        ids, types, lost = zip(*(pair_ids(text, None, tokenizer, task.max_length) for text in texts))
         targets: dict[str, Any] = {}
         if labelled and task.loss in OF_SCORES:
             targets = {"scores": (example.label or 0.0) / task.top_score, "weights": 1.0}
         elif labelled:
             numbers = (text_numbers.setdefault(text, len(text_numbers)) for text in texts)
             targets = {**dict(zip(("anchors", "positives", "negatives"), numbers)), "weights": 1.0}
-        rows.append(Row(number, ids, types, targets))
+        rows.append(Row(number, ids, types, targets, lost=sum(lost)))
     return rows
 
 

@@ -1,6 +1,5 @@
 """Find the vocabulary of an AWD-LSTM: fastai's list of words (`itos`), pickled or as JSON, read without fastai."""
 
-import json
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int32
 
-from bert_elmo_jax.files import read_text
+from bert_elmo_jax.files import check_regular, read_json_value, read_text
 from bert_elmo_jax.text import FastaiVocabulary, Tokenizer, WordVocabulary, load_tokenizer
 from bert_elmo_jax.text.fastai_words import BOS, LEGACY, PAD, UNK
 from bert_elmo_jax.text.words import BOS_WORD, EOS_WORD, UNK_WORD
@@ -105,12 +104,10 @@ def read_list(file: Path) -> list[str]:
     if file.suffix == ".pkl":
         from bert_elmo_jax.weights.pickle_machine import read_plain_pickle
 
+        check_regular(file)
         content: Any = read_plain_pickle(file)
     else:
-        try:
-            content = json.loads(file.read_text(encoding="utf-8"))
-        except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise ValueError(f"{file} is not JSON ({error}); expected a list of words") from None
+        content = read_json_value(file)
     if isinstance(content, dict) and len(content) == 1:  # {"itos": [...]}
         [content] = content.values()
     if not isinstance(content, list | tuple) or not all(isinstance(word, str) for word in content):

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_elmo_jax.families.elmo.config import ElmoConfig
+from bert_elmo_jax.files import check_regular, read_json
 from bert_elmo_jax.weights.stored import what_is
 
 Shapes = Mapping[str, tuple[int, ...]]  # keyed by the names of released files
@@ -92,14 +93,13 @@ def find_options(weights: Path) -> Path:
 def read_options(path: Path) -> Mapping[str, Any]:
     """Return the content of an `options.json`."""
     try:
-        options = json.loads(path.read_text(encoding="utf-8-sig"))
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as problem:
+        return read_json(path)
+    except ValueError as problem:
+        check_regular(path)
         content = what_is(path)
-        instead = "" if content == "a JSON text" else f" but {content}"
-        raise ValueError(f"{path} is not a JSON file{instead}: {problem}") from None
-    if not isinstance(options, dict):
-        raise ValueError(f"{path} holds a JSON {type(options).__name__}, expected an object")
-    return options
+        if content == "a JSON text":
+            raise
+        raise ValueError(f"{path} is not a JSON file but {content}: {problem}") from None
 
 
 def from_options(options: Mapping[str, Any], shapes: Shapes, where: str) -> ElmoConfig:

@@ -62,10 +62,10 @@ def _read_pattern(fields: Mapping[str, Any], num_layers: int, problems: list[str
     every, types = fields.get("global_attn_every_n_layers"), fields.get("layer_types")
     by_number = ""
     if every is not None:
-        if not isinstance(every, int) or isinstance(every, bool) or every < 1:
+        if type(every) is not int or every < 1:
             problems.append(f"global_attn_every_n_layers is {every!r}; it must be a whole number, at least 1")
             return ""
-        by_number = "g" + "l" * (every - 1)
+        by_number = "g" + "l" * min(every - 1, num_layers)  # as short as that, whatever the number is
     if types is None:
         return by_number
     unknown = [types] if not isinstance(types, list) else [kind for kind in types if str(kind) not in LETTERS]
@@ -100,6 +100,9 @@ def _read_thetas(fields: Mapping[str, Any], problems: list[str]) -> dict[str, fl
     thetas: dict[str, float] = {}
     for ours, (kind, old) in THETAS.items():
         group = groups.get(kind) or {}
+        if not isinstance(group, Mapping):
+            problems.append(f"rope_parameters.{kind} is {group!r:.60}; it is an object with rope_theta")
+            continue
         allowed: dict[str, Any] = {"rope_type": "default", "type": "default", "partial_rotary_factor": 1.0}
         problems += [
             f"{name} of rope_parameters.{kind} is {value!r}; "

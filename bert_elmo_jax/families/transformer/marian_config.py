@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bert_elmo_jax.families.huggingface_config import ConfigFile, MoreFields
+from bert_elmo_jax.families.huggingface_config import READ_FIELDS, ConfigFile, MoreFields
 from bert_elmo_jax.files import read_json
 
 # The decoder's fields: ours, the file's, and the encoder's in the file.
@@ -46,11 +46,14 @@ ONLY_THERE = ("forced_eos_token_id", "bad_words_ids")
 def read_fields(folder: str | Path) -> dict[str, Any]:
     """Return the fields of a folder's `config.json`; `generation_config.json` replaces the fields of generation."""
     folder = Path(folder)
-    fields = read_json(folder / "config.json")
+    fields = read_json(folder / "config.json", fields=READ_FIELDS)
+    size, start = (fields.get(name) for name in ("vocab_size", "decoder_start_token_id"))
+    if isinstance(size, int) and isinstance(start, int) and start >= max(size, fields.get("decoder_vocab_size") or 0):
+        raise ValueError(f"The configuration: decoder_start_token_id is {start}, but there are {size:,} pieces")
     path = folder / "generation_config.json"
     if not path.is_file():
         return fields
-    generation = read_json(path)
+    generation = read_json(path, fields=READ_FIELDS)
     fields |= {name: generation[name] for name in GENERATION if generation.get(name) is not None}
     return fields | {name: None for name in ONLY_THERE if generation.get(name) is None}
 

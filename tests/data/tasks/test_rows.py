@@ -133,7 +133,7 @@ def test_rows_follow_the_frame_of_the_tokenizer(goldens):
     tokenizer = load_tokenizer(goldens / "tokenizers" / "roberta_tiny")
     full = tokenizer.encode("the ship", "강을").ids.tolist()
     for length in (9, 40):
-        ids, types = pair_ids("the ship", "강을", tokenizer, length)
+        ids, types, _ = pair_ids("the ship", "강을", tokenizer, length)
         assert len(ids) == min(length, len(full)) and not types.any()
         assert (ids == 2).sum() == 3 and ids[0] == 0 and ids[-1] == 2
     assert ids.tolist() == full

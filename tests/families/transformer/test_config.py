@@ -84,7 +84,7 @@ def test_generation_config(tmp_path, asked, found):
         ({"is_encoder_decoder": False}, "is_encoder_decoder is False; only True"),
         ({"forced_bos_token_id": 7}, "forced_bos_token_id is 7; only None is supported"),
         ({"bad_words_ids": [[5, 6]]}, r"bad_words_ids is \[\[5, 6\]\]; only lists of one piece"),
-        ({"eos_token_id": "x"}, "eos_token_id is 'x'; it must be the number of a piece"),
+        ({"eos_token_id": "x"}, "eos_token_id is 'x'; expected a whole number"),
         ({"decoder_vocab_size": 7}, "share_encoder_decoder_embeddings is true: one table has one size"),
         ({"decoder_layers": "six"}, "decoder_layers is 'six'; it must be a whole number"),
         ({"num_hidden_layers": 5}, "num_hidden_layers is 5 but encoder_layers is 6"),

@@ -1,0 +1,179 @@
+"""Read the JSON files of tokenizers, and refuse those that the libraries would run without end, or crash on."""
+
+import logging
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NoReturn
+
+from bert_elmo_jax.files import read_json
+from bert_elmo_jax.json_values import LIST, NUMBER, OBJECT, TEXT, TRUTH, Fields, Kind, any_of, check_fields, whole
+
+CONFIG = "tokenizer_config.json"
+CHILDREN = ("normalizers", "pretokenizers", "processors", "decoders")  # of a part that is a sequence
+PARTS = ("normalizer", "pre_tokenizer", "post_processor", "decoder")
+MOST_GROWTH = 1000  # times that all `Replace`s of a tokenizer may lengthen a text together
+IDS = whole(0, 10**8)
+PIECE = Kind("a text, or an object with its content", lambda value: isinstance(value, str) or _has_content(value))
+CONFIG_FIELDS: Fields = {
+    **{f"{name}_token": PIECE for name in ("pad", "unk", "cls", "sep", "mask", "bos", "eos")},
+    "added_tokens_decoder": Kind(
+        "an object of pieces with their content",
+        lambda value: isinstance(value, dict) and all(key.isdecimal() and _has_content(value[key]) for key in value),
+    ),
+    **dict.fromkeys(
+        ("do_lower_case", "strip_accents", "tokenize_chinese_chars", "add_prefix_space", "trim_offsets",
+         "separate_vocabs", "do_basic_tokenize"),
+        TRUTH,
+    ),
+    "model_max_length": NUMBER,
+    "tokenizer_class": TEXT,
+}  # fmt: skip
+ADDED = Kind(
+    "a list of pieces with an id each",
+    lambda value: isinstance(value, list) and all(_has_content(entry) and IDS.fits(entry.get("id")) for entry in value),
+)
+NAMED = Kind("a piece and its id", lambda value: isinstance(value, list) and len(value) == 2 and IDS.fits(value[1]))
+SPEC_FIELDS: Fields = {"added_tokens": ADDED, "model": OBJECT, **dict.fromkeys(PARTS, OBJECT)}
+MODEL_FIELDS: Fields = {
+    "type": TEXT, "vocab": any_of(OBJECT, LIST), "merges": LIST, "unk_token": TEXT, "unk_id": IDS, "dropout": NUMBER,
+    "continuing_subword_prefix": TEXT, "end_of_word_suffix": TEXT, "byte_fallback": TRUTH, "fuse_unk": TRUTH,
+    "ignore_merges": TRUTH, "max_input_chars_per_word": whole(1),
+}  # fmt: skip
+RANDOM = "%s: dropout %r of its BPE would cut texts another way in every call; it belongs to training, and is off here"
+
+
+def _has_content(value: Any) -> bool:
+    return isinstance(value, dict) and isinstance(value.get("content"), str)
+
+
+def read_tokenizer_config(folder: Path) -> dict[str, Any]:
+    """Return the `tokenizer_config.json` of a folder, {} without the file; raise on a field of another kind.
+
+    >>> read_tokenizer_config(Path("tests/goldens/bert_tiny"))
+    {}
+    """
+    return read_json(folder / CONFIG, default={}, fields=CONFIG_FIELDS)
+
+
+def read_added(folder: Path) -> dict[str, int]:
+    """Return the pieces of an `added_tokens.json` with their ids, {} without the file."""
+    file = folder / "added_tokens.json"
+    names = read_json(file, default={})
+    check_fields(names, dict.fromkeys(names, IDS), file)
+    return names
+
+
+def read_spec(file: Path) -> dict[str, Any]:
+    """Return a `tokenizer.json`, {} without the file; raise if it cannot be one.
+
+    >>> sorted(read_spec(Path("tests/goldens/gpt2_tiny/tokenizer.json")))[:3]
+    ['added_tokens', 'decoder', 'model']
+    """
+    spec = read_json(file, default={})
+    check_spec(spec, str(file))
+    return spec
+
+
+def check_spec(spec: Mapping[str, Any], source: str) -> None:
+    """Raise if a part of a tokenizer has a wrong type, or would make a text a thousand times as long.
+
+    >>> check_spec({"normalizer": {"type": "Replace", "pattern": {"String": ""}, "content": "a"}}, "tokenizer.json")
+    Traceback (most recent call last):
+    ValueError: tokenizer.json: a Replace of the normalizer replaces nothing at all ({'String': ''}): copy the file ...
+    """
+    check_fields(spec, SPEC_FIELDS, source)
+    check_fields(spec.get("model") or {}, MODEL_FIELDS, f"{source}: model")
+    growth = 1
+    for name in PARTS:
+        for part in _list_parts(spec.get(name), f"{source}: {name}"):
+            if part.get("type") == "TemplateProcessing":
+                _check_template(part, f"{source}: {name}")
+            if part.get("type") in ("RobertaProcessing", "BertProcessing"):
+                check_fields(part, {"sep": NAMED, "cls": NAMED}, f"{source}: {name}")
+            if part.get("type") != "Replace" or name == "decoder":
+                continue
+            pattern, content = part.get("pattern"), part.get("content")
+            if not isinstance(pattern, dict) or not all(pattern.values()):
+                raise ValueError(
+                    f"{source}: a Replace of the {name} replaces nothing at all ({pattern!r:.60}): copy the file again"
+                )
+            growth *= max(1, len(content)) if isinstance(content, str) else 1
+    if growth > MOST_GROWTH:
+        raise ValueError(
+            f"{source}: its Replaces make a text up to {growth:,} times as long, at most {MOST_GROWTH:,} is possible: "
+            "copy the file again"
+        )
+
+
+def _list_parts(part: Any, where: str) -> Iterator[dict[str, Any]]:
+    """Yield a part and all parts below it; raise on a part that is none."""
+    if part is None:
+        return
+    if not isinstance(part, dict) or not isinstance(part.get("type"), str):
+        raise ValueError(f"{where} has the part {part!r:.60}; expected an object with a type")
+    yield part
+    for key in CHILDREN:
+        children = part.get(key)
+        if children is not None and not isinstance(children, list):
+            raise ValueError(f"{where}: {key} is {children!r:.60}; expected a list")
+        for child in children or []:
+            yield from _list_parts(child, where)
+
+
+def _check_template(part: Mapping[str, Any], where: str) -> None:
+    specials = part.get("special_tokens")
+    try:
+        names = {
+            name for name, entry in dict(specials or {}).items() if entry["ids"] and all(map(IDS.fits, entry["ids"]))
+        }
+        steps = [step for form in ("single", "pair") for step in part[form]]
+        ends = [(kind, inner["id"], inner["type_id"]) for step in steps for kind, inner in step.items()]
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise ValueError(f"{where}: its template cannot be read; expected single, pair and special_tokens") from None
+    if lacking := sorted({str(name) for kind, name, _ in ends if kind == "SpecialToken" and name not in names}):
+        raise ValueError(f"{where}: its template has {', '.join(lacking)}, which its special_tokens do not list")
+    if not part["single"] or not part["pair"]:
+        raise ValueError(f"{where}: its template is empty; expected single and pair with the texts A and B")
+
+
+def without_dropout(spec: dict[str, Any], source: str) -> dict[str, Any]:
+    """Return a tokenizer that cuts a text always the same way; log it if the file asks for another.
+
+    >>> without_dropout({"model": {"type": "BPE", "dropout": 0.0}}, "tokenizer.json")
+    {'model': {'type': 'BPE', 'dropout': None}}
+    """
+    model = spec.get("model") or {}
+    if model.get("dropout") is None:
+        return spec
+    if model["dropout"] != 0:
+        logging.getLogger(__name__).warning(RANDOM, source, model["dropout"])
+    return spec | {"model": model | {"dropout": None}}
+
+
+def raise_clearly(error: BaseException, source: str) -> NoReturn:
+    """Raise a ValueError for a panic of the library `tokenizers`, which is no `Exception`; raise any other error.
+
+    >>> raise_clearly(KeyError("a"), "tokenizer.json")
+    Traceback (most recent call last):
+    KeyError: 'a'
+    """
+    if type(error).__name__ != "PanicException":
+        raise error
+    reason = (str(error).splitlines() or ["no reason given"])[0][:120]
+    raise ValueError(f"{source}: the library tokenizers crashes on it ({reason}): its rules are damaged") from None
+
+
+def check_sentencepiece(model: bytes, source: str) -> None:
+    """Raise if a SentencePiece model lacks one of the parts that are written last: it was cut between two fields."""
+    from sentencepiece import sentencepiece_model_pb2
+
+    try:
+        proto = sentencepiece_model_pb2.ModelProto.FromString(model)
+    except Exception as error:  # protobuf's errors have no public class
+        raise ValueError(f"{source} is not a SentencePiece model, or an incomplete one ({error})") from None
+    lacking = [name for name in ("trainer_spec", "normalizer_spec") if not proto.HasField(name)]
+    if lacking:
+        raise ValueError(
+            f"{source} is not a SentencePiece model, or an incomplete one: it has {len(proto.pieces):,} pieces and no "
+            f"{' and no '.join(lacking)}; copy it again"
+        )

@@ -1,0 +1,455 @@
+"""Attacks: models that somebody changed on purpose, and what `load` makes of them.
+
+A case is a kind of change, a model and a seed. The reading process counts what Python opens outside of the folder, and
+whether a socket or a process was started. A model that loads although it is changed is described: configuration, ids of
+some texts, parameters, labels and head. It is silently wrong if the description differs from the valid model's, nothing
+was logged, and no such change could be meant: a value of another type, an absurd number, or a file that was cut.
+"""
+
+import copy
+import json
+import logging
+import os
+import pickle
+import random
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from bert_elmo_jax.inference.isolated import find_breach, list_prefixes
+from tests.campaigns.inputs import judge
+from tests.campaigns.readers import GOLDENS, SKIPPED
+from tests.campaigns.reading import ReadingProcess, describe, try_reading
+from tests.campaigns.records import LOST, SURVIVED, Record
+
+KIND = "attacks"
+SECRET = "TOPSECRET"  # the content of a file outside of the model's folder
+MODELS = ("bert_tiny", "bert_tiny_tf", "elmo_tiny", "gpt2_tiny", "gpt_tiny", "roberta_tiny", "modernbert_tiny",
+          "modernbert_packed", "distilbert_tiny", "electra_tiny/discriminator", "transformer_tiny", "cove_tiny",
+          "awd_lstm_tiny")  # fmt: skip
+TOKENIZERS = ("gpt2_tiny", "gpt_tiny", "marian", "modernbert_packed", "roberta_tiny", "xlmr_tiny")
+TEXTS = ("the river bank", "강가에 배가 있다 .", "a <s> [MASK] \uffff0\uffff x", "It's 12.5% ½ ﬁ")
+WRONG: tuple[Any, ...] = ("x", "false", "", [], ["a"], {}, {"a": 1}, [[1]], True, 0.5, 7)
+ABSURD: tuple[Any, ...] = (
+    -1, -(10**9), 10**9, 10**12, 10**30, float("nan"), float("inf"), float("-inf"), 1e300, -0.5,
+)  # fmt: skip
+PARTS: tuple[Any, ...] = (
+    {"type": "Replace", "pattern": {"String": ""}, "content": "a"},
+    {"type": "Replace", "pattern": {"Regex": ""}, "content": "ab"},
+    {"type": "Replace", "pattern": {"Regex": "(a+)+$"}, "content": ""},
+    {"type": "Sequence", "normalizers": [{"type": "Replace", "pattern": {"String": "a"}, "content": "a" * 9}] * 40},
+    {"type": "Precompiled", "precompiled_charsmap": "AAAAAP////8="},
+    {"type": "Precompiled", "precompiled_charsmap": ""},
+    {"type": "Split", "pattern": {"Regex": "(?<=a)+("}, "behavior": "Isolated", "invert": False},
+    {"type": "Split", "pattern": {"Regex": "(a|aa)+$"}, "behavior": "Isolated", "invert": False},
+    {"type": "ByteLevel", "add_prefix_space": "x"}, {"type": "Unheard"}, {"type": ["a"]}, {}, [], "ByteLevel", 5,
+    {"type": "Sequence", "pretokenizers": 5}, {"type": "Sequence", "normalizers": [None]},
+    {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "a", "type_id": 0}}], "pair": []},
+    {"type": "TemplateProcessing"}, {"type": "RobertaProcessing", "sep": 1, "cls": "x"},
+    {"type": "BertProcessing", "sep": ["</s>", 10**12], "cls": ["<s>", -1]},
+)  # fmt: skip
+
+
+class Evil:
+    """A pickle that writes a file when it is read."""
+
+    def __init__(self, marker: Path):
+        self.marker = marker
+
+    def __reduce__(self) -> Any:
+        return os.system, (f"touch {self.marker}",)
+
+
+def list_bases(folder: Path) -> dict[str, Path]:
+    """Return the valid folders by name; `folder` gets those that are no goldens."""
+    made = folder / "bases"
+    if not (made / "written").is_file():
+        shutil.rmtree(made, ignore_errors=True)
+        write_bases(made)
+        (made / "written").touch()
+    bases = {name.replace("/", "_"): GOLDENS / name for name in MODELS}
+    bases |= {f"tokenizer_{name}": GOLDENS / "tokenizers" / name for name in TOKENIZERS}
+    return bases | {name: made / name for name in ("run", "sentences", "sums")}
+
+
+def write_bases(folder: Path) -> None:
+    """Write a run of a task, a model with pooling, and one with the hashes of its files."""
+    import jax
+
+    from bert_elmo_jax import load
+    from bert_elmo_jax.heads.sentence_head import Dense, SentenceHead, init_sentence_head
+    from bert_elmo_jax.inference.convert import convert
+    from tests.experiments.task_files import write_model
+
+    folder.mkdir(parents=True)
+    write_model(folder / "run")
+    encoder: Any = load(GOLDENS / "bert_tiny")
+    encoder.sentence_head = SentenceHead(("mean",), (Dense(64, 8), "normalize"), 20, prompts=(("query", "q: "),))
+    encoder.params["sentence"] = init_sentence_head(encoder.sentence_head, jax.random.key(0))
+    encoder.save_sentences(folder / "sentences")
+    convert(str(folder / "sentences"), folder / "sums")
+
+
+def list_files(folder: Path, ending: str = "") -> list[Path]:
+    """Return the files of a model, without the hashes and without outputs of other programs."""
+    files = (file for file in sorted(folder.rglob(f"*{ending}")) if file.is_file() and file.name not in SKIPPED)
+    return [file for file in files if file.name not in ("SHA256SUMS", "files.json")]
+
+
+def list_places(tree: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield (holder, key) of every value of a JSON tree; few of a long list."""
+    items: Any = list(tree.items())[:60] if isinstance(tree, dict) else list(enumerate(tree))[:8]
+    for key, value in items:
+        yield tree, key
+        if isinstance(value, dict | list):
+            yield from list_places(value)
+
+
+def change_json(folder: Path, coins: random.Random, values: tuple[Any, ...], names: tuple[str, ...] = ()) -> str:
+    """Replace a value of a JSON file, preferably one near the top, and return where."""
+    files = list_files(folder, ".json")
+    file = coins.choice([file for file in files if not names or file.name in names] or files)
+    tree = json.loads(file.read_bytes())
+    places = list(list_places(tree)) if isinstance(tree, dict | list) and tree else []
+    if not places:
+        raise LookupError
+    near = [place for place in places if place[0] is tree]
+    holder, key = coins.choice(near if near and coins.random() < 0.6 else places)
+    before = holder[key]
+    fitting = [value for value in values if type(value) is not type(before) or value != before]
+    if values is WRONG and isinstance(before, int | float):  # true is 1 for JSON's readers in some languages
+        fitting = [value for value in fitting if not isinstance(value, int | float) or isinstance(before, bool)]
+    others = [value for value in fitting if type(value) is not type(before)]
+    holder[key] = copy.deepcopy(coins.choice(others or fitting))
+    file.write_text(json.dumps(tree, ensure_ascii=False), encoding="utf-8")
+    return f"{file.name} {key} = {str(holder[key])[:30]}"
+
+
+def wrong_type(folder: Path, coins: random.Random) -> str:
+    """Give a field a value of another type."""
+    return change_json(folder, coins, WRONG)
+
+
+def absurd_number(folder: Path, coins: random.Random) -> str:
+    """Give a field a number that no model has."""
+    return change_json(folder, coins, ABSURD, ("config.json", "options.json", "bert_config.json", "model.json"))
+
+
+def long_number(folder: Path, coins: random.Random) -> str:
+    """Give a field a number of thousands of digits."""
+    where = change_json(folder, coins, (12345678987654321,))
+    for file in list_files(folder, ".json"):
+        text = file.read_text(encoding="utf-8")
+        if "12345678987654321" in text:
+            file.write_text(text.replace("12345678987654321", "9" * coins.choice([400, 4000, 5000])), encoding="utf-8")
+    return where
+
+
+def deep(folder: Path, coins: random.Random) -> str:
+    """Nest a JSON file deeply."""
+    file = coins.choice(list_files(folder, ".json"))
+    depth = coins.choice([70, 900, 100_000])
+    file.write_text('{"a": ' * depth + "1" + "}" * depth, encoding="utf-8")
+    return file.name
+
+
+def cut(folder: Path, coins: random.Random) -> str:
+    """Cut a file anywhere, or at the end of a line."""
+    file = coins.choice(list_files(folder))
+    data = file.read_bytes()
+    at = coins.randrange(max(1, len(data)))
+    if coins.random() < 0.4 and b"\n" in data:
+        at = data.rfind(b"\n", 0, at) + 1
+    file.write_bytes(data[:at])
+    return f"{file.name} at {at}"
+
+
+def link(folder: Path, coins: random.Random) -> str:
+    """Replace a file by a link to one outside."""
+    file = coins.choice(list_files(folder))
+    file.unlink()
+    file.symlink_to(folder.parent / "secret")
+    return file.name
+
+
+def pipe(folder: Path, coins: random.Random) -> str:
+    """Replace a file by a pipe that nobody writes to."""
+    file = coins.choice(list_files(folder))
+    file.unlink()
+    os.mkfifo(file)
+    return file.name
+
+
+def huge(folder: Path, coins: random.Random) -> str:
+    """Lengthen a file to a terabyte of zeros, which take no room."""
+    file = coins.choice(list_files(folder))
+    with file.open("ab") as opened:
+        opened.truncate(1 << 40)
+    return file.name
+
+
+def directory(folder: Path, coins: random.Random) -> str:
+    """Replace a file by a folder."""
+    file = coins.choice(list_files(folder))
+    file.unlink()
+    file.mkdir()
+    return file.name
+
+
+def execute(folder: Path, coins: random.Random) -> str:
+    """Replace or add a pickle that starts a program."""
+    names = ["pytorch_model.bin", "lm.pth", "wmtlstm.pth", "itos.pkl", "training_args.bin", "model.pkl"]
+    file = folder / coins.choice(names)
+    if coins.random() < 0.7:
+        for weights in folder.glob("*.safetensors"):
+            weights.unlink()
+        (folder / "itos.json").unlink(missing_ok=True)
+    content = pickle.dumps({"a": Evil(folder.parent / "executed")}, protocol=coins.choice([2, 4]))
+    file.write_bytes(content)
+    return file.name
+
+
+def other_file(folder: Path, coins: random.Random) -> str:
+    """Let a file of the model name one outside."""
+    outside = coins.choice(["../secret", str(folder.parent / "secret"), "a/../../secret", "..\\secret"])
+    way = coins.choice(["index", "modules", "auto_map", "hdf5", "vocab"])
+    if way == "index":
+        for weights in folder.glob("*.safetensors"):
+            weights.unlink()
+        content: Any = {"metadata": {}, "weight_map": {"embeddings.word_embeddings.weight": outside}}
+        (folder / "model.safetensors.index.json").write_text(json.dumps(content), encoding="utf-8")
+    elif way == "modules":
+        names = ("Transformer", "Pooling")
+        content = [{"idx": n, "name": str(n), "path": outside, "type": f"sentence_transformers.models.{name}"}
+                   for n, name in enumerate(names)]  # fmt: skip
+        (folder / "modules.json").write_text(json.dumps(content), encoding="utf-8")
+    elif way == "auto_map":
+        file = folder / "config.json"
+        fields = json.loads(file.read_bytes()) if file.is_file() else {}
+        file.write_text(json.dumps(fields | {"auto_map": {"AutoModel": "evil.Model"}}), encoding="utf-8")
+        (folder / "evil.py").write_text(f"open({str(folder.parent / 'executed')!r}, 'w')\nclass Model: pass\n")
+    elif way == "hdf5":
+        _store_outside(folder, coins)
+    else:
+        file = folder / "tokenizer_config.json"
+        fields = json.loads(file.read_bytes()) if file.is_file() else {}
+        file.write_text(json.dumps(fields | {"vocab_file": outside, "name_or_path": outside}), encoding="utf-8")
+    return way
+
+
+def _store_outside(folder: Path, coins: random.Random) -> None:
+    import h5py
+
+    [file] = list(folder.glob("*.hdf5")) or [folder / "weights.hdf5"]
+    with h5py.File(file, "a") as opened:
+        names: list[str] = []
+        opened.visititems(lambda name, member: names.append(name) if isinstance(member, h5py.Dataset) else None)
+        name = coins.choice(sorted(names) or ["char_embed"])
+        shape = opened[name].shape if names else (4, 4)
+        if names:
+            del opened[name]
+        secret, way = str(folder.parent / "secret"), coins.randrange(3)
+        if way == 0:
+            opened.create_dataset(name, shape=shape, dtype="f4", external=[(secret, 0, h5py.h5f.UNLIMITED)])
+        elif way == 1:
+            opened[name] = h5py.ExternalLink(secret, "/a")
+        else:
+            layout = h5py.VirtualLayout(shape=shape, dtype="f4")
+            layout[...] = h5py.VirtualSource(secret, "a", shape=shape)
+            opened.create_virtual_dataset(name, layout)
+
+
+def rules(folder: Path, coins: random.Random) -> str:
+    """Give a tokenizer a part that the library crashes on, or runs without end."""
+    file = folder / "tokenizer.json"
+    spec = json.loads(file.read_bytes())
+    name = coins.choice(["normalizer", "pre_tokenizer", "post_processor", "decoder", "model", "added_tokens"])
+    spec[name] = copy.deepcopy(coins.choice(PARTS))
+    file.write_text(json.dumps(spec), encoding="utf-8")
+    return f"{name} = {str(spec[name])[:40]}"
+
+
+def unlisted(folder: Path, coins: random.Random) -> str:
+    """Change or add a file that the list of hashes does not have, or list one twice."""
+    way = coins.randrange(3)
+    if way == 0:
+        name = coins.choice(["tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"])
+        (folder / name).write_text('{"x": 1}', encoding="utf-8")
+    elif way == 1:
+        change_json(folder, coins, (7, "x"))
+    else:
+        file = coins.choice(list_files(folder, ".json"))
+        file.write_bytes(file.read_bytes() + b" ")
+        with (folder / "SHA256SUMS").open("a", encoding="utf-8") as sums:
+            from bert_elmo_jax.files import hash_file
+
+            sums.write(f"{hash_file(file)}  {file.relative_to(folder).as_posix()}\n")
+    return str(way)
+
+
+WAYS: dict[str, Callable[[Path, random.Random], str]] = {
+    "wrong_type": wrong_type, "absurd_number": absurd_number, "long_number": long_number, "deep": deep, "cut": cut,
+    "link": link, "pipe": pipe, "huge": huge, "directory": directory, "execute": execute, "other_file": other_file,
+    "rules": rules, "unlisted": unlisted,
+}  # fmt: skip
+SHARES = {"wrong_type": 5, "absurd_number": 3, "cut": 3, "rules": 3}  # of the cases; other ways have 1
+DAMAGE = ("wrong_type", "absurd_number", "cut", "long_number", "deep")  # which no author can have meant
+
+
+def prepare(base: Path, way: str, place: Path, coins: random.Random) -> str | None:
+    """Copy a valid folder to `place`, change it, and return the change; None if this way cannot change it."""
+    shutil.rmtree(place.parent, ignore_errors=True)
+    shutil.copytree(base, place)
+    (place.parent / "secret").write_text(SECRET * 5000, encoding="utf-8")
+    if way == "unlisted" and not (place / "SHA256SUMS").is_file():
+        return None
+    try:
+        return WAYS[way](place, coins)
+    except (IndexError, LookupError, FileNotFoundError, ValueError):
+        return None
+
+
+def summarize(folder: Path) -> dict[str, Any]:
+    """Load a model, or a tokenizer, and return all that its files decide."""
+    from bert_elmo_jax import load
+    from bert_elmo_jax.text import Tokenizer, load_tokenizer
+    from bert_elmo_jax.weights.digest import digest
+
+    if folder.name.startswith("tokenizer_"):
+        tokenizer = load_tokenizer(folder)
+        return {"ids": [tokenizer.encode(text).ids.tolist() for text in TEXTS],
+                "lines": [part.tolist() for part in tokenizer.encode_lines(TEXTS)]}  # fmt: skip
+    model: Any = load(folder, verify=(folder / "SHA256SUMS").is_file() and folder.name == "sums")
+    reads = getattr(model, "reads", None)
+    ids = [reads.encode(text).ids.tolist() for text in TEXTS] if isinstance(reads, Tokenizer) else None
+    about = {name: str(getattr(model, name, None)) for name in ("config", "task", "labels", "sentence_head")}
+    return {**about, "ids": ids, "words": None if ids else getattr(reads, "fingerprint", None),
+            "params": digest(model.params)}  # fmt: skip
+
+
+class Watch:
+    """Counts what a process opens outside of a folder and what it starts; Python calls it for every audited event."""
+
+    def __init__(self) -> None:
+        self.prefixes: tuple[str, ...] | None = None
+        self.breaches: list[str] = []
+        sys.addaudithook(self)
+
+    def __call__(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if (prefixes := self.prefixes) is None:
+            return
+        self.prefixes = None  # what the check itself does is not counted
+        if breach := find_breach(event, arguments, prefixes):
+            self.breaches.append(breach)
+        self.prefixes = prefixes
+
+
+class Logged(logging.Handler):
+    """Keeps the warnings of a case."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep a line."""
+        self.lines.append(record.getMessage())
+
+
+def attempt(folder: Path, expected: dict[str, Any], way: str, watch: Watch, logged: Logged) -> tuple[str, str]:
+    """Load a changed folder, and return how it ended and the message."""
+    watch.breaches.clear()
+    logged.lines.clear()
+    summary: dict[str, Any] = {}
+    watch.prefixes = list_prefixes([folder, Path(__file__).parent])  # whose lines tracebacks show
+    try:
+        kind, message = try_reading(lambda place: summary.update(summarize(place)), folder)
+    finally:
+        watch.prefixes = None
+    if (folder.parent / "executed").exists():
+        return "executed", message
+    if watch.breaches:
+        started = [breach for breach in watch.breaches if "would call" in breach]
+        return ("executed", started[0]) if started else ("outside", watch.breaches[0])
+    if SECRET in message or SECRET in str(summary):
+        return "outside", f"the content of another file: {message}"
+    if kind != "read" or way not in DAMAGE or logged.lines:
+        return kind, message
+    different = [name for name, value in summary.items() if value != expected[name]]
+    return ("silent", f"{', '.join(different)} differ") if different else (kind, message)
+
+
+class Attacks:
+    """The valid folders, and the process that reads the changed ones."""
+
+    def __init__(self, folder: Path, environment: dict[str, str]):
+        self.folder = folder / KIND
+        self.process = ReadingProcess(self.folder, environment, "tests.campaigns.attacks")
+
+    @cached_property
+    def bases(self) -> dict[str, Path]:
+        """The valid folders by name."""
+        return list_bases(self.folder)
+
+    def list_cases(self) -> Iterator[tuple[str, int]]:
+        """Yield (way and base, seed) without end."""
+        seed = 0
+        while True:
+            for way in WAYS:
+                for number in range(SHARES.get(way, 1)):
+                    yield from ((f"{way} {base}", seed * 10 + number) for base in self.bases if self.has(way, base))
+            seed += 1
+
+    def has(self, way: str, base: str) -> bool:
+        """Return whether a way can change a folder."""
+        spec = (self.bases[base] / "tokenizer.json").is_file()
+        return base == "sums" if way == "unlisted" else spec if way == "rules" else base != "sums" or way == "cut"
+
+    def run_case(self, name: str, seed: int) -> Record:
+        """Change a folder, and load it."""
+        way, base = name.split()
+        begun, place = time.monotonic(), self.folder / "case" / base
+        change = prepare(self.bases[base], way, place, random.Random(f"{name} {seed}"))
+        if change is None:
+            return Record(KIND, name, seed, SURVIVED, "", 0.0, {"ended": "no change"})
+        kind, message = self.process.read(f"{way} {base}", place)
+        file = place / change.split()[0]
+        outcome = LOST if kind == "silent" else judge(kind, message, file, f"case/{base}")
+        if outcome != SURVIVED:
+            kept = self.folder / "found" / f"{name.replace(' ', '_')}-{seed}"
+            shutil.rmtree(kept, ignore_errors=True)
+            if way not in ("pipe", "huge"):
+                shutil.copytree(place, kept, symlinks=True)
+        detail = "" if outcome == SURVIVED else f"{change}: {kind}: {message[:300]}"
+        return Record(KIND, name, seed, outcome, detail, round(time.monotonic() - begun, 2), {"ended": kind})
+
+
+def main() -> None:
+    """Answer one request after the other."""
+    bases = list_bases(Path(sys.argv[1]))
+    watch, logged = Watch(), Logged()
+    logging.getLogger().addHandler(logged)
+    expected: dict[str, dict[str, Any]] = {}
+    answers, sys.stdout = sys.stdout, sys.stderr
+    print("ready", file=answers, flush=True)
+    for line in sys.stdin:
+        name, path = json.loads(line)
+        way, base = name.split()
+        if base not in expected:
+            valid = Path(path).parents[1] / "valid" / base  # under the same name
+            shutil.rmtree(valid, ignore_errors=True)
+            shutil.copytree(bases[base], valid)
+            expected[base] = summarize(valid)
+        try:
+            answer = attempt(Path(path), expected[base], way, watch, logged)
+        except BaseException as error:
+            answer = describe(error)
+        print(json.dumps(answer), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    main()
