@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,11 @@ BYTES_PER_SECOND = 10**7
 MEMORY = 2 << 30  # bytes for any model, and `COPIES` times the size of its files
 COPIES = 6
 PROBE = "The river bank. 강가에 배가 있다. <s> [MASK] 1e9"
-PROGRAM = "from bert_elmo_jax.inference.isolated import main; main()"
+PROGRAM = """
+from bert_elmo_jax.inference.isolated import answer
+from bert_elmo_jax.inference.read_model import read_model
+answer(read_model)
+"""
 # What Python and the libraries read by themselves.
 SYSTEM = ("/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/self/", "/sys/", "/dev/null", "/dev/urandom")
 FORBIDDEN = ("socket.connect", "socket.bind", "socket.getaddrinfo", "socket.sendto", "subprocess.Popen", "os.system",
@@ -57,9 +61,10 @@ def check_isolated(path: Path, options: Mapping[str, Any]) -> bool:
     except subprocess.TimeoutExpired:
         raise ValueError(f"{path} is refused: reading it took more than {4 * seconds:,.0f} s") from None
     lines = ended.stdout.strip().splitlines()
-    answer = json.loads(lines[-1]) if ended.returncode == 0 and lines else {"problem": _explain(ended, seconds, memory)}
-    if answer["problem"]:
-        raise ValueError(f"{path} is refused: {answer['problem']}")
+    done = ended.returncode == 0 and lines
+    problem = json.loads(lines[-1])["problem"] if done else _explain(ended, seconds, memory)
+    if problem:
+        raise ValueError(f"{path} is refused: {problem}")
     return has_sums
 
 
@@ -73,11 +78,10 @@ def _explain(ended: Any, seconds: float, memory: int) -> str:
     return f"a library crashed on it (status {ended.returncode}: {last})"
 
 
-def main() -> None:
+def answer(read_model: Callable[..., Any]) -> None:
     """Read the model that standard input names, and print the problem, "" if there is none."""
     request = json.loads(sys.stdin.read())
     answers, sys.stdout = sys.stdout, sys.stderr
-    from bert_elmo_jax.inference.read_model import read_model
     from bert_elmo_jax.text import Tokenizer
 
     limit(request["seconds"], request["memory"])

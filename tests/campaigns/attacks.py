@@ -296,7 +296,7 @@ WAYS: dict[str, Callable[[Path, random.Random], str]] = {
     "link": link, "pipe": pipe, "huge": huge, "directory": directory, "execute": execute, "other_file": other_file,
     "rules": rules, "unlisted": unlisted,
 }  # fmt: skip
-SHARES = {"wrong_type": 5, "absurd_number": 3, "cut": 3, "rules": 3}  # of the cases; other ways have 1
+SHARES = {"unlisted": 9, "wrong_type": 5, "absurd_number": 3, "cut": 3, "rules": 3}  # of the cases; other ways have 1
 DAMAGE = ("wrong_type", "absurd_number", "cut", "long_number", "deep")  # which no author can have meant
 
 

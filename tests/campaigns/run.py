@@ -14,13 +14,13 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from tests.campaigns import attacks, faults, fuzz, inputs, kills, machines
+from tests.campaigns import attacks, commands, faults, fuzz, inputs, kills, machines
 from tests.campaigns.records import LOST, MISSED, REFUSED, UNCLEAR, Record, Records, render
 from tests.campaigns.works import Workshop
 
 ROOT = Path(__file__).parents[2]
 # How many cases a campaign has if nothing else is asked.
-COUNTS = {"kills": 100, "faults": 112, "inputs": 200, "fuzz": 16, "machines": 8, "attacks": 1100}
+COUNTS = {"kills": 100, "faults": 112, "inputs": 200, "fuzz": 16, "machines": 8, "attacks": 1100, "commands": 420}
 MOST_SKIPPED = 2_000  # cases in a row that are none of those to be run
 
 Cases = Iterator[tuple[str, int]]
@@ -45,6 +45,9 @@ def campaign(kind: str, folder: Path, seconds: float) -> tuple[Cases, RunCase]:
     if kind == "attacks":
         hostile = attacks.Attacks(folder, shop.environment())
         return hostile.list_cases(), hostile.run_case
+    if kind == "commands":
+        lines = commands.Commands(shop)
+        return lines.list_cases(), lines.run_case
     if kind == "fuzz":
         own_environment = shop.environment()
         return fuzz.list_cases(folder), lambda name, seed: fuzz.run_case(folder, name, seed, seconds, own_environment)

@@ -156,7 +156,8 @@ def carry_out(asked: Mapping[str, object]) -> None:
     program, *words = asked["words"]  # type: ignore[misc]
     sys.argv = [program, *words]
     sys.path[0] = str(asked["folder"])
-    runpy.run_module(f"experiments.{program}", run_name="__main__", alter_sys=True)
+    module = "bert_elmo_jax" if program == "bert-elmo-jax" else f"experiments.{program}"
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 
 if __name__ == "__main__":
