@@ -4,6 +4,9 @@ r"""Predictions of a fine-tuned model for a file, or for lines from standard inp
   python -m experiments.predict --model=runs/sst2 --input=sst2/test.tsv --output=predictions.jsonl
   echo 'so good' | python -m experiments.predict --model=runs/sst2
   python -m experiments.predict --model=runs/squad --input=dev-v1.1.json --n_best=5
+  python -m experiments.predict --model=dslim/bert-base-NER --input=news.txt --aggregation=simple
+
+The model is a run, or a released model with a head (classifier, tagger, reader, …): a folder or a hub name.
 
 A file is read like the files of the task; its labels are ignored. A .txt file and standard input have one example per
 line: a text, or words with spaces; pairs, questions (question, context) and choices (text, choice, choice …) have tabs
@@ -17,6 +20,7 @@ same command continues from there, unless it read standard input.
 
 from absl import flags
 
+from bert_elmo_jax.inference.entities import AGGREGATIONS
 from bert_elmo_jax.inference.predict_file import predict_file
 from bert_elmo_jax.inference.predictions import check_ending
 
@@ -27,12 +31,17 @@ FLAGS = flags.FLAGS
 
 def define() -> None:
     """Define the flags."""
-    flags.DEFINE_string("model", None, "The run directory of a fine-tuning run.", required=True)
+    flags.DEFINE_string(
+        "model", None, "The run directory of a fine-tuning run, or a released model with a head.", required=True
+    )
     flags.DEFINE_string("input", "-", "A file like the task's, a .txt with one example per line, or - for stdin.")
     flags.DEFINE_string("output", "-", "The file to write, .csv, .tsv or .jsonl; - for JSON lines on standard output.")
     flags.DEFINE_bool("overwrite", False, "Replace --output if it exists.")
     flags.DEFINE_bool("guard_formulas", False, "Put a ' before cells of a table that a spreadsheet would compute.")
-    flags.DEFINE_integer("n_best", 20, "Candidates for each question.", lower_bound=1)
+    flags.DEFINE_integer("n_best", None, "Candidates for each question; 20, or 1 of a released reader.", lower_bound=1)
+    flags.DEFINE_enum("aggregation", None, AGGREGATIONS, "The entities of raw texts, from the labels of their pieces.")
+    flags.DEFINE_string("text", None, "The column of texts in a table, for a released model; by default text.")
+    flags.DEFINE_string("pair", None, "The column of second texts, for a released model.")
     flags.DEFINE_integer("batch_size", 32, "Rows per batch.", lower_bound=1)
     flags.DEFINE_string("encoding", None, "Of the input file; by default as in the run's files.")
     flags.DEFINE_enum("dtype", "float32", ["float32", "bfloat16"], "The type that the model computes in.")
@@ -42,7 +51,8 @@ def define() -> None:
 def main() -> None:
     """Write the predictions."""
     check_ending(FLAGS.output)
-    options = read_values(("n_best", "batch_size", "encoding", "dtype", "overwrite", "guard_formulas", "untrusted"))
+    names = ("n_best", "batch_size", "aggregation", "text", "pair", "encoding", "dtype", "overwrite", "guard_formulas")
+    options = read_values((*names, "untrusted"))
     predict_file(FLAGS.model, FLAGS.input, FLAGS.output, **options)
 
 

@@ -1,7 +1,10 @@
 """The `config.json` of transformers: read it, write it, and refuse fields that cannot be honoured, for any family."""
 
+import contextlib
 import dataclasses
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
@@ -20,7 +23,13 @@ ONLY = {
     "tie_encoder_decoder": False,
     "pruned_heads": {},
     "quantization_config": {},
+    "feed_forward_type": "original",
+    "alibi": False,
+    "rope_scaling": None,
+    "rotary_emb_base": None,
 }
+# True: fields of unknown meaning are refused. By default they are logged, because transformers ignores them.
+STRICT: ContextVar[bool] = ContextVar("strict", default=False)
 
 # Fields that do not change the numbers: bookkeeping, tokenizer, task labels (read by the weight formats), memory and
 # speed of another program, text generation.
@@ -30,13 +39,14 @@ HARMLESS = frozenset(
     tokenizer_class do_lower_case language finetuning_task problem_type num_labels id2label label2id
     task_specific_params return_dict use_return_dict output_attentions output_hidden_states output_past
     gradient_checkpointing use_cache chunk_size_feed_forward torchscript use_bfloat16 xla_device tf_legacy_loss
-    attn_implementation _attn_implementation _attn_implementation_autoset _attn_implementation_internal auto_map
+    attn_implementation _attn_implementation _attn_implementation_autoset _attn_implementation_internal
     bos_token_id eos_token_id sep_token_id cls_token_id mask_token_id unk_token_id decoder_start_token_id eos_token_ids
     cross_attention_hidden_size
     do_sample early_stopping num_beams num_beam_groups diversity_penalty temperature top_k top_p typical_p
     repetition_penalty length_penalty no_repeat_ngram_size encoder_no_repeat_ngram_size bad_words_ids max_length
     min_length num_return_sequences output_scores return_dict_in_generate forced_bos_token_id forced_eos_token_id
     remove_invalid_values exponential_decay_length_penalty suppress_tokens begin_suppress_tokens prefix
+    sentence_transformers sbert_ce_default_activation_function
     """.split()
 )
 
@@ -121,7 +131,10 @@ class ConfigFile:
     to_theirs: Callable[[dict[str, Any]], dict[str, Any]] = lambda fields: fields
 
     def read(self, config: type[Any], source: Mapping[str, Any] | str | Path) -> Any:
-        """Return the configuration in a file, by path or content; raise on fields of unknown meaning."""
+        """Return the configuration in a file, by path or content; raise on fields that cannot be honoured.
+
+        A field of unknown meaning is logged, or refused inside `refuse_unknown_fields`.
+        """
         where, fields = ("The configuration", source) if isinstance(source, Mapping) else (source, read_json(source))
         check_fields(fields, READ_FIELDS, where)
         fields = {**self.defaults, **fields}
@@ -144,10 +157,14 @@ class ConfigFile:
         further, problems = self.more.read(fields, num_layers)
         values |= further
         problems += self._problems(fields, hidden_size, num_heads)
+        unknown = self._unknown_fields(fields)
+        problems += unknown if STRICT.get() else []
         if problems:
             raise ValueError(
                 f"{where} does not describe {self.called} that can be honoured:\n- " + "\n- ".join(problems)
             )
+        for message in unknown:
+            logging.getLogger(__name__).warning("%s: %s; it is ignored, as transformers does", where, message)
         try:
             return config(**self.to_ours(values))
         except ValueError as error:
@@ -190,15 +207,16 @@ class ConfigFile:
         return self.called.split(" ", 1)[1]
 
     def _problems(self, fields: Mapping[str, Any], hidden_size: Any, num_heads: Any) -> list[str]:
-        """Return a message for each field with an unsupported value or an unknown meaning."""
+        """Return a message for each field with an unsupported value."""
         known_type = fields.get("model_type") if fields.get("model_type") in self.variants else self.model_type
         only = {"model_type": known_type, **ONLY, **self.only}
         problems = [
             f"{name} is {fields[name]!r}; only {supported!r} is supported"
             for name, supported in only.items()
-            if fields.get(name) is not None and fields[name] != supported and name not in self.names.values()
+            if fields.get(name) is not None
+            and fields[name] != supported
+            and name not in {*self.names.values(), *self.more.names}
         ]
-        names = {*self.names.values(), *self.more.names, *only, *HEAD_SIZES, "embedding_size"}
         if "embedding_size" not in self.names.values() and fields.get("embedding_size", hidden_size) != hidden_size:
             problems.append(
                 f"embedding_size is {fields['embedding_size']!r} but hidden_size is {hidden_size}; {self._title}'s "
@@ -210,10 +228,37 @@ class ConfigFile:
             for name in HEAD_SIZES
             if fields.get(name) is not None and fields[name] * num_heads != hidden_size
         ]
-        for name in sorted(set(fields) - names - HARMLESS - self.harmless):
-            hint = did_you_mean(name, sorted(names))
-            problems.append(f"{name} is {fields[name]!r}, a field of unknown meaning{hint}")
         return problems
+
+    def _unknown_fields(self, fields: Mapping[str, Any]) -> list[str]:
+        """Return a message for each field of unknown meaning."""
+        names = {*self.names.values(), *self.more.names, *ONLY, *self.only, *HEAD_SIZES, "embedding_size", "model_type"}
+        own_code = [describe_own_code(fields)] if fields.get("auto_map") else []
+        return own_code + [
+            f"{name} is {fields[name]!r:.60}, a field of unknown meaning{did_you_mean(name, sorted(names))}"
+            for name in sorted(set(fields) - names - HARMLESS - self.harmless - {"auto_map"})
+        ]
+
+
+def describe_own_code(fields: Mapping[str, Any]) -> str:
+    """Return what is said about a model that comes with code of its own, which `auto_map` names.
+
+    >>> describe_own_code({"auto_map": {"AutoModel": "modeling_new.NewModel"}})
+    'auto_map names code of the model (modeling_new.NewModel), which is never run'
+    """
+    auto_map = fields["auto_map"]
+    named = ", ".join(map(str, auto_map.values())) if isinstance(auto_map, Mapping) else str(auto_map)
+    return f"auto_map names code of the model ({named:.100}), which is never run"
+
+
+@contextlib.contextmanager
+def refuse_unknown_fields() -> Iterator[None]:
+    """Refuse the fields of unknown meaning of every `config.json` that is read inside."""
+    token = STRICT.set(True)
+    try:
+        yield
+    finally:
+        STRICT.reset(token)
 
 
 def class_names(title: str, **endings: str) -> dict[tuple[str, ...], str]:

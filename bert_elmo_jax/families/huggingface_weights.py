@@ -166,7 +166,7 @@ class WeightFile:
         for head in SIZED:
             rows = [stored[names[path]].shape[:1] for path in names if path.split("/")[0] == head]
             if rows:
-                outputs[head] = extras.get("num_labels") or (*rows[0], 0)[0]
+                outputs[head] = (*rows[0], 0)[0]
         shapes = self.shapes(config, outputs)
         names, expected = ({p: name for p, name in paths.items() if _exists(p, shapes)} for paths in (names, expected))
         transposed = {path for path in table if path.endswith("/kernel")}

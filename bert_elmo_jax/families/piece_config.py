@@ -137,7 +137,7 @@ class PieceConfig:
 
     @classmethod
     def from_json(cls: type[Config], source: Mapping[str, Any] | str | Path) -> Config:
-        """Read a `config.json`, by path or content; raise on fields of unknown meaning."""
+        """Read a `config.json`, by path or content; raise on fields that cannot be honoured."""
         config: Config = cls.FILE.read(cls, source)
         return config
 

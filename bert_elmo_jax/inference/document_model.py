@@ -11,7 +11,7 @@ from jaxtyping import Float32
 from bert_elmo_jax.data.tasks.document_rows import collate_documents, make_document_rows
 from bert_elmo_jax.data.tasks.task import Example, Task
 from bert_elmo_jax.families import Family
-from bert_elmo_jax.inference.predictions import Prediction, make_label, softmax
+from bert_elmo_jax.inference.predictions import AnswerOptions, Prediction, make_label, softmax
 from bert_elmo_jax.inference.read_model import checkpoint_of
 from bert_elmo_jax.inference.row_outputs import compute_outputs
 from bert_elmo_jax.inference.run_directory import StoredModel, read_run_directory
@@ -50,7 +50,7 @@ class DocumentModel(Predictor):
         return rows[0], compute
 
     def predictions(
-        self, examples: Sequence[Example], rows: Sequence[Any], scores: Sequence[Any], n_best: int
+        self, examples: Sequence[Example], rows: Sequence[Any], scores: Sequence[Any], options: AnswerOptions
     ) -> list[Prediction]:
         """Return the predictions from the scores of rows."""
         return [make_label(self.task, label_scores) for label_scores in scores]

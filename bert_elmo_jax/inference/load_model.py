@@ -28,6 +28,7 @@ def load(
     token: str | bool | None = None,
     adapter: str | Path | None = None,
     untrusted: bool = False,
+    strict: bool = False,
     implementation: str | None = None,
 ) -> Model:
     """Load an encoder, a fine-tuned model or a task network from a folder in any format, or by its hub name.
@@ -41,7 +42,8 @@ def load(
     are none. `revision` is a branch, tag or commit of a hub name; `token` is for private models, by default the one
     that `hf auth login` stored. `adapter` is a folder with an adapter of peft, which is added to the weights.
     `untrusted=True` is for a model that somebody sends you: it is read in a process of its own first, which opens no
-    file outside of the folder and has bounded memory and time, and hashes are checked where there are some.
+    file outside of the folder and has bounded memory and time, and hashes are checked where there are some. A field of
+    unknown meaning in a `config.json` is logged and ignored; `strict=True` refuses it.
 
     >>> load("tests/goldens/bert_tiny").config.hidden_size, load("tests/goldens/elmo_tiny").config.cell_size
     (64, 48)
@@ -53,7 +55,7 @@ def load(
         attention = attention or implementation
     model = read_model(
         path, format=format, lowercase=lowercase, verify=verify, revision=revision, token=token, adapter=adapter,
-        untrusted=untrusted,
+        untrusted=untrusted, strict=strict,
     )  # fmt: skip
     if model.network:
         from bert_elmo_jax.inference.task_network import load_network

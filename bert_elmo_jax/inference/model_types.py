@@ -204,6 +204,15 @@ class Model(Protocol):
         """Write a folder that sentence-transformers reads."""
 
     def predict(
-        self, inputs: Sequence[Any], *, batch_size: int = 32, n_best: int = 20, progress: bool | None = None
+        self,
+        inputs: Sequence[Any],
+        *,
+        batch_size: int = 32,
+        n_best: int = 20,
+        progress: bool | None = None,
+        top_k: int | None = None,
+        no_answer: bool | None = None,
+        aggregation: Literal["none", "simple", "first", "average", "max"] | None = None,
+        stride: int | None = None,
     ) -> list[Prediction]:
-        """Return a prediction for each input of a fine-tuned model."""
+        """Return a prediction for each input of a model with a head."""

@@ -1,5 +1,6 @@
 """Predictions for the examples of a file or of standard input, as JSON lines or as a table with the input's columns."""
 
+import dataclasses
 import json
 import re
 import sys
@@ -14,15 +15,17 @@ from bert_elmo_jax.data.tasks.examples import ChoiceExample, Question, TextExamp
 from bert_elmo_jax.data.tasks.files import BadRow, check_file, read_lines
 from bert_elmo_jax.data.tasks.layouts import Layout
 from bert_elmo_jax.data.tasks.tables import FORMATS, read_records
-from bert_elmo_jax.data.tasks.task import Task, read_examples
+from bert_elmo_jax.data.tasks.task import Task, read_examples, task_named
 from bert_elmo_jax.encoders.encoder import fingerprint
 from bert_elmo_jax.files import guard_formula, hash_file, read_json
 from bert_elmo_jax.inference.document_model import DocumentModel
+from bert_elmo_jax.inference.entities import Aggregation
 from bert_elmo_jax.inference.load_model import load
 from bert_elmo_jax.inference.output_file import STDIN, find_output, open_lines
 from bert_elmo_jax.inference.predictions import (
     AnswerSpan,
     Choice,
+    Entities,
     Label,
     Labels,
     Number,
@@ -31,7 +34,7 @@ from bert_elmo_jax.inference.predictions import (
     Tags,
     to_json,
 )
-from bert_elmo_jax.inference.task_model import Predictor, TaskModel, to_example
+from bert_elmo_jax.inference.task_model import Predictor, TaskModel, to_example, to_text
 from bert_elmo_jax.inference.task_network import TaskNetwork
 from bert_elmo_jax.train.devices import describe_devices
 
@@ -47,8 +50,11 @@ def predict_file(
     source: str = "-",
     target: str = "-",
     *,
-    n_best: int = 20,
+    n_best: int | None = None,
     batch_size: int = 32,
+    aggregation: Aggregation | None = None,
+    text: str | None = None,
+    pair: str | None = None,
     encoding: str | None = None,
     dtype: Literal["float32", "bfloat16"] = "float32",
     overwrite: bool = False,
@@ -60,7 +66,8 @@ def predict_file(
     "-" is standard input or output. A file appears under its name only when it is complete; the same call continues
     one that was stopped, unless its input was standard input. `encoding` is the source's; by default the encoding of
     the run's own files. With `guard_formulas`, a cell of a table that a spreadsheet would compute gets a `'` in front.
-    `untrusted` is as in `load`.
+    `aggregation` finds the entities of raw texts. A released model does not know the columns of its tables: `text`
+    (default: text) and `pair` name them. `untrusted` is as in `load`.
     """
     source = "-" if source in STDIN else source
     path, ending = find_output(target, source, overwrite=overwrite), Path(target).suffix.lower()
@@ -72,21 +79,29 @@ def predict_file(
     with open_lines(path, mark=mark, overwrite=overwrite) as out:
         loaded = load(model, dtype=dtype, untrusted=untrusted)
         if not isinstance(loaded, Predictor):
-            raise ValueError(f"--model={model} was not fine-tuned for a task: give a run of finetune")
+            raise ValueError(
+                f"--model={model} has no head of a task: give a run of finetune, or a released classifier, tagger or "
+                "reader"
+            )
+        if not loaded.task.pipeline and (text or pair):
+            raise ValueError(f"--model={model} was fine-tuned on named columns: leave out --text and --pair")
+        task = name_columns(loaded.task, source, text or "text", pair, aggregation)
         encoding = encoding or str(read_json(Path(model, "run.json"), default={}).get("encoding", "utf-8"))
         names = "standard input" if source == "-" else source, "standard output" if path is None else target
         print(f"{model} ({loaded.task.name}): {' -> '.join(names)}, on {describe_devices()}", file=sys.stderr)
-        columns = read_columns(loaded.task, source, encoding) if ending in (".csv", ".tsv") else {}
-        sizes = {"n_best": n_best, "batch_size": batch_size}
-        settings = {**sizes, "encoding": encoding, "dtype": dtype, "ending": ending}
+        columns = read_columns(task, source, encoding) if ending in (".csv", ".tsv") else {}
+        options: dict[str, Any] = {"n_best": n_best or 20, "batch_size": batch_size, "aggregation": aggregation}
+        if loaded.task.kind == "questions":
+            options["top_k"] = n_best
+        settings = {**options, "encoding": encoding, "dtype": dtype, "ending": ending}
         resumable = Path(source).is_file()  # a pipe can be read only once
         out.begin({**settings, "guard": guard_formulas, **_describe_request(loaded, source)} if resumable else None)
         lines = choose_writer(ending, columns, out.header, guard_formulas)
         count = 0
         with tqdm(desc="predicting", unit="examples", disable=path is None) as bar:
-            for examples in _read_examples(loaded.task, source, encoding, AHEAD * batch_size):
+            for examples in _read_examples(task, source, encoding, AHEAD * batch_size, aggregation):
                 if not out.skip(len(examples)):
-                    predictions = loaded.predict_examples(examples, **sizes, progress=False)
+                    predictions = loaded.predict_examples(examples, **options, progress=False)
                     out.add(lines(examples, predictions), len(examples))
                 bar.update(len(examples))
                 count += len(examples)
@@ -95,6 +110,15 @@ def predict_file(
         print(f"{count:,} predictions in {target}{before}", file=sys.stderr)
     print_work(loaded)
     return count
+
+
+def name_columns(task: Task, source: str, text: str, pair: str | None, aggregation: str | None) -> Task:
+    """Return the task with the columns of an input for a released model, or for the texts of entities."""
+    if (task.kind in ("classification", "regression") and task.layout is None) or aggregation is not None:
+        return dataclasses.replace(task, layout=Layout(text, pair))
+    if task.kind == "tags" and task.layout is None:
+        return dataclasses.replace(task, layout=task_named("tags", file=source).layout)
+    return task
 
 
 def _describe_request(model: Predictor, source: str) -> dict[str, Any]:
@@ -126,7 +150,9 @@ def print_work(model: Predictor) -> None:
             )
 
 
-def _read_examples(task: Task, source: str, encoding: str, size: int) -> Iterator[Sequence[Any]]:
+def _read_examples(
+    task: Task, source: str, encoding: str, size: int, aggregation: str | None = None
+) -> Iterator[Sequence[Any]]:
     """Yield the examples, `size` at a time; from a terminal one at a time."""
     if source != "-" and Path(source).suffix != ".txt":
         examples = read_examples(source, task, labelled=False, encoding=encoding)
@@ -135,7 +161,7 @@ def _read_examples(task: Task, source: str, encoding: str, size: int) -> Iterato
     size = 1 if source == "-" and sys.stdin.isatty() else size
     batch: list[Any] = []
     for number, line in enumerate(_standard_input() if source == "-" else read_lines(source, encoding), start=1):
-        batch.append(_read_line(task, line.rstrip("\n"), source, number))
+        batch.append(_read_line(task, line.rstrip("\n"), source, number, aggregation))
         if len(batch) == size:
             yield batch
             batch = []
@@ -150,15 +176,18 @@ def _standard_input() -> Iterator[str]:
         raise ValueError(f"standard input is not {error.encoding}: {error}; convert it first") from error
 
 
-def _read_line(task: Task, line: str, source: str, number: int) -> Any:
+def _read_line(task: Task, line: str, source: str, number: int, aggregation: str | None) -> Any:
     value: Any = line
     if task.kind == "choice":
         first, *choices = line.split("\t")
         value = (first, choices)
     elif task.kind == "questions" or task.pairs:
         value = tuple(line.split("\t"))
+    elif task.pipeline and task.kind != "tags":
+        value = tuple(line.split("\t")) if "\t" in line else line
+        task = dataclasses.replace(task, layout=None)
     try:
-        return to_example(task, value, number)
+        return to_example(task, value, number) if aggregation is None else to_text(task, value, number)
     except ValueError as error:
         name = "standard input" if source == "-" else source
         problem = str(error).partition(f"input {number} ")[2] or str(error)
@@ -245,6 +274,8 @@ def output_cells(prediction: Prediction) -> Cells:
             return {"predicted": prediction.value}
         case Tags():
             return {"words": " ".join(prediction.words), "predicted": " ".join(prediction.tags)}
+        case Entities():
+            return {"entities": ", ".join(f"{entity.text}/{entity.label}" for entity in prediction.entities)}
         case Choice():
             probability = prediction.probabilities[prediction.choice]
             return {"predicted": prediction.choice, "choice": prediction.text, "probability": probability}

@@ -4,13 +4,14 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import PurePath
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float32
 
 from bert_elmo_jax.data.tasks.answers import AnswerPrediction, find_answers
 from bert_elmo_jax.data.tasks.examples import ChoiceExample, Question, TaggedSentence
+from bert_elmo_jax.data.tasks.pipeline_answers import find_pipeline_answers
 from bert_elmo_jax.data.tasks.rows import Row
 from bert_elmo_jax.data.tasks.task import Task
 from bert_elmo_jax.evals.entities import entities
@@ -97,6 +98,34 @@ class Tags:
 
 
 @dataclass(frozen=True)
+class Entity:
+    """A part of a text, `text[start:end]`, with its label.
+
+    >>> print(Entity("Seoul", "LOC", 10, 15, 0.98))
+    'Seoul' [10:15] LOC (0.980)
+    """
+
+    text: str
+    label: str
+    start: int
+    end: int
+    probability: float
+
+    def __str__(self) -> str:
+        return f"{self.text!r} [{self.start}:{self.end}] {self.label} ({self.probability:.3f})"
+
+
+@dataclass(frozen=True)
+class Entities:
+    """The entities of a text, in its order."""
+
+    entities: tuple[Entity, ...]
+
+    def __str__(self) -> str:
+        return ", ".join(map(str, self.entities)) or "no entity"
+
+
+@dataclass(frozen=True)
 class Choice:
     """The number and text of the likeliest choice, and the probability of each.
 
@@ -130,15 +159,27 @@ class AnswerSpan:
 
 
 _SPAN = ("answer", "start", "end", "probability")
-Prediction = Label | Labels | Number | Numbers | Tags | Choice | AnswerSpan
+Prediction = Label | Labels | Number | Numbers | Tags | Entities | Choice | AnswerSpan
+
+
+class AnswerOptions(NamedTuple):
+    """What is wanted of a reader: `top_k` of the `n_best` candidates, with or without "no answer" among them."""
+
+    n_best: int = 20
+    top_k: int | None = None
+    no_answer: bool | None = None
 
 
 def make_predictions(
-    task: Task, examples: Sequence[Any], rows: Sequence[Row], outputs: Sequence[Any], n_best: int = 20
+    task: Task,
+    examples: Sequence[Any],
+    rows: Sequence[Row],
+    outputs: Sequence[Any],
+    options: AnswerOptions | None = None,
 ) -> list[Prediction]:
     """Return the predictions for examples from the scores of their rows."""
     if task.kind == "questions":
-        return _answers(task, examples, rows, outputs, n_best)
+        return _answers(task, examples, rows, outputs, options or AnswerOptions())
     if task.kind == "tags":
         return list(_tags(task, examples, rows, outputs))
     if task.kind == "regression":
@@ -256,21 +297,29 @@ def spread_tags(characters: Sequence[str], tags: Sequence[str], shares: np.ndarr
 
 
 def _answers(
-    task: Task, questions: Sequence[Question], rows: Sequence[Row], outputs: Sequence[Any], n_best: int
+    task: Task, questions: Sequence[Question], rows: Sequence[Row], outputs: Sequence[Any], options: AnswerOptions
 ) -> list[Prediction]:
     windows = [row.window for row in rows if row.window is not None]
     starts, ends = [start for start, _ in outputs], [end for _, end in outputs]
-    threshold = task.null_threshold if task.unanswerable else None
-    answers = find_answers(
-        questions, windows, starts, ends, n_best=n_best, longest=task.longest_answer, null_threshold=threshold
-    )
-    return [make_answer(prediction) for prediction in answers]
+    if task.pipeline:
+        answers = find_pipeline_answers(
+            questions, windows, starts, ends, top_k=options.top_k or 1, longest=task.longest_answer,
+            no_answer=bool(options.no_answer),
+        )  # fmt: skip
+    else:
+        unanswerable = task.unanswerable if options.no_answer is None else options.no_answer
+        answers = find_answers(
+            questions, windows, starts, ends, n_best=max(options.n_best, options.top_k or 1),
+            longest=task.longest_answer, null_threshold=task.null_threshold if unanswerable else None,
+        )  # fmt: skip
+    return [make_answer(prediction, options.top_k) for prediction in answers]
 
 
-def make_answer(prediction: AnswerPrediction) -> AnswerSpan:
-    """Return an answer with its candidates."""
+def make_answer(prediction: AnswerPrediction, top_k: int | None = None) -> AnswerSpan:
+    """Return an answer with its candidates, or `top_k` of them."""
     candidates = tuple(
-        AnswerSpan(c.text, c.start, c.end, c.probability, (), prediction.null_score) for c in prediction.candidates
+        AnswerSpan(c.text, c.start, c.end, c.probability, (), prediction.null_score)
+        for c in prediction.candidates[:top_k]
     )
     best = prediction.answer
     return AnswerSpan(best.text, best.start, best.end, best.probability, candidates, prediction.null_score)

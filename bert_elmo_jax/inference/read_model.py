@@ -10,6 +10,7 @@ from typing import Any
 from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.families import Family, all_formats, find_family, get_family
 from bert_elmo_jax.families.family import WeightFormat
+from bert_elmo_jax.families.huggingface_config import describe_own_code, refuse_unknown_fields
 from bert_elmo_jax.files import check_links, read_json
 from bert_elmo_jax.heads.sentence_head import NAME
 from bert_elmo_jax.inference.model_kinds import find_kind
@@ -39,14 +40,22 @@ def read_model(
     token: str | bool | None = None,
     adapter: str | Path | None = None,
     untrusted: bool = False,
+    strict: bool = False,
 ) -> StoredModel:
     """Read the model of a folder in any format, a checkpoint's prefix, a file of ELMo's weights, or a hub name.
 
     A run directory gives its newest checkpoint, or the one in the path: `runs/bert/checkpoints/2000`. The tokenizer is
     None if its files are missing, or if an ELMo needs none. `verify` first checks the files' hashes. `revision` and
     `token` are for the hub. `adapter` is a folder of peft, whose adapters are added to the weights. `untrusted` reads
-    the model in a process of its own first; see `isolated`.
+    the model in a process of its own first; see `isolated`. `strict` refuses fields of unknown meaning in a
+    `config.json`.
     """
+    if strict:
+        with refuse_unknown_fields():
+            return read_model(
+                path, format=format, classifier=classifier, lowercase=lowercase, verify=verify, revision=revision,
+                token=token, adapter=adapter, untrusted=untrusted,
+            )  # fmt: skip
     if untrusted:
         from bert_elmo_jax.inference.isolated import check_isolated
 
@@ -190,8 +199,10 @@ def choose_reader(path: str | Path, name: str, config: Any = None) -> tuple[Fami
     types = {name: pair for pair in readers for name in pair[1].model_types}
     if model_type not in types:
         supported = sorted(filter(None, types))
+        fields = read_json(Path(path) / "config.json", default={})
+        own_code = f" ({describe_own_code(fields)})" if fields.get("auto_map") else ""
         raise ValueError(
-            f"{path} holds a model with model_type {model_type!r}, which is not supported; supported are "
+            f"{path} holds a model with model_type {model_type!r}, which is not supported{own_code}; supported are "
             f"{', '.join(supported)}{did_you_mean(model_type, supported)}"
         )
     return get_family(types[model_type][0]), types[model_type][1]

@@ -43,7 +43,8 @@ def find_task(params: Mapping[str, Any], source: str, *, positions: int, extras:
     if head in ("tag", "span"):
         length = min(positions, extras.get("max_length") or positions, READER_LENGTH if head == "span" else positions)
     return Task(
-        "released", kind, labels=labels, max_length=length, longest_answer=LONGEST_ANSWER, pipeline=True,
+        "released", kind, labels=labels, max_length=length, question_length=length - length // 4,
+        longest_answer=LONGEST_ANSWER, pipeline=True,
         multi_label=head == "classify" and problem_type == "multi_label_classification",
     )  # fmt: skip
 

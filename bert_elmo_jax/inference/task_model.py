@@ -20,8 +20,9 @@ from bert_elmo_jax.families.piece_encoder import PieceEncoder
 from bert_elmo_jax.heads.features import Features
 from bert_elmo_jax.heads.sentence_head import SentenceHead
 from bert_elmo_jax.heads.task_head import OF_PIECES, TaskHead, task_outputs
+from bert_elmo_jax.inference.entities import AGGREGATIONS, Aggregation, find_entities, make_text_rows
 from bert_elmo_jax.inference.packed_outputs import compute_packed
-from bert_elmo_jax.inference.predictions import Prediction, make_predictions
+from bert_elmo_jax.inference.predictions import AnswerOptions, Prediction, make_predictions
 from bert_elmo_jax.inference.row_outputs import collate_inputs, compute_outputs
 from bert_elmo_jax.text import Tokenizer
 
@@ -41,8 +42,11 @@ class Predictor:
 
     task: Task
     params: Any
+    tokenizer: Any
+    # (texts, stride) -> as `rows_of`, to tag the pieces of raw texts; None if a model does not read pieces.
+    text_rows: Callable[..., Any] | None = None
     rows_of: Callable[..., Any]  # examples -> rows, and the function (batch size, progress) -> outputs of each row
-    predictions: Callable[..., Any]  # (examples, rows, outputs of each row, n_best) -> predictions
+    predictions: Callable[..., Any]  # (examples, rows, outputs of each row, answer options) -> predictions
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -50,29 +54,78 @@ class Predictor:
         return self.task.labels
 
     def predict(
-        self, inputs: Sequence[Any], *, batch_size: int = 32, n_best: int = 20, progress: bool | None = None
+        self,
+        inputs: Sequence[Any],
+        *,
+        batch_size: int = 32,
+        n_best: int = 20,
+        progress: bool | None = None,
+        top_k: int | None = None,
+        no_answer: bool | None = None,
+        aggregation: Aggregation | None = None,
+        stride: int | None = None,
     ) -> list[Prediction]:
         """Return a prediction for each input: a text, a pair (tuple), a list of words, or a (question, context).
 
-        A question has `n_best` candidates. Long inputs are cut, or read in windows, as in training.
+        Long inputs are cut, or read in windows, as in training. A question has `n_best` candidates, or `top_k` of them;
+        `no_answer` says whether "" is one (by default: if the training data had such questions). The inputs of a tagger
+        with an `aggregation` (none, simple, first, average, max) are texts, whose `entities` have characters and
+        probabilities, as in transformers' pipeline; long texts are cut, or with `stride` read in parts that overlap by
+        so many pieces.
         """
         check_list(inputs)
-        examples = [to_example(self.task, value, number) for number, value in enumerate(inputs)]
-        return self.predict_examples(examples, batch_size=batch_size, n_best=n_best, progress=progress)
+        to_input = to_example if aggregation is None else to_text
+        examples = [to_input(self.task, value, number) for number, value in enumerate(inputs)]
+        return self.predict_examples(
+            examples, batch_size=batch_size, n_best=n_best, progress=progress, top_k=top_k, no_answer=no_answer,
+            aggregation=aggregation, stride=stride,
+        )  # fmt: skip
 
     def predict_examples(
-        self, examples: Sequence[Example], *, batch_size: int = 32, n_best: int = 20, progress: bool | None = None
+        self,
+        examples: Sequence[Example],
+        *,
+        batch_size: int = 32,
+        n_best: int = 20,
+        progress: bool | None = None,
+        top_k: int | None = None,
+        no_answer: bool | None = None,
+        aggregation: Aggregation | None = None,
+        stride: int | None = None,
     ) -> list[Prediction]:
-        """Return a prediction for each example of `read_examples`."""
+        """Return a prediction for each example of `read_examples`; with an `aggregation`, examples are texts."""
         batch_size = check_whole("batch_size", batch_size, 1)
         n_best = check_whole("n_best", n_best, 1)
-        rows, compute = self.rows_of(examples)
+        top_k = None if top_k is None else check_whole("top_k", top_k, 1)
+        if self.task.kind != "questions" and (top_k is not None or no_answer is not None):
+            raise ValueError(f"top_k and no_answer are for questions, and this model predicts {self.task.kind}")
+        if aggregation is not None or stride is not None:
+            rows, compute = self._text_rows(aggregation, stride)(examples, stride)
+        else:
+            rows, compute = self.rows_of(examples)
         bar = len(rows) >= BAR_FROM if progress is None else progress
-        return self.predictions(examples, rows, compute(batch_size=batch_size, progress=bar), n_best)
+        outputs = compute(batch_size=batch_size, progress=bar)
+        if aggregation is not None:
+            texts: Any = examples
+            return list(find_entities(texts, rows, outputs, self.labels, self.tokenizer, aggregation))
+        return self.predictions(examples, rows, outputs, AnswerOptions(n_best, top_k, no_answer))
+
+    def _text_rows(self, aggregation: str | None, stride: int | None) -> Callable[..., Any]:
+        """Return `text_rows`; raise unless this is a tagger of pieces, and the arguments are valid."""
+        if self.text_rows is None or self.task.kind != "tags":
+            raise ValueError(
+                f"aggregation={aggregation!r} and stride={stride!r} are for taggers with an encoder of pieces; leave "
+                "them out"
+            )
+        if aggregation not in AGGREGATIONS:
+            raise ValueError(f"aggregation is {aggregation!r}; it is one of {', '.join(AGGREGATIONS)}")
+        if stride is not None:
+            check_whole("stride", stride, 0, self.task.max_length - 8, "8 less than the pieces of a row")
+        return self.text_rows
 
 
 class TaskModel(Predictor, PieceEncoder):
-    """An encoder with the head of its task; made by `load` from the run directory of a fine-tuning run."""
+    """An encoder with the head of its task; made by `load` from a fine-tuning run or a released model with a head."""
 
     def __init__(
         self,
@@ -106,7 +159,13 @@ class TaskModel(Predictor, PieceEncoder):
 
     def rows_of(self, examples: Sequence[Example]) -> tuple[Sequence[Any], Callable[..., list[Any]]]:
         """Return the rows of examples, and the function that computes their scores."""
-        rows = make_rows(self.task, examples, self.tokenizer, labelled=False)
+        return self._compute_rows(make_rows(self.task, examples, self.tokenizer, labelled=False))
+
+    def text_rows(self, texts: Sequence[TextExample], stride: int | None) -> Any:
+        """Return `rows_of` for raw texts whose pieces are tagged."""
+        return self._compute_rows(make_text_rows(texts, self.tokenizer, self.task.max_length, stride))
+
+    def _compute_rows(self, rows: Sequence[Row]) -> tuple[Sequence[Row], Callable[..., list[Any]]]:
         self.work.cut += sum(row.lost > 0 for row in rows)
 
         def scores(batch: Mapping[str, np.ndarray]) -> Any:
@@ -116,10 +175,10 @@ class TaskModel(Predictor, PieceEncoder):
         return rows, functools.partial(self.row_shapes.compute, scores, rows)
 
     def predictions(
-        self, examples: Sequence[Example], rows: Sequence[Any], scores: Sequence[Any], n_best: int
+        self, examples: Sequence[Example], rows: Sequence[Any], scores: Sequence[Any], options: AnswerOptions
     ) -> list[Prediction]:
         """Return the predictions from the scores of rows."""
-        return make_predictions(self.task, examples, rows, scores, n_best)
+        return make_predictions(self.task, examples, rows, scores, options)
 
 
 @dataclass(frozen=True)
@@ -165,6 +224,14 @@ def make_head(task: Task, features: Features | None, config: Any, sentences: Sen
         at_end=family.causal(config), pools_pieces=family.task_head("tag").pooled, sentences=sentences,
         use_bias=family.task_head("classify").bias, both_orders=task.both_orders,
     )  # fmt: skip
+
+
+def to_text(task: Task, value: Any, number: int) -> TextExample:
+    """Return a raw text whose pieces are tagged as an example; raise if it is no text."""
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError(f"input {number} is {shorten(value)}; expected a text that is not empty")
+    _check_characters([value], number)
+    return TextExample(value, None, None, None, f"input {number}", number)
 
 
 def to_example(task: Task, value: Any, number: int) -> Example:

@@ -11,7 +11,7 @@ import jax
 from bert_elmo_jax.data.tasks.task import Example, Task
 from bert_elmo_jax.data.tasks.word_rows import Layers
 from bert_elmo_jax.encoders.encoder import Loaded
-from bert_elmo_jax.inference.predictions import Prediction
+from bert_elmo_jax.inference.predictions import AnswerOptions, Prediction
 from bert_elmo_jax.inference.row_outputs import compute_outputs
 from bert_elmo_jax.inference.run_directory import StoredModel
 from bert_elmo_jax.inference.task_model import Predictor
@@ -59,10 +59,10 @@ class TaskNetwork(Predictor, Loaded):
         )
 
     def predictions(
-        self, examples: Sequence[Example], rows: Sequence[Any], outputs: Sequence[Any], n_best: int
+        self, examples: Sequence[Example], rows: Sequence[Any], outputs: Sequence[Any], options: AnswerOptions
     ) -> list[Prediction]:
         """Return the predictions from the outputs of rows."""
-        return self.network.predictions(self.task, examples, rows, outputs, n_best)
+        return self.network.predictions(self.task, examples, rows, outputs, options.n_best)
 
 
 def load_network(model: StoredModel, path: str | Path) -> TaskNetwork:

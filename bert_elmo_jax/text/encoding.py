@@ -32,6 +32,15 @@ class Encoding:
     def __len__(self) -> int:
         return len(self.ids)
 
+    def part(self, begin: int, end: int) -> "Encoding":
+        """Return the pieces from `begin` to `end` of the encoding of one text.
+
+        >>> build_encoding([7, 8], [(0, 4), (4, 7)], [0, 0], ["play", "##ing"]).part(1, 2).tokens
+        ('##ing',)
+        """
+        ids, types, offsets, words = (x[begin:end] for x in (self.ids, self.types, self.offsets, self.word_ids))
+        return Encoding(ids, types, offsets, words, self.tokens[begin:end])
+
     @property
     def texts(self) -> Int32[np.ndarray, "T"]:
         """Return the text of each piece, 0 or 1; special pieces between the texts belong to the first."""

@@ -72,6 +72,13 @@ class Tokenizer(ABC):
             tokens=tuple(np.insert(np.array(encoding.tokens, object), places, self.tokens[self.unk_id])),
         )
 
+    def split_words(self, text: str) -> Int32[np.ndarray, "T"]:
+        """Return the number of the word of each piece of a text, in the words that the pieces are made within.
+
+        They may be smaller than the words of `encode`: a byte-level BPE splits off punctuation first.
+        """
+        return self.encode(text, specials=False).word_ids
+
     def encode_target(self, text: str, *, specials: bool = True) -> Encoding:
         """Encode a text as a translation, which some tokenizers read with other rules than the text to translate."""
         return self.encode(text, specials=specials)

@@ -167,6 +167,11 @@ class TokenizerFile(Tokenizer):
             lengths[number] = len(line)
         return np.frombuffer(ids, np.int32) if ids else np.empty(0, np.int32), lengths
 
+    def split_words(self, text: str) -> Int32[np.ndarray, "T"]:
+        """Return the number of the word of each piece of a text, as the file's rules split it."""
+        encoding = self._marked.encode(compose(text)[0] if self.composes else text, add_special_tokens=False)
+        return np.array([-1 if word is None else word for word in encoding.word_ids], np.int32)
+
     def normalize(self, text: str) -> str:
         """Return the text normalised by the file's own rules."""
         try:

@@ -13,6 +13,7 @@ from bert_elmo_jax.data.tasks.labels import label_ids
 from bert_elmo_jax.data.tasks.sentence_files import OF_SCORES
 from bert_elmo_jax.data.tasks.task import Task
 from bert_elmo_jax.text import Tokenizer
+from bert_elmo_jax.text.encoding import Encoding
 from bert_elmo_jax.text.piece_batch import frame_ids
 
 Ids = Int32[np.ndarray, "_"]
@@ -24,7 +25,8 @@ class Window:
 
     `spans` are the characters of each piece in the context, (-1, -1) for pieces outside the context. `best_context`
     marks the pieces that have the most context around them in this window. `start` and `end` are the first and the last
-    piece of the (first) answer, or 0 (`[CLS]`) if the window does not contain all of it.
+    piece of the (first) answer, or 0 (`[CLS]`) if the window does not contain all of it. `words` are the numbers of the
+    words of the pieces, for windows that overlap by a fixed number of pieces.
 
     >>> from bert_elmo_jax.text import train_wordpiece
     >>> question = Question("q", "where ?", "the sea", (), "dev.json", 1)
@@ -39,6 +41,7 @@ class Window:
     best_context: Bool[np.ndarray, "T"]
     start: int
     end: int
+    words: Int32[np.ndarray, "T"] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,8 +49,8 @@ class Row:
     """The model's input for an example: one sequence of pieces, one per choice, or a pair in both orders.
 
     `targets` are numbers or arrays over the pieces, empty for unlabelled examples. For a tagged sentence, `words` holds
-    (index of the word, place of its first piece); for a question, `window` maps pieces to characters. `lost` counts the
-    pieces for which there is no room.
+    (index of the word, place of its first piece); for a question, `window` maps pieces to characters, and for a text
+    whose pieces are tagged `pieces` does. `lost` counts the pieces for which there is no room.
     """
 
     example: int
@@ -57,6 +60,7 @@ class Row:
     words: Int32[np.ndarray, "W 2"] | None = None
     window: Window | None = None
     lost: int = 0
+    pieces: Encoding | None = None
 
     @property
     def width(self) -> int:
@@ -83,7 +87,8 @@ def make_rows(task: Task, examples: Sequence[Any], tokenizer: Tokenizer, *, labe
     rows: list[Row] = []
     if task.kind == "questions":
         limits = {"length": task.max_length, "stride": task.stride, "question_length": task.question_length}
-        for window in make_windows(examples, tokenizer, **limits):
+        overlap = min(task.max_length // 2, task.stride) if task.pipeline else None
+        for window in make_windows(examples, tokenizer, overlap=overlap, **limits):
             targets = {"starts": window.start, "ends": window.end, "weights": 1.0} if labelled else {}
             rows.append(Row(window.question, (window.ids,), (window.types,), targets, window=window))
         return rows
@@ -228,10 +233,12 @@ def make_windows(
     length: int = 384,
     stride: int = 128,
     question_length: int = 64,
+    overlap: int | None = None,
 ) -> list[Window]:
     """Return the windows of all questions in order: at most `length` pieces, each `stride` further into the context.
 
-    Questions are truncated to `question_length` pieces. Windows are not padded.
+    Questions are truncated to `question_length` pieces. Windows are not padded. With `overlap`, they overlap by so many
+    pieces instead.
 
     >>> from bert_elmo_jax.text import train_wordpiece
     >>> question = Question("q", "where ?", "the sea, the sea", (), "dev.json", 1)
@@ -239,21 +246,21 @@ def make_windows(
     4
     """
     windows: list[Window] = []
-    context, pieces = None, None
+    context, pieces, words = None, None, None
     frame = tokenizer.frame
     for number, question in enumerate(questions):
         # Questions about the same context are adjacent.
         if pieces is None or question.context != context:
             context, pieces = question.context, tokenizer.encode(question.context, specials=False)
+            words = None if overlap is None else tokenizer.split_words(question.context)
         question_ids = tokenizer.encode(question.text, specials=False).ids[:question_length]
         capacity = length - len(question_ids) - frame.count(pair=True)
         if capacity < 1:
             problem = f"length={length} leaves no room for the context after a question of {len(question_ids)} pieces"
             raise ValueError(f"{problem}: increase length, or reduce question_length={question_length}")
-        parts = [(0, min(capacity, len(pieces)))]
-        while parts[-1][1] < len(pieces):
-            begin = parts[-1][0] + min(capacity, stride)  # a longer stride would skip pieces
-            parts.append((begin, min(begin + capacity, len(pieces))))
+        # A longer stride would skip pieces.
+        step = min(capacity, stride) if overlap is None else max(1, capacity - overlap)
+        parts = split_pieces(len(pieces), capacity, step)
         owners = best_windows(parts, len(pieces))
         answer = find_parts(question.answers[0], pieces.offsets) if question.answers else None
         first, last = answer or (-1, -1)
@@ -266,8 +273,25 @@ def make_windows(
             best[shift : shift + end - begin] = owners[begin:end] == place
             inside = begin <= first and last < end
             right = (first - begin + shift, last - begin + shift) if inside else (0, 0)
-            windows.append(Window(number, ids, types, spans, best, *right))
+            of_words = None
+            if words is not None:
+                of_words = np.full(len(ids), -1, np.int32)
+                of_words[shift : shift + end - begin] = words[begin:end]
+            windows.append(Window(number, ids, types, spans, best, *right, of_words))
     return windows
+
+
+def split_pieces(pieces: int, capacity: int, step: int) -> list[tuple[int, int]]:
+    """Return the parts (begin, end) of a text of so many pieces: at most `capacity` pieces, one every `step`.
+
+    >>> split_pieces(7, capacity=4, step=2), split_pieces(3, capacity=4, step=2)
+    ([(0, 4), (2, 6), (4, 7)], [(0, 3)])
+    """
+    parts = [(0, min(capacity, pieces))]
+    while parts[-1][1] < pieces:
+        begin = parts[-1][0] + step
+        parts.append((begin, min(begin + capacity, pieces)))
+    return parts
 
 
 def best_windows(parts: Sequence[tuple[int, int]], pieces: int) -> Int32[np.ndarray, "P"]:

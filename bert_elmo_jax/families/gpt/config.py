@@ -69,7 +69,7 @@ class GptConfig(PieceConfig):
 
     @classmethod
     def from_json(cls, source: Mapping[str, Any] | str | Path) -> "GptConfig":
-        """Read a `config.json`, by path or content; raise on fields of unknown meaning."""
+        """Read a `config.json`, by path or content; raise on fields that cannot be honoured."""
         config: GptConfig = choose_file(source).read(cls, source)
         return config
 

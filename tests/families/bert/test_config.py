@@ -96,7 +96,6 @@ def test_a_config_json_comes_back_as_it_went(fields):
         ({"attention_head_size": 128}, "attention_head_size is 128"),
         ({"num_attention_heads": 7}, r"hidden_size 768 cannot be split evenly among num_heads 7"),
         ({"hidden_act": "geluu"}, "no activation 'geluu'.*did you mean gelu"),
-        ({"hiden_size": 768}, "hiden_size is 768, a field of unknown meaning; did you mean hidden_size"),
         ({"quantization_config": {"bits": 4}}, "quantization_config"),
         ({"vocab_size": "many"}, "vocab_size is 'many'; it must be a whole number"),
         ({"hidden_size": 768.5}, "hidden_size is 768.5; it must be a whole number"),
@@ -115,8 +114,8 @@ def test_what_cannot_be_honoured_is_an_error_that_names_it(change, message):
 
 def test_every_problem_is_named_at_once():
     with pytest.raises(ValueError) as error:
-        BertConfig.from_json(GOOGLE | {"is_decoder": True, "rotary": 1, "head_dim": 3})
-    assert all(name in str(error.value) for name in ("is_decoder", "rotary", "head_dim"))
+        BertConfig.from_json(GOOGLE | {"is_decoder": True, "alibi": True, "head_dim": 3})
+    assert all(name in str(error.value) for name in ("is_decoder", "alibi", "head_dim"))
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,6 @@ def test_presets():
             "head_dim is 8; a head of ModernBERT has hidden_size / num_attention_heads = 32 / 2 = 16 elem",
         ),
         ({"num_attention_heads": 3}, "hidden_size 32 cannot be split evenly among num_heads 3"),
-        ({"loop_attention": 6}, "loop_attention is 6, a field of unknown meaning; did you mean local_attention?"),
         ({"pad_token_id": 360}, "pad_id is 360; the vocabulary has the ids 0 to 359"),
         ({"mlp_dropout": 1.0}, "dropout is 1.0"),
     ],

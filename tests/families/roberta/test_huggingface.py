@@ -92,7 +92,6 @@ def test_missing_fields_have_the_values_of_transformers():
         ({"position_embedding_type": "relative_key"}, "position_embedding_type is 'relative_key'; only 'absolute'"),
         ({"hidden_size": 770}, "hidden_size 770 cannot be split evenly among num_heads 12; a head has"),
         ({"max_position_embeddings": 2}, r"max_positions is 0; .*max_positions is its max_position_embeddings"),
-        ({"hidden_sise": 3}, "hidden_sise is 3, a field of unknown meaning; did you mean hidden_size"),
     ],
 )
 def test_what_cannot_be_honoured(change, message):

@@ -92,7 +92,6 @@ def test_generation_config(tmp_path, asked, found):
         ({"decoder_attention_heads": 7}, "cannot be split evenly among decoder_heads 7"),
         ({"activation_function": "mish"}, "no activation 'mish'"),
         ({"decoder_start_token_id": 60000}, "start_id holds 60000; the target's vocabulary has the ids 0 to 58100"),
-        ({"scale_embeding": True}, "scale_embeding is True, a field of unknown meaning; did you mean scale_embedding"),
     ],
 )
 def test_what_cannot_be_honoured(change, message):
