@@ -170,12 +170,13 @@ def check_batch(
     positions: Int[np.ndarray, "..."] | None = None,
 ) -> None:
     """Raise if ids do not fit the sizes of a model; on the host, because compiled code cannot look at values."""
-    if positions is None and tokens.shape[1] > config.max_positions:
+    limited = getattr(config, "limits_rows", True)  # False: no position has an embedding
+    if limited and positions is None and tokens.shape[1] > config.max_positions:
         raise ValueError(too_long(tokens.shape[1], config.max_positions))
     fields = [
         ("token id", tokens, config.vocab_size, "the vocabulary", "vocab_size"),
-        ("type", types, getattr(config, "type_vocab_size", 2), "the model's types", "type_vocab_size"),
-        ("position", positions, config.max_positions, "the model's positions", "max_positions"),
+        ("type", types, getattr(config, "type_vocab_size", 2) or 2, "the model's types", "type_vocab_size"),
+        ("position", positions if limited else None, config.max_positions, "the model's positions", "max_positions"),
     ]
     for label, ids, size, table, field in fields:
         if ids is None:

@@ -19,6 +19,7 @@ REGISTRY: dict[str, str | Family] = {
     "modernbert": "bert_elmo_jax.families.modernbert",
     "roberta": "bert_elmo_jax.families.roberta",
     "electra": "bert_elmo_jax.families.electra",
+    "deberta": "bert_elmo_jax.families.deberta",
     "gpt": "bert_elmo_jax.families.gpt",
     "transformer": "bert_elmo_jax.families.transformer",
     "cove": "bert_elmo_jax.families.cove",

@@ -9,6 +9,7 @@ from jaxtyping import Array, Float, Int
 
 from bert_elmo_jax.encoders.encoded import show_shapes
 from bert_elmo_jax.families.family import PIECE_HEADS, TASK_HEADS, Family, Output
+from bert_elmo_jax.families.piece_embeddings import word_table
 from bert_elmo_jax.nn import Dense
 from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.nn.matrix_product import turn_kernels
@@ -87,7 +88,7 @@ def run(
         logits = _task_logits(params[task_head], output.pooled if reads_pooled else output.last)
         output = output.replace(pooled=None) if every else output
     elif request.head is not None:
-        words = params["encoder"]["embeddings"]["word"]
+        words = word_table(params["encoder"]["embeddings"])
         logits = family.head(request.head, config).apply({"params": params.get(request.head, {})}, output.last, words)
     if request.nsp:
         nsp = family.head("nsp", config).apply({"params": params["nsp"]}, output.pooled)

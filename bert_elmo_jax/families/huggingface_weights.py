@@ -6,7 +6,7 @@ Kernels are [out, in], and names are PyTorch module paths, with any prefix that 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from bert_elmo_jax.weights.parameter_tree import (
 from bert_elmo_jax.weights.stored import StoredTensor
 from bert_elmo_jax.weights.stored_layouts import join_parts, split_parts, turn_kernels, turn_stored
 
+Tensor = TypeVar("Tensor")
 TASKS = (*CLASSIFIERS, "span")
 SIZED = ("classify", "tag")  # heads whose size depends on the task
 OLD_NAMES = ((".LayerNorm.gamma", ".LayerNorm.weight"), (".LayerNorm.beta", ".LayerNorm.bias"))  # until 2019
@@ -77,8 +78,11 @@ class WeightFile:
     # Modules stored as one, with their rows in this order: "attn.Wqkv" -> ("query", "key", "value"), which are then
     # called "attn.Wqkv.query" and so on here.
     joined: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    by_head: bool = False  # the rows of these modules lie head by head, and for each head part by part
+    renamed: Mapping[str, str] = field(default_factory=dict)  # ends of names in files -> as the modules above have them
     turned: tuple[str, ...] = ()  # modules whose kernels are stored [in, out]: "attn.c_attn"
     constants: tuple[str, ...] = CONSTANTS  # ends of the names of tensors that are no parameters
+    unread: Mapping[str, str] = field(default_factory=dict)  # beginnings of further names -> why they are not read
     bare: bool = True  # a file without a head has no prefix
 
     def format(self) -> WeightFormat:
@@ -133,7 +137,8 @@ class WeightFile:
         config = config or self.read_config(folder)
         extras = _read_extras(folder / "config.json")
         source, stored = read_folder(folder)
-        stored = split_parts(turn_stored(stored, self.turned), self.joined)
+        stored = _rename(turn_stored(stored, self.turned), self.renamed)
+        stored = split_parts(stored, self.joined, config.num_heads if self.by_head else 1)
         report = Report(source, extras=extras)
         if classifier is None:
             file, named = self.config_file, extras.get("architectures", ())
@@ -161,6 +166,9 @@ class WeightFile:
         for plain_name, name in plain.items():
             if plain_name.endswith(self.constants):
                 report.skipped[name] = "a constant"
+            for begin, why in self.unread.items():
+                if plain_name.startswith(begin):
+                    report.skipped[name] = why
 
         outputs: dict[str, int] = {}
         for head in SIZED:
@@ -301,7 +309,9 @@ class WeightFile:
                     "one of them"
                 )
             tensors[name] = value
-        tensors = turn_kernels(join_parts(tensors, self.joined), self.turned)
+        tensors = _rename(tensors, {ours: theirs for theirs, ours in self.renamed.items()})
+        tensors = join_parts(tensors, self.joined, config.num_heads if self.by_head else 1)
+        tensors = turn_kernels(tensors, self.turned)
         return heads, tensors, sum(outputs.values())
 
     def _config_json(
@@ -327,6 +337,16 @@ class WeightFile:
 def _exists(path: str, shapes: Mapping[str, Any]) -> bool:
     """Return False for a parameter that the configuration has not, outside the task heads."""
     return path in shapes or path.split("/")[0] in TASKS
+
+
+def _rename(tensors: Mapping[str, Tensor], renamed: Mapping[str, str]) -> dict[str, Tensor]:
+    """Return tensors with other ends of their names."""
+
+    def rename(name: str) -> str:
+        end = next((end for end in renamed if f".{name}".endswith(f".{end}")), None)
+        return name if end is None else name.removesuffix(end) + renamed[end]
+
+    return {rename(name): tensor for name, tensor in tensors.items()}
 
 
 def _plain_names(stored: Mapping[str, StoredTensor], source: str) -> dict[str, str]:

@@ -56,6 +56,7 @@ class PieceConfig:
 
     PRESETS: ClassVar[Mapping[str, Mapping[str, Any]]]
     FILE: ClassVar[ConfigFile]  # `config.json`
+    MAY_BE_ZERO: ClassVar[tuple[str, ...]] = ()  # whole numbers of a family that are 0 for a part that a model lacks
 
     def __post_init__(self, implementation: str | None) -> None:
         if implementation is not None:
@@ -68,8 +69,9 @@ class PieceConfig:
     def _check_sizes(self) -> None:
         for part in dataclasses.fields(self):
             value = getattr(self, part.name)
-            if part.type is int and part.name != "pad_id" and value < 1:
-                raise ValueError(f"{part.name} is {value}; it must be at least 1")
+            least = 0 if part.name in self.MAY_BE_ZERO else 1
+            if part.type is int and part.name != "pad_id" and value < least:
+                raise ValueError(f"{part.name} is {value}; it must be at least {least}")
             if part.name.endswith("dropout") and value is not None and not 0 <= value < 1:
                 raise ValueError(f"{part.name} is {value}; a dropout rate is at least 0 and below 1")
         if self.hidden_size % self.num_heads:
@@ -114,6 +116,11 @@ class PieceConfig:
     def causal(self) -> bool:
         """True if a piece sees only the pieces before it."""
         return False
+
+    @property
+    def limits_rows(self) -> bool:
+        """True if no row without positions of its own is longer than `max_positions`."""
+        return True
 
     @property
     def norm_eps(self) -> float:

@@ -65,7 +65,7 @@ class PieceModule(nn.Module):
         # One key for the embeddings and one per layer, for every way to run the layers.
         keys = None if deterministic else jax.random.split(self.make_rng("dropout"), c.num_layers + 1)
         if positions is None:
-            if tokens.shape[1] > c.max_positions:
+            if c.limits_rows and tokens.shape[1] > c.max_positions:
                 raise ValueError(too_long(tokens.shape[1], c.max_positions))
             positions = self.count_positions(tokens)
         x = self.embed(tokens, types, positions, None if keys is None else keys[0])

@@ -14,6 +14,7 @@ from ml_collections import ConfigDict
 from bert_elmo_jax.data.rows.masking import Masking
 from bert_elmo_jax.families.family import Family, Objective
 from bert_elmo_jax.families.init_params import init_params
+from bert_elmo_jax.families.piece_embeddings import word_table
 from bert_elmo_jax.families.piece_phases import check_positions, held_out_examples, plan_phases
 from bert_elmo_jax.gpu_switches import uses
 from bert_elmo_jax.losses import accuracy, cross_entropy, perplexity
@@ -99,7 +100,7 @@ def encode_rows(
 
 def score_pieces(family: Family, config: Any, params: Any, hidden: Any, batch: Batch) -> Any:
     """Return the logits of `piece_head` at the positions that a batch predicts."""
-    name, table = piece_head(family), params["encoder"]["embeddings"]["word"]
+    name, table = piece_head(family), word_table(params["encoder"]["embeddings"])
     return family.head(name, config).apply({"params": params.get(name, {})}, hidden, table, batch["mlm_positions"])
 
 

@@ -18,6 +18,7 @@ from bert_elmo_jax.data.tasks.task import Task
 from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.families import Family, all_families, get_family
 from bert_elmo_jax.families.init_params import init_task_params
+from bert_elmo_jax.families.piece_embeddings import word_table
 from bert_elmo_jax.heads.features import Combine, Features
 from bert_elmo_jax.heads.sentence_task import OF_WHOLE_BATCH, sentence_loss
 from bert_elmo_jax.heads.task_head import TaskHead, coefficients, task_loss, task_outputs
@@ -204,7 +205,7 @@ def choose_next(config: ConfigDict, family: Family, model: Any, kind: str) -> Ca
         raise ValueError(f"config.lm_weight={weight} {reason} would change nothing: leave it out")
     [name] = tied
     head = family.head(name, model)
-    return lambda params, states: head.apply({"params": {}}, states, params["encoder"]["embeddings"]["word"])
+    return lambda params, states: head.apply({"params": {}}, states, word_table(params["encoder"]["embeddings"]))
 
 
 def read_features(config: ConfigDict, family: Family, num_layers: int, kind: str) -> Features | None:

@@ -41,7 +41,8 @@ NORMALIZER = {
 def read_vocabulary_and_merges(folder: Path, settings: Mapping[str, Any]) -> Spec:
     """Return `vocab.json` and `merges.txt` of a folder, or OpenAI's files, as the contents of a `tokenizer.json`.
 
-    With `<s>` and `</s>` the texts are framed as `<s> a </s></s> b </s>`; a vocabulary without them has no frame.
+    With `<s>` and `</s>` the texts are framed as `<s> a </s></s> b </s>`, with BERT's pieces as `[CLS] a [SEP] b [SEP]`
+    with two types, where `[MASK]` swallows a space before it; a vocabulary without them has no frame.
     """
     pair = find_bpe(folder)
     missing = [name for name in pair if not (folder / name).is_file()]
@@ -62,6 +63,12 @@ def read_vocabulary_and_merges(folder: Path, settings: Mapping[str, Any]) -> Spe
     cls, sep = ids["cls"], ids["sep"]
     splitter = byte_level(prefix=bool(settings.get("add_prefix_space", False)))
     frame = None
+    if (tokens[cls], tokens[sep]) == (CLS, SEP):  # DeBERTa's
+        frame = make_template(f"{CLS} A {SEP}", f"{CLS} A {SEP} B:1 {SEP}:1", {CLS: cls, SEP: sep})
+        mask = {"id": ids["mask"], "content": tokens[ids["mask"]], "lstrip": True}
+        if isinstance(settings.get("mask_token"), Mapping):
+            mask |= settings["mask_token"]
+        return byte_bpe_spec(vocabulary, merges, splitter, frame) | {"added_tokens": [mask]}
     if cls != sep:
         frame = splitter | {"type": "RobertaProcessing", "cls": [tokens[cls], cls], "sep": [tokens[sep], sep]}
         del frame["use_regex"]

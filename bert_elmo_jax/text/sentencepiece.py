@@ -19,6 +19,7 @@ from bert_elmo_jax.text.tokenizer import (
     PROJECT_KEY,
     SEP,
     SPACE_MARK,
+    SPECIALS,
     UNK,
     Tokenizer,
     check_fingerprint,
@@ -27,7 +28,7 @@ from bert_elmo_jax.text.tokenizer import (
     reject_text,
 )
 from bert_elmo_jax.text.tokenizer_checks import check_sentencepiece, read_tokenizer_config
-from bert_elmo_jax.text.tokenizer_folder import MODEL_FILES, find_model
+from bert_elmo_jax.text.tokenizer_folder import MASK_LAST_CLASSES, MODEL_FILES, find_model, has_mask_last
 
 # Names of the special pieces in released models, ours first. The library knows the unknown piece.
 USUAL_NAMES = {
@@ -94,7 +95,7 @@ class SentencePiece(Tokenizer):
 
     `encode` and `encode_words` read a literal special piece (`[MASK]`, or the model's name for it) in the text as that
     piece; `encode_lines` reads it as ordinary text. A piece that starts with ▁ begins a word; its offsets exclude the
-    space.
+    space. With `mask_last`, a model without a mask piece has one after its last piece, as DeBERTa's.
 
     >>> tokenizer = train_sentencepiece(["배를 타고", "배를 보다"] * 9, vocab_size=30, model="bpe")
     >>> encoding = tokenizer.encode("배를 [MASK]", specials=False)
@@ -104,8 +105,11 @@ class SentencePiece(Tokenizer):
 
     kind = "sentencepiece"
 
-    def __init__(self, model: bytes, source: str = "this model"):
+    def __init__(self, model: bytes, source: str = "this model", *, mask_last: bool = False):
         self._library, self.tokens = read_sentencepiece(model, source)
+        self._pieces_of_model = len(self.tokens)
+        if mask_last and not set(USUAL_NAMES["mask"]) & set(self.tokens):
+            self.tokens = (*self.tokens, MASK)
         self.vocab_size = len(self.tokens)
         specials = list(find_specials(self.tokens, self._library, source))
         self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = specials
@@ -114,7 +118,8 @@ class SentencePiece(Tokenizer):
         self.fingerprint = hashlib.sha256(model).hexdigest()
         self._model = model
         self._index = {self.tokens[number]: number for number in specials if number != self.unk_id}
-        self._texts = without_literals(self._library, model, specials)
+        self._texts = without_literals(self._library, model, [n for n in specials if n < self._pieces_of_model])
+        self._trained_here = self.tokens[: len(SPECIALS)] == SPECIALS
         self._adds_space = self._library.normalize("a").startswith(SPACE_MARK)
         self._written = [self._bytes_of(number) for number in range(self.vocab_size)]
 
@@ -123,7 +128,7 @@ class SentencePiece(Tokenizer):
         lines = list(lines)
         try:
             if any("\0" in line for line in lines):
-                lines = [replace_nul(line) for line in lines]
+                lines = [self._replace_nul(line) for line in lines]
             rows = self._texts.encode(lines, return_type="numpy")
         except (TypeError, RuntimeError, UnicodeError) as error:
             reject_text(lines, error)
@@ -133,7 +138,7 @@ class SentencePiece(Tokenizer):
     def normalize(self, text: str) -> str:
         """Return the text normalised by the model's own rules."""
         try:
-            return self._plain(self._texts.normalize(replace_nul(text)))
+            return self._plain(self._texts.normalize(self._replace_nul(text)))
         except (TypeError, RuntimeError, UnicodeError, AttributeError) as error:
             reject_text([text], error)
 
@@ -144,12 +149,15 @@ class SentencePiece(Tokenizer):
         return self._plain(data.decode(errors="replace"))
 
     def files(self) -> dict[str, bytes]:
-        """Return `tokenizer_config.json` and `sentencepiece.model`."""
-        config = {PROJECT_KEY: {"fingerprint": self.fingerprint}}
-        return {"tokenizer_config.json": encode_json(config), "sentencepiece.model": self._model}
+        """Return `tokenizer_config.json` and `sentencepiece.model`; `spm.model` if the mask piece comes after it."""
+        config: dict[str, Any] = {PROJECT_KEY: {"fingerprint": self.fingerprint}}
+        if self.vocab_size == self._pieces_of_model:
+            return {"tokenizer_config.json": encode_json(config), "sentencepiece.model": self._model}
+        config |= {"tokenizer_class": MASK_LAST_CLASSES[0], "do_lower_case": False, "vocab_type": "spm"}
+        return {"tokenizer_config.json": encode_json(config), "spm.model": self._model}
 
     def _bytes_of(self, number: int) -> bytes:
-        if self._library.is_byte(number):
+        if number < self._pieces_of_model and self._library.is_byte(number):
             return bytes([int(self.tokens[number][3:5], 16)])
         if number == self.unk_id:
             return UNK.encode()
@@ -158,6 +166,10 @@ class SentencePiece(Tokenizer):
         if number in self._index.values() or self._library.is_control(number):
             return b""
         return self.tokens[number].encode()
+
+    def _replace_nul(self, text: str) -> str:
+        # The rules of models trained here delete control characters; of released ones, each has rules of its own.
+        return replace_nul(text) if self._trained_here else text
 
     def _plain(self, text: str) -> str:
         text = text.replace(SPACE_MARK, " ")
@@ -176,7 +188,7 @@ class SentencePiece(Tokenizer):
 
     def _pieces(self, text: str) -> list[tuple[int, tuple[int, int]]]:
         """Return each piece with the library's offsets, corrected for byte pieces and leading spaces."""
-        mapping = self._texts.encode(replace_nul(text), return_type="offset_mapping")
+        mapping = self._texts.encode(self._replace_nul(text), return_type="offset_mapping")
         spans: list[tuple[int, int]] = []
         for piece, (start, end) in zip(reversed(mapping["ids"]), reversed(mapping["offsets"])):
             # The library gives the character's offsets to the last of its bytes only.
@@ -204,7 +216,7 @@ def load_sentencepiece(path: str | Path) -> SentencePiece:
             f"no SentencePiece model at {path}: expected a .model file, or a folder with a single one or one named "
             f"{', '.join(MODEL_FILES)}"
         )
-    tokenizer = SentencePiece(read_bytes(file), str(file))
+    tokenizer = SentencePiece(read_bytes(file), str(file), mask_last=has_mask_last(file.parent))
     config = read_tokenizer_config(file.parent)
     check_fingerprint(config, tokenizer.fingerprint, file)
     if config.get("do_lower_case") and tokenizer.normalize("Ab") != tokenizer.normalize("ab"):

@@ -1,5 +1,6 @@
 """Find the files of a tokenizer in a folder, and its kind."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from bert_elmo_jax.files import read_json
@@ -11,7 +12,9 @@ BPE_FILES = ("vocab.json", "merges.txt")
 # The same two files as transformers and as OpenAI name them, for GPT-2 and GPT-1.
 BPE_PAIRS = (BPE_FILES, ("encoder.json", "vocab.bpe"), ("encoder_bpe_40000.json", "vocab_40000.bpe"))
 MARIAN_FILES = ("source.spm", "target.spm", "vocab.json")
-MODEL_FILES = ("sentencepiece.model", "spiece.model", "sentencepiece.bpe.model", "tokenizer.model")
+MODEL_FILES = ("sentencepiece.model", "spiece.model", "sentencepiece.bpe.model", "tokenizer.model", "spm.model")
+MASK_LAST_CLASSES = ("DebertaV2Tokenizer", "DebertaV2TokenizerFast")  # the mask piece comes after the model's last
+MASK_LAST_TYPES = ("deberta-v2",)
 SHIFTED_CLASSES = ("XLMRobertaTokenizer", "XLMRobertaTokenizerFast")  # see shifted_pieces.py
 SHIFTED_TYPES = ("xlm-roberta", "xlm-roberta-xl")
 SPEC_CLASSES = ("PreTrainedTokenizerFast", "TokenizersBackend")  # classes that read only tokenizer.json
@@ -41,10 +44,20 @@ def find_model(folder: Path) -> Path | None:
 
 def is_shifted(folder: Path) -> bool:
     """Return True if a folder says that its SentencePiece model has shifted ids."""
+    return _says(folder, SHIFTED_CLASSES, SHIFTED_TYPES)
+
+
+def has_mask_last(folder: Path) -> bool:
+    """Return True if a folder says that the mask piece comes after the last piece of its SentencePiece model."""
+    return _says(folder, MASK_LAST_CLASSES, MASK_LAST_TYPES)
+
+
+def _says(folder: Path, classes: Sequence[str], model_types: Sequence[str]) -> bool:
+    """Return True if a folder names one of these tokenizers, or else one of these models."""
     named = read_tokenizer_config(folder).get("tokenizer_class")
     if named is not None:
-        return named in SHIFTED_CLASSES
-    return read_json(folder / "config.json", default={}).get("model_type") in SHIFTED_TYPES
+        return named in classes
+    return read_json(folder / "config.json", default={}).get("model_type") in model_types
 
 
 def prefers_file(folder: Path) -> bool:

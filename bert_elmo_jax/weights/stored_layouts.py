@@ -7,10 +7,13 @@ import numpy as np
 from bert_elmo_jax.weights.stored import StoredTensor
 
 
-def split_parts(stored: Mapping[str, StoredTensor], joined: Mapping[str, Sequence[str]]) -> dict[str, StoredTensor]:
+def split_parts(
+    stored: Mapping[str, StoredTensor], joined: Mapping[str, Sequence[str]], heads: int = 1
+) -> dict[str, StoredTensor]:
     """Return the tensors of a file, with the parts of `joined` modules instead of the whole.
 
-    A tensor whose rows cannot be split evenly is not split, and is then reported as unexpected.
+    Rows lie part by part, or for each of `heads` attention heads part by part. A tensor whose rows cannot be split
+    evenly is not split, and is then reported as unexpected.
 
     >>> both = StoredTensor((4, 2), "float32", lambda: np.arange(8.0).reshape(4, 2))
     >>> parts = split_parts({"mlp.Wi.weight": both}, {"mlp.Wi": ("gate", "up")})
@@ -21,18 +24,20 @@ def split_parts(stored: Mapping[str, StoredTensor], joined: Mapping[str, Sequenc
     for name, tensor in stored.items():
         module, _, kind = name.rpartition(".")
         parts = next((parts for ending, parts in joined.items() if _ends(module, ending)), ())
-        if not parts or not tensor.shape or tensor.shape[0] % len(parts):
+        if not parts or not tensor.shape or tensor.shape[0] % (heads * len(parts)):
             split[name] = tensor
             continue
-        size = tensor.shape[0] // len(parts)
+        shape = (tensor.shape[0] // len(parts), *tensor.shape[1:])
         for number, part in enumerate(parts):
-            rows_of = _rows(tensor, number * size, size)
-            split[f"{module}.{part}.{kind}"] = StoredTensor((size, *tensor.shape[1:]), tensor.dtype, rows_of)
+            rows_of = _rows(tensor, heads, len(parts), number)
+            split[f"{module}.{part}.{kind}"] = StoredTensor(shape, tensor.dtype, rows_of)
     return split
 
 
-def join_parts(tensors: Mapping[str, np.ndarray], joined: Mapping[str, Sequence[str]]) -> dict[str, np.ndarray]:
-    """Return the tensors with the parts of `joined` modules put together again."""
+def join_parts(
+    tensors: Mapping[str, np.ndarray], joined: Mapping[str, Sequence[str]], heads: int = 1
+) -> dict[str, np.ndarray]:
+    """Return the tensors with the parts of `joined` modules put together again, as `split_parts` reads them."""
     joined_tensors: dict[str, np.ndarray] = {}
     for name, tensor in tensors.items():
         module, _, kind = name.rpartition(".")
@@ -41,7 +46,9 @@ def join_parts(tensors: Mapping[str, np.ndarray], joined: Mapping[str, Sequence[
         if parts is None:
             joined_tensors[name] = tensor
         elif part == parts[0]:
-            joined_tensors[f"{above}.{kind}"] = np.concatenate([tensors[f"{above}.{other}.{kind}"] for other in parts])
+            apart = [tensors[f"{above}.{other}.{kind}"] for other in parts]
+            by_head = np.stack([part.reshape(heads, -1, *part.shape[1:]) for part in apart], axis=1)
+            joined_tensors[f"{above}.{kind}"] = by_head.reshape(-1, *tensor.shape[1:])
     return joined_tensors
 
 
@@ -71,5 +78,6 @@ def _ends(module: str, ending: str) -> bool:
     return f".{module}".endswith(f".{ending}")
 
 
-def _rows(tensor: StoredTensor, start: int, size: int) -> Callable[[], np.ndarray]:
-    return lambda: tensor.read()[start : start + size]
+def _rows(tensor: StoredTensor, heads: int, parts: int, number: int) -> Callable[[], np.ndarray]:
+    rest = tensor.shape[1:]
+    return lambda: tensor.read().reshape(heads, parts, -1, *rest)[:, number].reshape(-1, *rest)

@@ -1,31 +1,11 @@
 """ELECTRA: recipes for pretraining a discriminator with its generator."""
 
-from ml_collections import ConfigDict, config_dict
+from ml_collections import ConfigDict
 
 from bert_elmo_jax.families.electra.config import ElectraConfig
 from bert_elmo_jax.runs.config_files import choose_recipe
 
 from . import pretraining
-
-
-def fields(preset: str) -> ConfigDict:
-    """Return the paper's recipe: rows of full length, and masked places that show nothing but [MASK]."""
-    c = pretraining.fields("electra", ElectraConfig.preset(preset))
-    c.update(length=512, long_share=0.0, long_length=512)
-    c.long_batch_size = 0  # 0: as in the first phase
-    c.objective = "replaced"  # sentences, documents: masked words without a generator
-    c.texts = "sentences"  # documents: rows that do not cross the boundaries of documents
-    c.predict = "replaced"  # of the second network: replaced_masked, masked, all
-    # Of the generator, and of the second network, which has one of the other two terms.
-    c.coefficients = ConfigDict({"mlm": 1.0, "replaced": 50.0, "original": 1.0})
-    c.short_share = 0.0
-    c.short_per = "document"  # chunk
-    c.sequences = 1  # the largest number of examples that share a row
-    c.copies = 0  # 0: new examples in every epoch; n: the same n epochs over and over
-    c.masking = ConfigDict({"kind": "token", "rate": 0.15, "split": (1.0, 0.0, 0.0)})  # word, span
-    c.masking.predictions = config_dict.placeholder(int)  # per row; empty: rate · length
-    c.optimizer.update(name="adamw", schedule="linear_after_warmup", warmup=10_000.0)
-    return c
 
 
 def toy() -> ConfigDict:
@@ -38,7 +18,7 @@ def toy() -> ConfigDict:
     Command:
       python -m experiments.pretrain --config=electra:toy --workdir=runs/electra_toy
     """
-    c = fields("small")
+    c = pretraining.replaced("electra", ElectraConfig.preset("small"))
     c.update(data="toyworld", steps=9_000, batch_size=16, length=128, texts="documents", sequences=8)
     c.model.update(num_layers=2, hidden_size=128, num_heads=4, feed_forward_size=512, embedding_size=128)
     c.model.update(max_positions=128, initializer_range=0.05, dropout=0.0, attention_dropout=0.0, generator_size=0.5)
@@ -56,7 +36,7 @@ def small() -> ConfigDict:
       python -m experiments.pretrain --config=electra:small --config.data=data/wiki \
           --workdir=runs/electra_small
     """
-    c = fields("small")
+    c = pretraining.replaced("electra", ElectraConfig.preset("small"))
     c.update(length=128, batch_size=128, steps=1_000_000)
     c.optimizer.learning_rate = 5e-4
     return c
@@ -70,7 +50,7 @@ def base() -> ConfigDict:
       python -m experiments.pretrain --config=electra:base --config.data=data/wiki \
           --workdir=runs/electra_base
     """
-    c = fields("base")
+    c = pretraining.replaced("electra", ElectraConfig.preset("base"))
     c.update(batch_size=256, steps=766_000)
     c.optimizer.learning_rate = 2e-4
     return c

@@ -68,6 +68,19 @@ def masked(family: str, model: Any) -> ConfigDict:
     return c
 
 
+def replaced(family: str, model: Any) -> ConfigDict:
+    """Return the fields of a run on replaced pieces; masked places show nothing but [MASK]."""
+    c = masked(family, model)
+    c.objective = "replaced"  # sentences, documents: masked words without a generator
+    c.texts = "sentences"  # documents: rows that do not cross the boundaries of documents
+    c.predict = "replaced"  # of the second network: replaced_masked, masked, all
+    # Of the generator, and of the second network, which has one of the other two terms.
+    c.coefficients = ConfigDict({"mlm": 1.0, "replaced": 50.0, "original": 1.0})
+    c.masking.split = (1.0, 0.0, 0.0)
+    c.optimizer.update(name="adamw", schedule="linear_after_warmup", warmup=10_000.0)
+    return c
+
+
 def laptop(c: ConfigDict) -> ConfigDict:
     """Return a recipe of masked words for a laptop: two layers, on the toy world."""
     c.update(data="toyworld", steps=9_000, batch_size=16, length=128, objective="documents", sequences=8)

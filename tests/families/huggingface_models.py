@@ -8,6 +8,7 @@ import numpy as np
 
 from bert_elmo_jax.families import get_family
 from bert_elmo_jax.families.bert.config import BertConfig
+from bert_elmo_jax.families.deberta.config import DebertaConfig
 from bert_elmo_jax.families.distilbert.family import DistilBertConfig
 from bert_elmo_jax.families.electra.config import ElectraConfig
 from bert_elmo_jax.families.gpt.config import GptConfig
@@ -42,6 +43,7 @@ FAMILIES = {
     DistilBertConfig: "distilbert",
     RobertaConfig: "roberta",
     ElectraConfig: "electra",
+    DebertaConfig: "deberta",
     GptConfig: "gpt",
     ModernBertConfig: "modernbert",
     MPNetConfig: "mpnet",
@@ -50,6 +52,16 @@ BERT = BertConfig(50, 32, 2, 4, 48, 24, activation="gelu_new")
 DISTILBERT = DistilBertConfig(50, 32, 2, 4, 48, 24, activation="gelu_new", classifier_dropout=0.3)
 ROBERTA = RobertaConfig(50, 32, 2, 4, 48, 24, activation="relu", norm_eps=1e-6, classifier_dropout=0.3, pad_id=3)
 ELECTRA = ElectraConfig(50, 32, 2, 4, 48, 24, embedding_size=24, activation="relu", classifier_dropout=0.3)
+DEBERTA = DebertaConfig(
+    50, 32, 2, 4, 48, 24, embedding_size=24, type_vocab_size=2, activation="relu", absolute_positions=True,
+    position_buckets=4, max_relative_positions=9, share_att_key=False, conv_kernel_size=3, conv_groups=2,
+    pooler_activation="tanh", classifier_dropout=0.3,
+)  # fmt: skip
+DEBERTA_V3 = DebertaConfig(50, 32, 2, 4, 48, 24, position_buckets=8, relative_terms="p2c", legacy=False)
+DEBERTA_V1 = DebertaConfig(
+    50, 32, 2, 4, 48, 24, model_type="deberta", position_buckets=0, share_att_key=False, norm_relative=False,
+    type_vocab_size=2, absolute_positions=True, embedding_size=24,
+)  # fmt: skip
 GPT2 = GptConfig(50, 32, 2, 4, 48, 24, activation="relu", end_id=7, pad_id=7, classifier_dropout=0.3)
 GPT1 = dataclasses.replace(GPT2, norm_first=False, feed_forward_size=128, activation="gelu_new")
 MPNET = MPNetConfig(50, 32, 2, 4, 48, 24, activation="relu", norm_eps=1e-6, relative_buckets=40)
@@ -93,6 +105,18 @@ CLASSES = {
     "ElectraForMultipleChoice": Model(ELECTRA, "electra sequence_summary classifier", ("choice",), pooler=True),
     "ElectraForTokenClassification": Model(ELECTRA, "electra classifier", ("tag",)),
     "ElectraForQuestionAnswering": Model(ELECTRA, "electra qa_outputs", ("span",)),
+    "DebertaV2Model": Model(DEBERTA, "embeddings encoder"),
+    "DebertaV2ForMaskedLM": Model(DEBERTA, "deberta cls", ("mlm",)),
+    "DebertaV2ForMaskedLM later": Model(DEBERTA_V3, "deberta lm_predictions", ("mlm",)),
+    "DebertaV2ForSequenceClassification": Model(DEBERTA, "deberta pooler classifier", ("classify",), pooler=True),
+    "DebertaV2ForMultipleChoice": Model(DEBERTA, "deberta pooler classifier", ("choice",), pooler=True),
+    "DebertaV2ForTokenClassification": Model(DEBERTA, "deberta classifier", ("tag",)),
+    "DebertaV2ForQuestionAnswering": Model(DEBERTA, "deberta qa_outputs", ("span",)),
+    "DebertaModel": Model(DEBERTA_V1, "embeddings encoder"),
+    "DebertaForMaskedLM": Model(DEBERTA_V1, "deberta cls", ("mlm",)),
+    "DebertaForSequenceClassification": Model(DEBERTA_V1, "deberta pooler classifier", ("classify",), pooler=True),
+    "DebertaForTokenClassification": Model(DEBERTA_V1, "deberta classifier", ("tag",)),
+    "DebertaForQuestionAnswering": Model(DEBERTA_V1, "deberta qa_outputs", ("span",)),
     "MPNetModel": Model(MPNET, "embeddings encoder pooler", pooler=True),
     "MPNetForMaskedLM": Model(MPNET, "mpnet lm_head", ("mlm",)),
     "MPNetForSequenceClassification": Model(MPNET, "mpnet classifier", ("classify",), pooler=True),

@@ -4,15 +4,14 @@ from typing import Any
 
 from bert_elmo_jax.families.electra.config import ElectraConfig
 from bert_elmo_jax.families.electra.formats import FORMATS
-from bert_elmo_jax.families.electra.model import Electra, Generator, Replaced, masked_lm
-from bert_elmo_jax.families.family import TRANSFORMER_SHARDING, Family, Head, Objective, encoder_depth
+from bert_elmo_jax.families.electra.model import Electra, masked_lm
+from bert_elmo_jax.families.family import TRANSFORMER_SHARDING, Family, Head, encoder_depth
 from bert_elmo_jax.families.pieces import Pieces, piece_objectives
-from bert_elmo_jax.lazy_imports import lazy_function
+from bert_elmo_jax.families.replaced import Generator, Replaced, replaced_objectives
 
 
-def _replaced(config: Any, model: Any) -> Objective:
-    make = lazy_function("bert_elmo_jax.families.electra.objective", "replaced_objective")
-    return make(FAMILY, config, model)
+def _generator(config: Any) -> Generator:
+    return Generator(config, Electra, masked_lm)
 
 
 def _depth_of(path: str) -> int | None:
@@ -26,8 +25,8 @@ FAMILY = Family(
     config=ElectraConfig,
     module=Electra,
     inputs=Pieces(),
-    objectives={"replaced": _replaced, **piece_objectives("electra", "sentences", "documents")},
-    heads={"mlm": Head(masked_lm), "replaced": Head(Replaced), "generator": Head(Generator)},
+    objectives={**replaced_objectives("electra"), **piece_objectives("electra", "sentences", "documents")},
+    heads={"mlm": Head(masked_lm), "replaced": Head(Replaced), "generator": Head(_generator)},
     formats=FORMATS,
     depth_of=_depth_of,
     sharding=TRANSFORMER_SHARDING,

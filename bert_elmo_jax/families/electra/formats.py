@@ -6,6 +6,7 @@ from typing import Any
 
 from bert_elmo_jax.families.huggingface_config import USUAL_FIELDS, ConfigFile, class_names
 from bert_elmo_jax.families.huggingface_weights import WeightFile
+from bert_elmo_jax.families.replaced import take_generator
 
 
 def _add_generator(values: dict[str, Any]) -> dict[str, Any]:
@@ -43,20 +44,6 @@ WEIGHTS = WeightFile(
     biases={"mlm/bias": "generator_lm_head.bias"},
     decoder="generator_lm_head",
 )
-
-
-def take_generator(config: Any, params: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """Return configuration and parameters of the generator that a discriminator was pretrained with.
-
-    The parameters, `{"encoder": …, "mlm": …}`, are a whole ELECTRA with the embeddings of the discriminator.
-    """
-    if "generator" not in params:
-        raise ValueError(
-            f"the weights have no generator, only {', '.join(params)}: give a run of the objective replaced"
-        )
-    parts = params["generator"]
-    encoder = {"embeddings": params["encoder"]["embeddings"], **parts["encoder"]}
-    return config.generator, {"encoder": encoder, "mlm": parts["mlm"]}
 
 
 def write(folder: str | Path, params: Mapping[str, Any], config: Any, **options: Any) -> None:

@@ -8,7 +8,8 @@ from safetensors.numpy import load_file, save_file
 
 from bert_elmo_jax import load
 from bert_elmo_jax.families.electra.config import ElectraConfig
-from bert_elmo_jax.families.electra.formats import WEIGHTS, take_generator, write
+from bert_elmo_jax.families.electra.formats import WEIGHTS, write
+from bert_elmo_jax.families.replaced import take_generator
 
 from ..huggingface_models import ELECTRA, Model, assert_same, random_params
 

@@ -9,12 +9,12 @@ import optax
 import pytest
 
 from bert_elmo_jax import train
-from bert_elmo_jax.families.electra import objective
+from bert_elmo_jax.families import replaced_objective as objective
 from bert_elmo_jax.families.electra.config import ElectraConfig
 from bert_elmo_jax.families.electra.family import FAMILY
-from bert_elmo_jax.families.electra.formats import take_generator
-from bert_elmo_jax.families.electra.objective import SAMPLING, copied_cross_entropy, replaced_loss, sample
 from bert_elmo_jax.families.init_params import init_params
+from bert_elmo_jax.families.replaced import take_generator
+from bert_elmo_jax.families.replaced_objective import SAMPLING, copied_cross_entropy, replaced_loss, sample
 from bert_elmo_jax.runs.config_files import read_config
 from bert_elmo_jax.runs.pretraining import build_objective, build_step
 from bert_elmo_jax.train.parallel import DEVICES

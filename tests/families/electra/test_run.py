@@ -9,8 +9,8 @@ import pytest
 from bert_elmo_jax import load
 from bert_elmo_jax.families.electra.config import ElectraConfig
 from bert_elmo_jax.families.electra.family import FAMILY
-from bert_elmo_jax.families.electra.formats import take_generator
 from bert_elmo_jax.families.init_params import init_params
+from bert_elmo_jax.families.replaced import take_generator
 from bert_elmo_jax.inference.convert import convert
 from bert_elmo_jax.inference.run_directory import write_run_directory
 from bert_elmo_jax.runs.config_files import read_config

@@ -1,8 +1,8 @@
 """Replaced-token pretraining: a generator fills masked places, and a discriminator finds its replacements.
 
-Both networks are in one tree: `{"encoder": …, "replaced": …, "generator": {"encoder": …, "mlm": …}}`. The generator
-reads the discriminator's embeddings (Clark et al. 2020, section 3.2), so these get both gradients. No gradient passes
-through the sampled pieces.
+Both networks are in one tree, see `replaced.py`. The generator reads the discriminator's embeddings (Clark et al. 2020,
+section 3.2), so these get both gradients; with a second table, `difference`, the discriminator trains only that (He et
+al. 2023, https://arxiv.org/abs/2111.09543, section 3.3). No gradient passes through the sampled pieces.
 """
 
 import zlib
@@ -14,11 +14,12 @@ from jaxtyping import Array, Bool, Float, Float32, Int, Int32, PRNGKeyArray
 from ml_collections import ConfigDict
 
 from bert_elmo_jax.did_you_mean import did_you_mean
-from bert_elmo_jax.families.electra.formats import take_generator
 from bert_elmo_jax.families.family import Family, Objective
 from bert_elmo_jax.families.init_params import init_params
+from bert_elmo_jax.families.piece_embeddings import word_table
 from bert_elmo_jax.families.piece_objective import count_weights, encode_rows, name_figures
 from bert_elmo_jax.families.piece_phases import check_positions, held_out_examples, plan_phases
+from bert_elmo_jax.families.replaced import take_generator
 from bert_elmo_jax.losses import accuracy, binary_cross_entropy, cross_entropy
 from bert_elmo_jax.losses.loss_types import Batch, Loss, Terms
 from bert_elmo_jax.nn.any_array import AnyArray
@@ -59,11 +60,12 @@ def replaced_loss(family: Family, config: Any, predict: str = "replaced", packed
         source = batch.get(SAMPLING, keys[SAMPLING])
         sampled = sample(logits, batch["tokens"], jax.random.key(0) if source is None else source)
         tokens, original = (fill(batch["tokens"], positions, ids, weights) for ids in (sampled, targets))
-        hidden = encode(config, params["encoder"], tokens, batch, keys["encoder"])
+        hidden = encode(config, keep_tables(params["encoder"]), tokens, batch, keys["encoder"])
         real, picked = batch["segments"] > 0, fill(jnp.zeros_like(tokens), positions, jnp.ones_like(targets), weights)
 
         def head(name: str, *where: Any) -> Any:
-            return family.head(name, config).apply({"params": params[name]}, hidden, words, *where)
+            table = word_table(params["encoder"]["embeddings"])
+            return family.head(name, config).apply({"params": params[name]}, hidden, table, *where)
 
         if predict == "masked":
             logits = head("mlm", positions)
@@ -82,6 +84,15 @@ def replaced_loss(family: Family, config: Any, predict: str = "replaced", packed
         return terms, metrics, carry
 
     return loss
+
+
+def keep_tables(encoder: Any) -> Any:
+    """Return an encoder whose tables of embeddings get no gradient if it has a second table of words."""
+    tables = encoder["embeddings"]
+    if "difference" not in tables:
+        return encoder
+    kept = {name: jax.lax.stop_gradient(tables[name]) for name in ("word", "position", "type") if name in tables}
+    return {**encoder, "embeddings": {**tables, **kept}}
 
 
 def fold_name(key: PRNGKeyArray, name: str) -> PRNGKeyArray:
@@ -154,7 +165,7 @@ def replaced_objective(family: Family, config: ConfigDict, model: Any) -> Object
 
     def work(params: Any, length: int) -> float:
         share = masking.places(length) / length  # of the positions that the generator's head sees
-        words = model.vocab_size * model.embedding_size
+        words = params["encoder"]["embeddings"]["word"].size
         generator = params["generator"]
         narrow = cost_of_layers(generator["encoder"], model.generator, length)
         head_share = share if config.predict == "masked" else 1.0

@@ -1,0 +1,1 @@
+"""DeBERTa, versions 1, 2 and 3."""
