@@ -45,7 +45,7 @@ VERSION_2 = WeightFile(
 )
 VERSION_1 = replace(
     VERSION_2,
-    layer=VERSION_2.layer
+    layer=dict(VERSION_2.layer)
     | {f"attention/{name}": f"attention.self.in_proj.{name}" for name in ("query", "key", "value")}
     | {"attention/position_key": "attention.self.pos_proj", "attention/position_query": "attention.self.pos_q_proj"},
     joined={"attention.self.in_proj": ("query", "key", "value")},

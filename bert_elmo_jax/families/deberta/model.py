@@ -38,8 +38,8 @@ class RelativeTable(nn.Module):
         """Return the table."""
         c = self.config
         init = truncated_normal(c.initializer_range)
-        table = parameter(self, "table", init, (c.relative_rows, c.hidden_size))
-        return LayerNorm(c.norm_eps, name="norm")(table) if c.norm_relative else jnp.asarray(table)
+        table = jnp.asarray(parameter(self, "table", init, (c.relative_rows, c.hidden_size)))
+        return LayerNorm(c.norm_eps, name="norm")(table) if c.norm_relative else table
 
 
 class DisentangledAttention(nn.Module):
@@ -143,7 +143,7 @@ class DebertaLayer(nn.Module):
         table: Float[Array, "N D"] | None = None,
     ) -> tuple[Float[Array, "B T D"], Float32[Array, "B A T T"] | None]:
         """Return the outputs and attention maps; without a key there is no dropout."""
-        keys: Keys = (None,) * 5 if key is None else jax.random.split(key, 5)
+        keys: Keys = [None] * 5 if key is None else list(jax.random.split(key, 5))
         attend = DisentangledAttention(self.config, name="attention")
         y, attentions = attend(x, table, segments, lengths, keys[:3], maps)
         y = FeedForward(self.config, name="feed_forward")(y, keys[3])
