@@ -169,7 +169,7 @@ def support(yes, no):
         written = ", ".join(f"`{name}`" for name in (*(n for n, form in family.formats.items() if form.write), "run"))
         objectives = ", ".join(f"`{name}`" for name in family.objectives)
         heads = no if family.inputs.name == "words" else yes
-        masks = yes if "mlm" in family.heads else no
+        masks = yes if "mlm" in family.heads or "denoise" in family.objectives else no
         writes = no if family.decoder is None else yes
         cells = (f"`{family.name}`", formats, yes, masks, objectives, heads, yes, written, writes)
         yield f"| {' | '.join(cells)} |"

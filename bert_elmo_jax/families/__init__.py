@@ -22,6 +22,7 @@ REGISTRY: dict[str, str | Family] = {
     "deberta": "bert_elmo_jax.families.deberta",
     "gpt": "bert_elmo_jax.families.gpt",
     "transformer": "bert_elmo_jax.families.transformer",
+    "bart": "bert_elmo_jax.families.bart",
     "cove": "bert_elmo_jax.families.cove",
     "awd_lstm": "bert_elmo_jax.families.awd_lstm",
     "mpnet": "bert_elmo_jax.families.mpnet",
@@ -76,9 +77,10 @@ def find_family(config: Any) -> Family:
     'bert'
     """
     loaded = [family for family in REGISTRY.values() if isinstance(family, Family)]
-    for family in itertools.chain(loaded, all_families()):
-        if isinstance(config, family.config):
-            return family
+    for kind in type(config).__mro__:  # a family's configuration may be a subclass of another one's
+        for family in itertools.chain(loaded, all_families()):
+            if family.config is kind:
+                return family
     raise TypeError(f"{type(config).__name__} is not the configuration of a family; there are {', '.join(REGISTRY)}")
 
 

@@ -10,7 +10,6 @@ from bert_elmo_jax.data.rows.packed_rows import plan_padded
 from bert_elmo_jax.encoders import arguments
 from bert_elmo_jax.encoders.layout import Windows
 from bert_elmo_jax.encoders.rows import Text, to_row
-from bert_elmo_jax.families.forward import Request
 
 
 class Guess(NamedTuple):
@@ -28,11 +27,6 @@ def fill_mask(encoder: Any, text: Text, top: int = 5) -> list[Guess]:
     >>> [guess.mask for guess in load("tests/goldens/bert_tiny").fill_mask("[MASK] [MASK]", top=2)]
     [0, 0, 1, 1]
     """
-    if "mlm" not in encoder.params:
-        sees = " (a piece sees only those before it)" if encoder.family.causal(encoder.config) else ""
-        raise ValueError(
-            f"{encoder.source} has no masked-language-model head{sees}; it has: {', '.join(encoder.heads) or 'none'}"
-        )
     tokenizer, size = encoder.tokenizer, encoder.config.max_positions
     top = arguments.check_whole("top", top, 1, tokenizer.vocab_size, "the size of the vocabulary")
     row = to_row(text, 0, tokenizer=tokenizer, size=size, overflow="raise", stride=None)
@@ -41,8 +35,8 @@ def fill_mask(encoder: Any, text: Text, top: int = 5) -> list[Guess]:
         raise ValueError(f"{text!r} has no {tokenizer.tokens[tokenizer.mask_id]} to fill")
     windows = Windows([row])
     [batch] = plan_padded(windows.lengths, 1, size)
-    output = encoder._compute(windows.lay_out(batch, encoder.config.pad_id), Request(head="mlm"))
-    logits = np.asarray(output.mlm_logits[0, places, : tokenizer.vocab_size])
+    mask_logits = encoder.mask_logits(windows.lay_out(batch, encoder.config.pad_id))
+    logits = np.asarray(mask_logits[0, places, : tokenizer.vocab_size])
     chances = np.asarray(jax.nn.softmax(jnp.asarray(logits), axis=-1))
     best = np.argsort(-chances, axis=-1, kind="stable")[:, :top]
     return [Guess(gap, tokenizer.tokens[i], float(chances[gap, i])) for gap, order in enumerate(best) for i in order]

@@ -137,8 +137,7 @@ class WeightFile:
         config = config or self.read_config(folder)
         extras = _read_extras(folder / "config.json")
         source, stored = read_folder(folder)
-        stored = _rename(turn_stored(stored, self.turned), self.renamed)
-        stored = split_parts(stored, self.joined, config.num_heads if self.by_head else 1)
+        stored = self.from_file(stored, config)
         report = Report(source, extras=extras)
         if classifier is None:
             file, named = self.config_file, extras.get("architectures", ())
@@ -197,7 +196,21 @@ class WeightFile:
         config.to_huggingface()  # raises first on fields that the file cannot have
         heads, tensors, classes = self._to_theirs(params, config)
         content = self._config_json(heads, config, classes, labels, problem_type)
-        write_model(folder, {"config.json": content}, tensors)
+        write_model(folder, {"config.json": content, **self.more_files(config)}, tensors)
+
+    def from_file(self, stored: dict[str, StoredTensor], config: Any) -> dict[str, StoredTensor]:
+        """Return the tensors of a file as the names of this record expect them."""
+        stored = _rename(turn_stored(stored, self.turned), self.renamed)
+        return split_parts(stored, self.joined, config.num_heads if self.by_head else 1)
+
+    def to_file(self, tensors: dict[str, np.ndarray], config: Any) -> dict[str, np.ndarray]:
+        """Return tensors as a file has them."""
+        tensors = _rename(tensors, {ours: theirs for theirs, ours in self.renamed.items()})
+        return turn_kernels(join_parts(tensors, self.joined, config.num_heads if self.by_head else 1), self.turned)
+
+    def more_files(self, config: Any) -> dict[str, Any]:
+        """Return the content of further JSON files of a folder."""
+        return {}
 
     @property
     def _family(self) -> Family:
@@ -309,10 +322,7 @@ class WeightFile:
                     "one of them"
                 )
             tensors[name] = value
-        tensors = _rename(tensors, {ours: theirs for theirs, ours in self.renamed.items()})
-        tensors = join_parts(tensors, self.joined, config.num_heads if self.by_head else 1)
-        tensors = turn_kernels(tensors, self.turned)
-        return heads, tensors, sum(outputs.values())
+        return heads, self.to_file(tensors, config), sum(outputs.values())
 
     def _config_json(
         self, heads: Sequence[str], config: Any, classes: int, labels: Sequence[str] | None, problem_type: str | None

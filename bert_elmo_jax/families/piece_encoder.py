@@ -375,6 +375,16 @@ class PieceEncoder(Encoder):
             waiting = [(batch, output)]
         yield from waiting
 
+    def mask_logits(self, arrays: PieceArrays) -> Array:
+        """Return the scores [B, T, V] of the pieces that may stand at each place; raise without a head for them."""
+        if "mlm" not in self.params:
+            sees = " (a piece sees only those before it)" if self.family.causal(self.config) else ""
+            heads = ", ".join(self.heads) or "none"
+            raise ValueError(f"{self.source} has no masked-language-model head{sees}; it has: {heads}")
+        logits = self._compute(arrays, Request(head="mlm")).logits
+        assert logits is not None
+        return logits
+
     def _compute(self, arrays: PieceArrays, request: Request) -> ForwardOutput:
         """Return the outputs of a batch; `pooled` has one vector per window of a row."""
         if self.family.inputs.packs:

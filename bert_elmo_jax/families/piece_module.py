@@ -24,6 +24,7 @@ class PooledRows(NamedTuple):
     lengths: Int[AnyArray, " B"] | None
     firsts: Int[AnyArray, "B S"] | None
     every: bool
+    positions: Int[AnyArray, "B T"]
 
 
 class PieceModule(nn.Module):
@@ -77,7 +78,7 @@ class PieceModule(nn.Module):
             x = norm(x)
             if hidden is not None:
                 hidden = jnp.stack([x if n == c.num_layers else hidden[i] for i, n in enumerate(numbers)])
-        rows = PooledRows(tokens, segments, lengths, nsp_positions, pool_pieces)
+        rows = PooledRows(tokens, segments, lengths, nsp_positions, pool_pieces, positions)
         return Output(x, hidden, maps, self.pool(x, rows) if self.add_pooler else None)
 
     def count_positions(self, tokens: Int[AnyArray, "B T"]) -> Int[Array, "B T"]:

@@ -48,6 +48,11 @@ class Writer:
             self._searches[rules] = compile_search(self.decoder, rules)
         return self._searches[rules]
 
+    def remembered(self, rules: Rules | BeamRules) -> dict[str, Any]:
+        """Return what a state keeps of the pieces that were used, as arguments of `begin`."""
+        used = {"vocab_size": self.vocab_size} if rules.repeats else {}
+        return {**used, "keep_past": True} if rules.ngram else used
+
     def numbers(self, options: Options) -> Numbers:
         """Return the numbers of the rules."""
         ends, never = np.zeros((2, self.vocab_size), bool)
@@ -125,12 +130,12 @@ def write_chunks(
 ) -> Iterator[Chunk]:
     """Yield the texts of a batch after every `chunk` pieces; a row that is set in `done` is not written any longer."""
     rules = Rules(
-        options.draws, options.top_k, options.top_p is not None and options.top_p < 1, options.repetition_penalty != 1
-    )
+        options.draws, options.top_k, options.top_p is not None and options.top_p < 1, options.repetition_penalty != 1,
+        options.no_repeat_ngram_size,
+    )  # fmt: skip
     begin, advance = writer.loop(rules)
     ids, mask = lay_out(writer.decoder, prompts, height)
-    used = {"vocab_size": writer.vocab_size} if rules.repeats else {}
-    state = begin(writer.params, ids, mask, new_slots=choose_width(options.max_new), **used)
+    state = begin(writer.params, ids, mask, new_slots=choose_width(options.max_new), **writer.remembered(rules))
     rows, count = len(prompts), 0
     done = np.arange(height) >= rows
     keys = keys[np.minimum(np.arange(height), rows - 1)]
@@ -155,12 +160,11 @@ def search_batch(writer: Writer, prompts: Sequence[Prompt], options: Options, he
     candidates = max(2, 1 + len(options.ends)) * options.beams
     rules = BeamRules(
         options.beams, min(candidates, options.beams * writer.vocab_size), options.early_stopping, options.length_rule,
-        options.repetition_penalty != 1,
+        options.repetition_penalty != 1, options.no_repeat_ngram_size,
     )  # fmt: skip
     begin, search = writer.search(rules)
     ids, mask = lay_out(writer.decoder, prompts, height)
-    used = {"vocab_size": writer.vocab_size} if rules.repeats else {}
-    state = begin(writer.params, ids, mask, new_slots=choose_width(options.max_new), **used)
+    state = begin(writer.params, ids, mask, new_slots=choose_width(options.max_new), **writer.remembered(rules))
     state = state._replace(hopeful=np.arange(height) < len(prompts))
     numbers, penalty = writer.numbers(options), np.float32(options.length_penalty)
     count, going = 0, True

@@ -31,6 +31,7 @@ class BeamRules(NamedTuple):
     early_stopping: EarlyStopping = False
     length_rule: LengthRule = "power"
     repeats: bool = False  # pieces that were used have a penalty
+    ngram: int = 0  # no sequence of so many pieces comes twice; 0: any may
 
 
 @no_type_check  # tree operations put other values than arrays of these shapes into it
@@ -43,6 +44,7 @@ class Search(NamedTuple):
     at: Int[Array, ""]
     visible: Bool[Array, "R S"]
     used: Bool[Array, "R V"] | None
+    past: Int[Array, "R P"] | None
     steps: Int[Array, ""]  # pieces written
     running: Int[Array, "B K N"]
     sums: Float32[Array, "B K"]  # of log-probabilities, best first
@@ -74,9 +76,11 @@ def begin_search(
     new_slots: int,
     beams: int,
     vocab_size: int | None = None,
+    keep_past: bool = False,
 ) -> Search:
     """Return the state before the first piece: every row has one beam, and the others are far behind."""
-    state = begin(decoder, params, prompt, mask, new_slots=new_slots, vocab_size=vocab_size)
+    options: dict[str, Any] = {"new_slots": new_slots, "vocab_size": vocab_size, "keep_past": keep_past}
+    state = begin(decoder, params, prompt, mask, **options)
     rows = len(state.token)
     repeat = lambda part: jnp.repeat(part, beams, axis=0)  # noqa: E731
     far = jnp.full((rows, beams), FAR, jnp.float32)
@@ -84,7 +88,8 @@ def begin_search(
     return Search(
         memory=jax.tree.map(repeat, state.memory), token=repeat(state.token[:, None]).reshape(rows, beams),
         position=state.position, at=state.at, visible=repeat(state.visible),
-        used=None if state.used is None else repeat(state.used), steps=state.steps, running=blank,
+        used=None if state.used is None else repeat(state.used),
+        past=None if state.past is None else repeat(state.past), steps=state.steps, running=blank,
         sums=far.at[:, 0].set(0.0), ended=blank, scores=jnp.full_like(far, NONE),
         lengths=jnp.zeros((rows, beams), jnp.int32),
         full=jnp.zeros((rows, beams), bool), hopeful=jnp.ones(rows, bool),
@@ -116,7 +121,8 @@ def search(
         places = jnp.repeat(state.position, beams)[:, None]
         logits, memory = decoder.step(params, state.memory, flat, places, state.at, state.visible)
         logs = jax.nn.log_softmax(logits[:, 0])
-        logs = adjust(logs, state.used, state.steps, numbers, rules.repeats, decoder.forced_end)
+        running = state.running.reshape(rows * beams, -1)
+        logs = adjust(decoder, rules, logs, state.used, state.past, running, state.steps, numbers)
         vocab_size, length = logs.shape[1], state.steps + 1
         totals = state.sums.reshape(-1, 1) + logs
         best, place = lax.top_k(totals.reshape(rows, beams * vocab_size), rules.candidates)
@@ -147,6 +153,7 @@ def search(
             position=state.position + 1,
             at=state.at + 1,
             visible=state.visible,
+            past=state.past,
             used=None if state.used is None else mark(state.used[from_row], token.reshape(-1)),
             steps=length,
             running=jnp.take_along_axis(candidates, going[:, :, None], axis=1),
@@ -176,7 +183,7 @@ def compile_search(decoder: Decoder, rules: BeamRules) -> tuple[Callable[..., Se
     """Return `begin_search` and `search` for a decoder, compiled once for each shape."""
     start = jax.jit(
         lambda *inputs, **sizes: begin_search(decoder, *inputs, beams=rules.beams, **sizes),
-        static_argnames=("new_slots", "vocab_size"),
+        static_argnames=("new_slots", "vocab_size", "keep_past"),
     )
     go = jax.jit(lambda *inputs: search(decoder, rules, *inputs), donate_argnums=1)
     return start, go

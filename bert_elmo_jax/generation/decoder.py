@@ -1,6 +1,6 @@
 """The interface of all families that write: steps that write pieces and keep keys and values in a memory."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 
@@ -32,4 +32,7 @@ class Decoder(NamedTuple):
     prepare: Callable[[Any], Any] | None = None
     # The piece that is written in the last place of a text that has not ended; its score is 0, as in transformers.
     forced_end: int | None = None
+    # The piece that is written in the first place, with the score 0, too.
+    forced_first: int | None = None
+    defaults: Mapping[str, Any] = {}  # the model's own values of options of `generate`
     vocab_size: int | None = None  # of the pieces that are written; None: the configuration's

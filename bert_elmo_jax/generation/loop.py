@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float32, Int, Key
 
 from bert_elmo_jax.generation.decoder import Decoder
 from bert_elmo_jax.nn.any_array import AnyArray
-from bert_elmo_jax.nn.next_piece import Number, block, draw, find_likeliest, penalise_repeats
+from bert_elmo_jax.nn.next_piece import Number, block, block_ngrams, draw, find_likeliest, penalise_repeats
 
 
 class Rules(NamedTuple):
@@ -21,6 +21,7 @@ class Rules(NamedTuple):
     top_k: int | None = None
     top_p: bool = False
     repeats: bool = False  # pieces that were used have a penalty
+    ngram: int = 0  # no sequence of so many pieces comes twice; 0: any may
 
 
 class Numbers(NamedTuple):
@@ -45,6 +46,7 @@ class State(NamedTuple):
     at: Int[Array, ""]  # the slot of `token`
     visible: Bool[Array, "B S"]
     used: Bool[Array, "B V"] | None
+    past: Int[Array, "B P"] | None  # the pieces before the first one that is written; negative: padding
     steps: Int[Array, ""]  # pieces written
     written: Int[Array, "B N"]
     logs: Float32[Array, "B N"]  # the log-probability of each piece under the model
@@ -59,8 +61,11 @@ def begin(
     *,
     new_slots: int,
     vocab_size: int | None = None,
+    keep_past: bool = False,
 ) -> State:
     """Return the state before the first piece; with `vocab_size` it marks the pieces that were used.
+
+    `keep_past` keeps the pieces before the first one that is written.
 
     Prompts to continue are padded on the left, sources to translate on the right.
     """
@@ -83,8 +88,13 @@ def begin(
         row = jnp.arange(rows)[:, None]
         used = jnp.zeros((rows, vocab_size), bool)
         used = used.at[row, prompt].max(mask > 0) if decoder.first is None else used.at[row, token[:, None]].set(True)
+    past = None
+    if keep_past:  # each empty place has a number of its own, so that padding repeats nothing
+        past = (
+            token[:, None] if decoder.first is not None else jnp.where(mask > 0, prompt, -1 - jnp.arange(width)[None])
+        )
     return State(
-        memory, token, position, jnp.int32(before), visible, used, jnp.int32(0),
+        memory, token, position, jnp.int32(before), visible, used, past, jnp.int32(0),
         written=jnp.full((rows, new_slots), decoder.pad, prompt.dtype), logs=jnp.zeros((rows, new_slots), jnp.float32),
         done=jnp.zeros(rows, bool),
     )  # fmt: skip
@@ -105,7 +115,7 @@ def advance(
         logits, memory = decoder.step(
             params, state.memory, state.token[:, None], state.position[:, None], state.at, state.visible
         )
-        scores = adjust(logits[:, 0], state.used, state.steps, numbers, rules.repeats, decoder.forced_end)
+        scores = adjust(decoder, rules, logits[:, 0], state.used, state.past, state.written, state.steps, numbers)
         if rules.draws:
             fresh = jax.vmap(jax.random.fold_in, (0, None))(keys, state.steps)
             top_p = numbers.top_p if rules.top_p else None
@@ -114,8 +124,8 @@ def advance(
             piece = find_likeliest(scores)
         piece = piece.astype(state.token.dtype)
         log = jnp.take_along_axis(logits[:, 0], piece[:, None], axis=1)[:, 0] - jax.nn.logsumexp(logits[:, 0], axis=1)
-        if decoder.forced_end is not None:
-            log = jnp.where(state.steps == numbers.last, 0.0, log)
+        for forced, place in ((decoder.forced_first, 0), (decoder.forced_end, numbers.last)):
+            log = log if forced is None else jnp.where(state.steps == place, 0.0, log)
         # A row that has ended is filled with padding.
         shown = jnp.where(state.done, decoder.pad, piece)
         return state._replace(
@@ -135,22 +145,32 @@ def advance(
 
 
 def adjust(
+    decoder: Decoder,
+    rules: Any,
     scores: Float32[Array, "B V"],
     used: Bool[Array, "B V"] | None,
+    past: Int[Array, "B P"] | None,
+    written: Int[Array, "B N"],
     steps: Int[Array, ""],
     numbers: Numbers,
-    repeats: bool,
-    forced_end: int | None = None,
 ) -> Float32[Array, "B V"]:
-    """Return scores after the penalty for repeats, and without the pieces that may not come now."""
-    if repeats:
+    """Return scores after the penalty for repeats, and without the pieces that may not come now.
+
+    `rules` are `Rules`, or the `BeamRules` of a search.
+    """
+    if rules.repeats:
         assert used is not None
         scores = penalise_repeats(scores, used, numbers.penalty)
+    if rules.ngram:
+        assert past is not None
+        pieces = jnp.concatenate([past, written.astype(past.dtype)], axis=1)
+        scores = block_ngrams(scores, pieces, past.shape[1] + steps, rules.ngram)
     scores = block(scores, numbers.never | (numbers.ends & (steps < numbers.min_new)))
-    if forced_end is None:
-        return scores
-    not_end = jnp.arange(scores.shape[1]) != forced_end
-    return jnp.where(steps == numbers.last, block(jnp.zeros_like(scores), not_end), scores)
+    for piece, place in ((decoder.forced_first, 0), (decoder.forced_end, numbers.last)):
+        if piece is not None:
+            only = block(jnp.zeros_like(scores), jnp.arange(scores.shape[1]) != piece)
+            scores = jnp.where(steps == place, only, scores)
+    return scores
 
 
 def mark(used: Bool[Array, "B V"] | None, piece: Int[Array, " B"]) -> Bool[Array, "B V"] | None:
@@ -161,7 +181,8 @@ def mark(used: Bool[Array, "B V"] | None, piece: Int[Array, " B"]) -> Bool[Array
 def compile_loop(decoder: Decoder, rules: Rules) -> tuple[Callable[..., State], Callable[..., State]]:
     """Return `begin` and `advance` for a decoder, compiled once for each shape."""
     start = jax.jit(
-        lambda *inputs, **sizes: begin(decoder, *inputs, **sizes), static_argnames=("new_slots", "vocab_size")
+        lambda *inputs, **sizes: begin(decoder, *inputs, **sizes),
+        static_argnames=("new_slots", "vocab_size", "keep_past"),
     )
     # The state is given away, so that its memory is updated in place.
     go = jax.jit(lambda *inputs: advance(decoder, rules, *inputs), donate_argnums=1)

@@ -12,6 +12,9 @@ from bert_elmo_jax.encoders.arguments import check_whole
 from bert_elmo_jax.encoders.rows import shorten
 from bert_elmo_jax.generation.decoder import Decoder
 
+# What options are if neither the caller nor the model says it.
+DEFAULTS = {"max_new": 32, "min_new": 0, "beams": 1, "length_penalty": 1.0, "early_stopping": False}
+DEFAULTS |= {"no_repeat_ngram_size": 0}
 LENGTH_RULES = ("power", "gnmt")
 MOST_TEXTS = 10_000
 COLDEST = 1e-6  # below, the scores of pieces overflow
@@ -41,6 +44,7 @@ class Options:
     top_k: int | None
     top_p: float | None
     repetition_penalty: float
+    no_repeat_ngram_size: int
     ends: tuple[int, ...]
     stop: tuple[str, ...]
     seed: int
@@ -65,6 +69,7 @@ def check_number(name: str, value: Any, expected: str, low: float = -math.inf, h
 def check_options(encoder: Any, decoder: Decoder, settings: Mapping[str, Any]) -> Options:
     """Return the options of a call; raise on values that are wrong or contradict each other."""
     vocab_size = count_pieces(encoder, decoder)
+    settings = _fill_in(settings, decoder)
     max_new = check_whole("max_new", settings["max_new"], 1)
     min_new = check_whole("min_new", settings["min_new"], 0, max_new, "at most max_new")
     beams, pieces = check_whole("beams", settings["beams"], 1), vocab_size - len(set(decoder.forbidden))
@@ -73,7 +78,7 @@ def check_options(encoder: Any, decoder: Decoder, settings: Mapping[str, Any]) -
             f"beams={beams} is larger than the vocabulary: the model writes {pieces} pieces, and each beam begins with "
             f"another one, so use {pieces} or fewer"
         )
-    draws = any(settings[name] is not None for name in ("temperature", "top_k", "top_p"))
+    draws = _draws(settings)
     if draws and beams > 1:
         raise ValueError(
             f"beams={beams} searches for the best text, and temperature, top_k and top_p draw one: choose one of both"
@@ -118,10 +123,27 @@ def check_options(encoder: Any, decoder: Decoder, settings: Mapping[str, Any]) -
         repetition_penalty=check_number(
             "repetition_penalty", settings["repetition_penalty"], "a number above 0; 1 is no penalty", 0.0
         ),
+        no_repeat_ngram_size=check_whole("no_repeat_ngram_size", settings["no_repeat_ngram_size"], 0),
         ends=_check_ends(encoder, decoder, settings["ends"]),
         stop=stop,
         seed=check_whole("seed", settings["seed"], 0, 2**63 - 1),
     )
+
+
+def _draws(settings: Mapping[str, Any]) -> bool:
+    return any(settings[name] is not None for name in ("temperature", "top_k", "top_p"))
+
+
+def _fill_in(settings: Mapping[str, Any], decoder: Decoder) -> dict[str, Any]:
+    """Return the settings with the model's own values for those that are None."""
+    filled = dict(settings)
+    defaults = {**DEFAULTS, **decoder.defaults, **({"beams": 1} if _draws(settings) else {})}
+    for name, value in defaults.items():
+        if settings[name] is None:
+            filled[name] = value
+    if settings["min_new"] is None:  # a shorter text was requested
+        filled["min_new"] = min(filled["min_new"], check_whole("max_new", filled["max_new"], 1))
+    return filled
 
 
 def _check_ends(encoder: Any, decoder: Decoder, ends: Any) -> tuple[int, ...]:

@@ -191,7 +191,8 @@ def choose_reader(path: str | Path, name: str, config: Any = None) -> tuple[Fami
     if not readers:
         raise ValueError(f"format={name!r} was given; expected one of {', '.join(map(repr, list_formats()))}")
     if config is not None:
-        family, reader = next((pair for pair in readers if isinstance(config, get_family(pair[0]).config)), readers[0])
+        name_of_config = find_family(config).name
+        family, reader = next((pair for pair in readers if pair[0] == name_of_config), readers[0])
         return get_family(family), reader
     if len(readers) == 1:
         return get_family(readers[0][0]), readers[0][1]

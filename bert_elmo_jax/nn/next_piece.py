@@ -29,6 +29,27 @@ def block(scores: Float32[AnyArray, "B V"], pieces: Bool[AnyArray, " V"]) -> Flo
     return jnp.where(jnp.asarray(pieces)[None, :], -jnp.inf, jnp.asarray(scores))
 
 
+def block_ngrams(
+    scores: Float32[AnyArray, "B V"], pieces: Int[AnyArray, "B L"], count: int | Int[AnyArray, ""], size: int
+) -> Float32[Array, "B V"]:
+    """Give the score -inf to each piece that would repeat a sequence of `size` of the first `count` pieces of its row.
+
+    >>> block_ngrams(jnp.zeros((1, 4)), jnp.array([[1, 2, 3, 1, 2, 0]]), 5, 3).tolist()
+    [[0.0, 0.0, 0.0, -inf]]
+    """
+    scores, pieces, before = jnp.asarray(scores), jnp.asarray(pieces), size - 1
+    rows, length = pieces.shape
+    if length < size:
+        return scores
+    places = jnp.arange(before, length)
+    repeats = jnp.broadcast_to((places < count)[None, :], (rows, len(places)))
+    latest = lax.dynamic_slice_in_dim(pieces, count - before, before, axis=1)
+    for n in range(before):
+        repeats &= pieces[:, n : length - before + n] == latest[:, n : n + 1]
+    blocked = jnp.where(repeats, pieces[:, before:], scores.shape[1])
+    return scores.at[jnp.arange(rows)[:, None], blocked].set(-jnp.inf, mode="drop")
+
+
 def keep_top_p(logits: Float32[AnyArray, "B V"], top_p: Number) -> Float32[Array, "B V"]:
     """Return logits without the tail: the likeliest pieces stay, as few as have the probability `top_p` together.
 

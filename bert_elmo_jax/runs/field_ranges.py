@@ -113,6 +113,8 @@ RANGES: Mapping[str, Range] = {
     "masking.rates": Range(2, MOST),
     "masking.predictions": Range(1, LENGTH),
     "masking.split": SHARE,
+    "noise.span": POSITIVE,
+    "noise.*": SHARE,
     # The optimizer.
     "optimizer.b1": RATE,
     "optimizer.b2": RATE,

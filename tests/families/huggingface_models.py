@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bert_elmo_jax.families import get_family
+from bert_elmo_jax.families.bart.config import BartConfig
 from bert_elmo_jax.families.bert.config import BertConfig
 from bert_elmo_jax.families.deberta.config import DebertaConfig
 from bert_elmo_jax.families.distilbert.family import DistilBertConfig
@@ -39,6 +40,7 @@ class Model(NamedTuple):
 
 
 FAMILIES = {
+    BartConfig: "bart",
     BertConfig: "bert",
     DistilBertConfig: "distilbert",
     RobertaConfig: "roberta",

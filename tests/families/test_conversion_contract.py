@@ -13,6 +13,7 @@ FOLDERS = {
     "bert_tiny": "huggingface", "roberta_tiny": "huggingface", "distilbert_tiny": "huggingface",
     "electra_tiny/discriminator": "huggingface", "gpt2_tiny": "huggingface", "gpt_tiny": "huggingface",
     "modernbert_tiny": "huggingface", "mpnet_tiny": "huggingface", "transformer_tiny": "huggingface",
+    "bart_tiny": "huggingface",
     "elmo_tiny": "elmo", "awd_lstm_tiny": "fastai", "cove_tiny": "cove",
 }  # fmt: skip
 
@@ -37,5 +38,5 @@ def test_converted_to_a_run_directory_and_back(goldens, tmp_path, name):
     if file.exists():
         settings = json.loads(file.read_text("utf-8"))
         assert settings["model_max_length"] == before.config.max_positions
-        if name in ("roberta_tiny", "gpt2_tiny", "mpnet_tiny"):
+        if name in ("roberta_tiny", "gpt2_tiny", "mpnet_tiny", "bart_tiny"):
             assert "token_type_ids" not in settings["model_input_names"]

@@ -26,6 +26,7 @@ BERT = get_family("bert").config
         ("gpt", {}, "15c22fa1c6b7a03c"),
         ("modernbert", {}, "82140983472f642a"),
         ("transformer", {}, "441f88afa08a0792"),
+        ("bart", {}, "131582eded7a6cca"),
     ],
 )
 def test_the_text_of_a_configuration_is_that_of_the_first_runs(name, fields, digest):

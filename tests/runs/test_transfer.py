@@ -227,13 +227,13 @@ def test_gradients_are_clipped_before_they_are_scaled():
 
 @pytest.mark.parametrize("family", [family for family in all_families() if family.presets], ids=lambda f: f.name)
 def test_every_part_of_every_encoder_has_a_layer(family):
-    """Only a norm or pooler after the last layer has no layer, and the layers are numbered without gaps."""
+    """Only a norm, pooler or decoder after the last layer has no layer, and the layers are numbered without gaps."""
     sizes = {name: value for name, value in next(iter(family.presets.values())).items() if name != "vocab_size"}
     config = family.config(vocab_size=family.inputs.vocab_size, **sizes)
     params = jax.eval_shape(lambda: init_params(family, config, jax.random.key(0), ()))["encoder"]
     names = [path_name(path) for path, _ in jax.tree_util.tree_leaves_with_path(params)]
     without = {name.split("/")[0] for name in names if family.depth_of(name) is None}
-    assert without <= {"norm", "pooler"}
+    assert without <= {"norm", "pooler", "decoder"}
     numbered = {family.depth_of(name) for name in names} - {None, 0}
     assert numbered == set(range(1, config.num_layers + 1))
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from bert_elmo_jax.data.corpora.store import Store, open_store
 from bert_elmo_jax.data.pipeline.windows import Place, Text, Track
+from bert_elmo_jax.data.rows.denoising import DenoisingExamples, plan_denoising_rows
 from bert_elmo_jax.data.rows.draws import CORPORA, uniforms
 from bert_elmo_jax.data.rows.masking import vocabulary_of
 from bert_elmo_jax.data.rows.pieces import PieceExamples, PieceRows, piece_batch, plan_rows
@@ -30,7 +31,8 @@ INPUT_IDS = ("tokens", "words_forward", "words_backward", "source_tokens", "targ
 TARGET_IDS = ("mlm_targets", "forward_targets", "backward_targets", "target_out")
 Examples = PieceExamples | LanguageModelExamples | PairExamples
 # The name of each kind of examples in a checkpoint. `OLD_KINDS` are the names in older checkpoints.
-KINDS: Mapping[type, str] = {PieceExamples: "pieces", LanguageModelExamples: "language_model", PairExamples: "pairs"}
+KINDS: Mapping[type, str] = {PieceExamples: "pieces", LanguageModelExamples: "language_model", PairExamples: "pairs",
+                             DenoisingExamples: "denoising"}  # fmt: skip
 OLD_KINDS = {"PieceExamples": "pieces", "LanguageModelExamples": "language_model", "PairExamples": "pairs"}
 
 
@@ -89,6 +91,8 @@ class Recipe:
 
     def feed(self) -> "RowFeed | WordFeed":
         """Return the feed that computes the batches."""
+        if isinstance(self.examples, DenoisingExamples):
+            return denoising_feed(self, self.examples)
         if isinstance(self.examples, PairExamples):
             return pair_feed(self, self.examples)
         return piece_feed(self, self.examples) if isinstance(self.examples, PieceExamples) else WordFeed(self)
@@ -203,6 +207,20 @@ def pair_feed(recipe: Recipe, examples: PairExamples) -> RowFeed:
     else:
         frame = load_tokenizer(folder).frame
         plan = partial(plan_pair_rows, examples=examples, frame=(tuple(frame.before), tuple(frame.after)))
+    empty, fill = partial(empty_pair_batch, examples=examples), partial(pair_batch, examples=examples)
+    return RowFeed(recipe, stores, plan, empty, fill)
+
+
+def denoising_feed(recipe: Recipe, examples: DenoisingExamples) -> RowFeed:
+    """Return the feed of damaged texts with their originals."""
+    stores = recipe.stores()
+    for store in stores:
+        if store.manifest["tokenizer"]["kind"] == "words":
+            remedy = "prepare it with --tokenizer=wordpiece or sentencepiece"
+            raise ValueError(f"{store.folder} holds words, but texts are damaged in pieces; {remedy}")
+    tokenizer = load_tokenizer(stores[0].folder / "tokenizer")
+    frame = (tuple(tokenizer.frame.before), tuple(tokenizer.frame.after))
+    plan = partial(plan_denoising_rows, examples=examples, frame=frame, mask=tokenizer.mask_id)
     empty, fill = partial(empty_pair_batch, examples=examples), partial(pair_batch, examples=examples)
     return RowFeed(recipe, stores, plan, empty, fill)
 

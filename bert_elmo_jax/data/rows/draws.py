@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float64
 
 # The last element of a key is its purpose, so that no two purposes share random numbers.
-ORDER, CONTENT, MASKS, CORPORA, SIZES = range(5)
+ORDER, CONTENT, MASKS, CORPORA, SIZES, DAMAGE = range(6)
 BLOCK = 4  # numbers that Philox generates per step of its counter
 
 

@@ -107,8 +107,20 @@ def plan_pair_rows(
     begins, lengths = begins[short_enough], lengths[short_enough]
 
     tokens = text.tokens if unknown is None else np.where(text.tokens < unknown[0], text.tokens, unknown[1])
+    return pack_pairs(tokens, frame, begins, lengths, examples, key)
+
+
+def pack_pairs(
+    tokens: Integer[np.ndarray, "tokens"],
+    frame: tuple[tuple[int, ...], tuple[int, ...]],
+    begins: Int64[np.ndarray, "N 2"],
+    lengths: Int64[np.ndarray, "N 2"],
+    examples: PairExamples,
+    key: tuple[int, ...],
+) -> PairRows:
+    """Return rows of pairs; see `PairRows` and `plan_pair_rows`."""
     # Positions of the source, or the same share of the target's row if that is more: rows then hold both sides.
-    sizes = np.maximum(lengths[:, 0], -(-lengths[:, 1] * capacity[0] // capacity[1]))
+    sizes = np.maximum(lengths[:, 0], -(-lengths[:, 1] * examples.source_length // examples.target_length))
     packed = pack_shuffled(sizes, examples.source_length, examples.sequences, generator(*key, CONTENT))
     return PairRows(tokens, frame, begins, lengths, *packed)
 

@@ -64,6 +64,8 @@ class TransformerConfig(PieceConfig):
     PRESETS: ClassVar[Mapping[str, Mapping[str, Any]]] = PRESETS
     FILE: ClassVar[ConfigFile] = FILE  # a Marian model's
     norm_eps: ClassVar[float] = 1e-5
+    first_position: ClassVar[int] = 0  # the row of the table of positions that position 0 has
+    norm_embeddings: ClassVar[bool] = False  # a norm follows the sums of embeddings
 
     def __post_init__(self, implementation: str | None) -> None:
         super().__post_init__(implementation)
@@ -103,7 +105,7 @@ class TransformerConfig(PieceConfig):
                     raise ValueError(f"{name} holds {number}; the target's vocabulary has the ids 0 to {size - 1}")
 
     @property
-    def target(self) -> "TargetConfig":
+    def target(self) -> "TransformerConfig":
         """The configuration of the decoder, a Transformer whose pieces see only the pieces before them."""
         sizes = {
             "vocab_size": self.vocab_size if self.target_vocab_size is None else self.target_vocab_size,
@@ -116,7 +118,10 @@ class TransformerConfig(PieceConfig):
         }
         gone = ("target_vocab_size", "decoder_layers", "decoder_heads", "decoder_feed_forward_size")
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        return TargetConfig(**(fields | dict.fromkeys(gone) | sizes))
+        return self._target_class()(**(fields | dict.fromkeys(gone) | sizes))
+
+    def _target_class(self) -> "type[TransformerConfig]":
+        return TargetConfig
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The embeddings of a Transformer: pieces, times √d, plus positions."""
+"""The embeddings of a Transformer: pieces, times √d, plus positions, and a norm if it has one."""
 
 import math
 
@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, Float32, Int
 from bert_elmo_jax.encoders.arguments import too_long
 from bert_elmo_jax.families.transformer.config import TransformerConfig
 from bert_elmo_jax.nn.any_array import AnyArray
-from bert_elmo_jax.nn.layers import embed, truncated_normal
+from bert_elmo_jax.nn.layers import LayerNorm, embed, truncated_normal
 from bert_elmo_jax.nn.parameter import parameter
 
 
@@ -43,10 +43,12 @@ class Embeddings(nn.Module):
         # The padding piece, which may begin the target, learns nothing here; a tied softmax still trains its row.
         x = jnp.where((jnp.asarray(tokens) == c.pad_id)[:, :, None], jax.lax.stop_gradient(x), x) * scale
         if c.positions == "learned":
-            places = parameter(self, "position", init, (c.max_positions, c.hidden_size))
+            positions = jnp.asarray(positions) + c.first_position
+            places = parameter(self, "position", init, (c.max_positions + c.first_position, c.hidden_size))
         else:
             places = jnp.asarray(sinusoids(c.max_positions, c.hidden_size))
-        return (x + embed(places, positions)).astype(c.dtype), table
+        x = x + embed(places, positions)
+        return (LayerNorm(c.norm_eps, name="norm")(x) if c.norm_embeddings else x).astype(c.dtype), table
 
 
 def sinusoids(rows: int, columns: int) -> Float32[np.ndarray, "{rows} {columns}"]:

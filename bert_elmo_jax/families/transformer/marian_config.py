@@ -43,8 +43,11 @@ GENERATION = ("decoder_start_token_id", "eos_token_id", "forced_eos_token_id", "
 ONLY_THERE = ("forced_eos_token_id", "bad_words_ids")
 
 
-def read_fields(folder: str | Path) -> dict[str, Any]:
-    """Return the fields of a folder's `config.json`; `generation_config.json` replaces the fields of generation."""
+def read_fields(folder: str | Path, only_there: tuple[str, ...] = ONLY_THERE) -> dict[str, Any]:
+    """Return the fields of a folder's `config.json`; `generation_config.json` replaces the fields of generation.
+
+    Fields that are `only_there` are None if that file exists and lacks them.
+    """
     folder = Path(folder)
     fields = read_json(folder / "config.json", fields=READ_FIELDS)
     size, start = (fields.get(name) for name in ("vocab_size", "decoder_start_token_id"))
@@ -54,11 +57,13 @@ def read_fields(folder: str | Path) -> dict[str, Any]:
     if not path.is_file():
         return fields
     generation = read_json(path, fields=READ_FIELDS)
-    fields |= {name: generation[name] for name in GENERATION if generation.get(name) is not None}
-    return fields | {name: None for name in ONLY_THERE if generation.get(name) is None}
+    names = (*GENERATION, *only_there)
+    fields |= {name: generation[name] for name in names if generation.get(name) is not None}
+    return fields | {name: None for name in only_there if generation.get(name) is None}
 
 
-def _read(fields: Mapping[str, Any], num_layers: int) -> tuple[dict[str, Any], list[str]]:
+def read_decoder(fields: Mapping[str, Any], num_layers: int) -> tuple[dict[str, Any], list[str]]:
+    """Return our fields of the decoder and of what it writes, and the problems of the file's fields."""
     values: dict[str, Any] = {"output_bias": True}
     problems: list[str] = []
     for ours, theirs, encoder in DECODER:
@@ -92,7 +97,8 @@ def _read(fields: Mapping[str, Any], num_layers: int) -> tuple[dict[str, Any], l
     return values, problems
 
 
-def _write(config: Any) -> dict[str, Any]:
+def write_decoder(config: Any) -> dict[str, Any]:
+    """Return the file's fields of the decoder and of what it writes."""
     target = config.target
     return {
         "decoder_layers": target.num_layers,
@@ -161,8 +167,8 @@ FILE = ConfigFile(
             "forced_eos_token_id",
             "bad_words_ids",
         ),
-        read=_read,
-        write=_write,
+        read=read_decoder,
+        write=write_decoder,
     ),
     defaults=DEFAULTS,
     # Without a deviation of its own, a model says nothing about how it began.

@@ -124,6 +124,16 @@ class PairOutput:
     cross_attentions: Float32[Array, "L B A U T"] | None = None
     logits: Float32[Array, "B U V"] | None = None
 
+    @property
+    def layers(self) -> Float[Array, "M B T D"] | None:
+        """The layers of the encoder."""
+        return self.encoder_layers
+
+    @property
+    def attentions(self) -> Float32[Array, "L B A T T"] | None:
+        """The attention maps of the encoder."""
+        return self.encoder_attentions
+
     def __repr__(self) -> str:
         shown = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         rows = next(value.shape[1] for value in shown.values() if value is not None)

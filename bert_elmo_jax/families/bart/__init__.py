@@ -1,0 +1,1 @@
+"""BART: an encoder and a decoder, pretrained by repairing damaged texts."""

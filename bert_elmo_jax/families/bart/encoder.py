@@ -1,0 +1,89 @@
+"""The encoder object of a BART: vectors from its encoder, texts from its decoder."""
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from bert_elmo_jax.encoders import arguments
+from bert_elmo_jax.encoders.layout import PieceArrays
+from bert_elmo_jax.families.bart.config import BartConfig
+from bert_elmo_jax.families.bart.family import FAMILY
+from bert_elmo_jax.families.bart.model import shift_right, two_sides
+from bert_elmo_jax.families.piece_encoder import PieceEncoder
+from bert_elmo_jax.families.transformer.model import PairOutput, run_pair
+from bert_elmo_jax.nn.any_array import AnyArray
+from bert_elmo_jax.text import Tokenizer
+
+Rows = Sequence[Sequence[int]]
+
+
+class BartEncoder(PieceEncoder):
+    """Weights, tokenizer and compiled model; made by `load`.
+
+    `encode` and the other methods of a `PieceEncoder` give the vectors of the encoder; `generate` writes with the
+    decoder: what a text is summarised to or repaired to, depending on what the weights were trained for.
+
+    >>> from bert_elmo_jax import load
+    >>> model = load("tests/goldens/bart_tiny")
+    >>> output = model.forward(tokens=[[0, 9, 8, 2]], target=[[2, 0, 9]])
+    >>> output.layers.shape, output.logits.shape
+    ((3, 1, 4, 24), (1, 3, 310))
+    >>> model.generate(source=[[0, 9, 8, 2]], max_new=4, beams=2)[0][0].ids[0]
+    0
+    """
+
+    def __init__(
+        self, config: BartConfig, params: Mapping[str, Any], tokenizer: Tokenizer | None, source: str = "weights"
+    ):
+        super().__init__(FAMILY, config, params, tokenizer, source)
+
+    @functools.cached_property
+    def _run_pair(self) -> Callable[..., PairOutput]:
+        def run(params: Any, *batch: Any, **options: Any) -> PairOutput:
+            return run_pair(self.config, two_sides(params), *batch, **options)
+
+        return jax.jit(run, static_argnames=("every", "maps"))
+
+    def forward(  # type: ignore[override] # a text and what the decoder reads
+        self,
+        tokens: Int[AnyArray, "B T"] | Rows,
+        types: Int[AnyArray, "B T"] | Rows | None = None,
+        mask: Int[AnyArray, "B T"] | Rows | None = None,
+        target: Int[AnyArray, "B U"] | Rows | None = None,
+    ) -> PairOutput:
+        """Return all outputs for ids: all layers and attention maps of both sides, and the logits.
+
+        `mask` is 1 for real pieces and 0 for padding; without it all are real. A BART has no `types`, which change
+        nothing. `target` is the input of the decoder: its first piece is `config.start_id`, and `logits[:, n]` are for
+        the piece after `target[:, n]`. Without it, the decoder reads the text itself, shifted by one place, so that
+        `logits[:, n]` are for `tokens[:, n]`. `layers` and `attentions` are the encoder's; those of the decoder have
+        names of their own.
+        """
+        ids = arguments.to_ids("tokens", tokens)
+        arguments.check_batch(self.config, ids)
+        real = None if mask is None else arguments.to_ids("mask", mask, ids.shape)
+        if real is not None and not np.isin(real, (0, 1)).all():
+            raise ValueError("mask holds other numbers than 0 (padding) and 1 (real)")
+        if target is None:
+            decoded = np.asarray(shift_right(ids, None, self.config.start_id))
+        else:
+            decoded = arguments.to_ids("target", target)
+            if len(decoded) != len(ids):
+                raise ValueError(f"target has {len(decoded)} rows and tokens {len(ids)}: give one target for each text")
+            arguments.check_batch(self.config.target, decoded)
+        read = {"tokens": ids.astype(np.int32), "segments": None if real is None else real.astype(np.int32)}
+        written = {"tokens": decoded.astype(np.int32)}
+        return self._run_pair(self.working_params, read, written, every=True, maps=True)
+
+    def mask_logits(self, arrays: PieceArrays) -> Float[Array, "B T V"]:
+        """Return the logits of every piece of a text, whose gaps the decoder fills."""
+        read = {"tokens": jnp.asarray(arrays.tokens), "segments": jnp.asarray(arrays.segments)}
+        written = {"tokens": shift_right(arrays.tokens, None, self.config.start_id)}
+        logits = self._run_pair(self.working_params, read, written, every=False, maps=False).logits
+        assert logits is not None
+        return logits

@@ -1,0 +1,35 @@
+"""BART's entry in the registry."""
+
+from typing import Any
+
+from bert_elmo_jax.families.bart.config import PRESETS, BartConfig
+from bert_elmo_jax.families.bart.formats import FORMATS
+from bert_elmo_jax.families.bart.model import Bart
+from bert_elmo_jax.families.family import TRANSFORMER_SHARDING, Family
+from bert_elmo_jax.families.pieces import Pieces
+from bert_elmo_jax.lazy_imports import lazy_function
+
+FOLDER = "bert_elmo_jax.families.bart"
+
+
+def _special_ids(tokenizer: Any) -> dict[str, Any]:
+    """The decoder begins with the piece that ends a text, and writes the pieces around a text, too."""
+    end = tokenizer.sep_id
+    ids = {"start_id": end, "end_ids": (end,), "forced_start_id": tokenizer.cls_id, "forced_end_id": end}
+    return ids | {"forbidden_ids": (tokenizer.pad_id,)}
+
+
+FAMILY = Family(
+    name="bart",
+    called="a BART",
+    config=BartConfig,
+    module=Bart,
+    inputs=Pieces(
+        vocab_size=50_265, encoder=lazy_function(f"{FOLDER}.encoder", "BartEncoder"), special_ids=_special_ids
+    ),
+    objectives={"denoise": lazy_function(f"{FOLDER}.objective", "denoise_objective")},
+    formats=FORMATS,
+    sharding=TRANSFORMER_SHARDING,
+    presets=PRESETS,
+    decoder=lazy_function(f"{FOLDER}.model", "bart_decoder"),
+)

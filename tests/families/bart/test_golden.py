@@ -1,0 +1,110 @@
+"""Our BART against transformers on PyTorch: every output, every gradient, and every text that it writes."""
+
+import json
+import shutil
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from bert_elmo_jax import load
+from bert_elmo_jax.families.bart.huggingface import weight_file
+from bert_elmo_jax.families.bart.model import denoising_logits
+from bert_elmo_jax.losses import cross_entropy
+from bert_elmo_jax.weights.parameter_tree import flatten
+
+# No strict dtypes: the encoder is loaded as users load it.
+
+
+@pytest.fixture(scope="module")
+def golden(goldens):
+    folder = goldens / "bart_tiny"
+    return load(folder), np.load(folder / "inputs.npz"), np.load(folder / "outputs.npz")
+
+
+def assert_close(ours, theirs, real):
+    """Check that the error at real positions is at most 1e-5 of the largest value."""
+    assert ours.shape == theirs.shape
+    assert np.abs(np.asarray(ours) - theirs)[real].max() <= 1e-5 * np.abs(theirs[real]).max()
+
+
+def test_layers_maps_and_logits(golden):
+    model, inputs, outputs = golden
+    real = inputs["source_mask"] == 1
+    found = model.forward(tokens=inputs["source"], mask=inputs["source_mask"], target=inputs["decoder_input"])
+    for ours, theirs in zip(found.layers, outputs["encoder_hidden_states"], strict=True):
+        assert_close(ours, theirs, real)
+    everywhere = np.ones_like(inputs["decoder_input"], bool)
+    for ours, theirs in zip(found.decoder_layers, outputs["decoder_hidden_states"], strict=True):
+        assert_close(ours, theirs, everywhere)
+    rows = np.broadcast_to(real[None, :, None, :], outputs["encoder_attentions"].shape[:-1])
+    assert_close(found.attentions, outputs["encoder_attentions"], rows)
+    for name in ("cross_attentions", "decoder_attentions"):
+        assert_close(getattr(found, name), outputs[name], np.ones(outputs[name].shape, bool))
+    assert_close(found.logits, outputs["logits"], everywhere)
+
+
+def test_loss_and_every_gradient(golden):
+    model, inputs, outputs = golden
+    labels = inputs["labels"].astype(np.int32)
+    batch = {"source_tokens": inputs["source"], "source_segments": inputs["source_mask"],
+             "target_in": inputs["decoder_input"]}  # fmt: skip
+    batch = {name: array.astype(np.int32) for name, array in batch.items()}
+    batch |= dict.fromkeys(("source_positions", "target_positions", "target_segments"))
+
+    def loss(params):
+        logits = denoising_logits(model.config, params, batch)
+        total, weight = cross_entropy(logits, jnp.asarray(labels), jnp.asarray(labels >= 0, jnp.float32))
+        return total / weight
+
+    value, gradients = jax.jit(jax.value_and_grad(loss))(model.params)
+    assert float(value) == pytest.approx(float(outputs["loss"]), rel=1e-5)
+    theirs = {name.removeprefix("grad/"): outputs[name] for name in outputs.files if name.startswith("grad/")}
+    names = {path: f"model.{name}" for path, name in weight_file(model.config).names(2).items()}
+    ours = flatten(gradients)
+    assert not np.abs(ours.pop("encoder/decoder/output_bias")).any()  # a constant
+    assert {names[path] for path in ours} == theirs.keys()
+    largest = max(np.abs(gradient).max() for gradient in theirs.values())
+    for path, gradient in ours.items():
+        expected = theirs[names[path]].T if path.endswith("/kernel") else theirs[names[path]]
+        assert np.abs(np.asarray(gradient) - expected).max() <= 1e-5 * largest, path
+
+
+RULES = ("greedy", "greedy_unforced", "beam", "released", "summary")
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_texts_by_the_rules_of_the_folder(golden, goldens, tmp_path, rule):
+    """What `generation_config.json` says holds without any argument."""
+    shutil.copytree(goldens / "bart_tiny", tmp_path / "model")
+    changes = json.loads((goldens / "bart_tiny" / "generation_rules.json").read_text())[rule]
+    file = tmp_path / "model" / "generation_config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | changes))
+    model, inputs, expected = load(tmp_path / "model"), golden[1], np.load(goldens / "bart_tiny" / "generation.npz")
+    sources = [row[mask == 1].tolist() for row, mask in zip(inputs["source"], inputs["source_mask"])]
+    written = model.generate(source=sources, n_best=changes.get("num_return_sequences", 1))
+    for n, texts in enumerate(written):
+        sequences = expected[f"{n}/{rule}/sequences"].tolist()
+        assert [[2, *text.ids] for text in texts] == [without_padding(sequence) for sequence in sequences]
+        if f"{n}/{rule}/scores" in expected:
+            np.testing.assert_allclose([text.score for text in texts], expected[f"{n}/{rule}/scores"], rtol=1e-5)
+
+
+def without_padding(sequence):
+    """Return a sequence up to its second end: it begins with the first."""
+    return sequence[: 2 + sequence[1:].index(2)] if 2 in sequence[1:] else sequence
+
+
+def test_arguments_replace_the_rules_of_the_folder(golden, goldens):
+    model, inputs, _ = golden
+    expected = np.load(goldens / "bart_tiny" / "generation.npz")
+    sources = [row[mask == 1].tolist() for row, mask in zip(inputs["source"], inputs["source_mask"])]
+    options = {"no_repeat_ngram_size": 0, "early_stopping": False}
+    written = model.generate(source=sources, max_new=19, beams=4, length_penalty=0.6, n_best=3, **options)
+    for n, texts in enumerate(written):
+        assert [[2, *text.ids] for text in texts] == [
+            without_padding(sequence) for sequence in expected[f"{n}/beam/sequences"].tolist()
+        ]
+    drawn = model.generate(source=sources[:1], temperature=1.0, max_new=5)  # draws have one beam
+    assert len(drawn[0][0].ids) <= 5
