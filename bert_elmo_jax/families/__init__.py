@@ -26,6 +26,7 @@ REGISTRY: dict[str, str | Family] = {
     "cove": "bert_elmo_jax.families.cove",
     "awd_lstm": "bert_elmo_jax.families.awd_lstm",
     "mpnet": "bert_elmo_jax.families.mpnet",
+    "albert": "bert_elmo_jax.families.albert",
 }
 
 

@@ -108,10 +108,12 @@ class WeightFormat(NamedTuple):
 def encoder_depth(path: str) -> int | None:
     """Return the layer of a parameter by its path below `encoder`; None for parts above the last layer.
 
+    A projection of narrow embeddings, `project`, belongs to the embeddings.
+
     >>> [encoder_depth(path) for path in ("embeddings/word", "layer_3/attention/key/bias", "pooler/bias")]
     [0, 4, None]
     """
-    if path.startswith(("embeddings/", "token/")):
+    if path.startswith(("embeddings/", "project/", "token/")):
         return 0
     match = re.match(r"(?:forward/|backward/)?layer_(\d+)(?:/|$)", path)
     return int(match[1]) + 1 if match else None

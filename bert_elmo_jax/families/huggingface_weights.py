@@ -3,7 +3,7 @@
 Kernels are [out, in], and names are PyTorch module paths, with any prefix that the saved module added.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,6 +23,7 @@ from bert_elmo_jax.weights.parameter_tree import (
     check_depth,
     check_shapes,
     collect,
+    count_layers,
     encoder_prefix,
     flatten,
     locate,
@@ -71,6 +72,8 @@ class WeightFile:
     heads: Mapping[str, Mapping[str, str]]  # in the order of messages; the heads in `classifiers` share names
     tables: Mapping[str, str] = field(default_factory=lambda: USUAL_TABLES)  # without kernel or bias
     layers: str = "encoder.layer"  # the list of layers
+    # configuration -> the names of the layers that have parameters, if they are not in one list
+    layer_names: Callable[[Any], Sequence[str]] | None = None
     layer: Mapping[str, str] = field(default_factory=lambda: USUAL_LAYER)
     biases: Mapping[str, str] = field(default_factory=dict)  # "mlm/bias" -> "cls.predictions.bias"
     decoder: str = ""  # the module of the `mlm` head's decoder, a copy of the word embeddings
@@ -91,12 +94,13 @@ class WeightFile:
         form = make_format(self.read_config, self.read_weights, self.write, model_types, self.classifiers)
         return form._replace(names=lambda config: self)
 
-    def names(self, num_layers: int, classifier: str | None = None) -> dict[str, str]:
+    def names(self, config: Any, classifier: str | None = None) -> dict[str, str]:
         """Return their name for each path of the tree, without prefix; `classifier` selects one of `classifiers`."""
+        count = count_layers(config)
+        layers = self.layer_names(config) if self.layer_names else [f"{self.layers}.{i}" for i in range(count)]
         modules = {f"encoder/{ours}": theirs for ours, theirs in self.encoder.items() if ours != "pooler"}
-        for i in range(num_layers):
-            named = self.layer.items()
-            modules |= {f"encoder/layer_{i}/{ours}": f"{self.layers}.{i}.{theirs}" for ours, theirs in named}
+        for i, layer in enumerate(layers):
+            modules |= {f"encoder/layer_{i}/{ours}": f"{layer}.{theirs}" for ours, theirs in self.layer.items()}
         if "pooler" in self.encoder:
             modules["encoder/pooler"] = self.encoder["pooler"]
         for head in self.heads:
@@ -147,8 +151,8 @@ class WeightFile:
 
         plain = self._name_words(_plain_names(stored, report.source))
         prefix = encoder_prefix(plain, f"{self.tables['embeddings/word']}.weight", ".", report.source)
-        check_depth(config.num_layers, stored, report.source)
-        table = self.names(config.num_layers, classifier)
+        check_depth(count_layers(config), stored, report.source)
+        table = self.names(config, classifier)
         if self._only_classifier(plain):
             gone = self.heads["mlm"].keys() - self.heads.get(classifier or "", {}).keys()
             table = {path: name for path, name in table.items() if path.rsplit("/", 1)[0] not in {*gone, "mlm"}}
@@ -299,7 +303,7 @@ class WeightFile:
         if lacking:
             raise ValueError(f"{', '.join(lacking)} cannot be written without its pooler: encoder/pooler is missing")
         classifier = classifiers[0] if classifiers else None
-        names, outside = self.names(config.num_layers, classifier), self.stored_outside(classifier)
+        names, outside = self.names(config, classifier), self.stored_outside(classifier)
         table = {path: name for path, name in names.items() if _exists(path, shapes)}
         if has_pooler and not any(path.startswith("encoder/pooler/") for path in table):
             raise ValueError(

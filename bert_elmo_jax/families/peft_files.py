@@ -84,7 +84,7 @@ def read_names(family: Family, config: Any, head: str | None) -> Names:
     if form is None or form.names is None:
         raise ValueError(f"{family.called} has no files of transformers, so peft has no names for its layers")
     file = form.names(config)
-    table = file.names(config.num_layers, head if head in file.classifiers else None)
+    table = file.names(config, head if head in file.classifiers else None)
     modules = {path.removesuffix("/kernel"): name.removesuffix(".weight")
                for path, name in table.items() if path.endswith("/kernel")}  # fmt: skip
     outside = {path.rpartition("/")[0] for path in file.stored_outside(head)}

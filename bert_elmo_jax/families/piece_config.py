@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar
@@ -126,6 +126,11 @@ class PieceConfig:
     def norm_eps(self) -> float:
         """The number that layer norms add to a variance."""
         return 1e-12
+
+    @property
+    def layer_owners(self) -> Sequence[int]:
+        """For each layer, the number of the one whose parameters it has: its own, unless layers share parameters."""
+        return range(self.num_layers)
 
     @property
     def head_size(self) -> int:

@@ -144,7 +144,8 @@ def count_work(params: Any, model: Any, masking: Masking, length: int, per_weigh
     share = masking.places(length) / length  # of the positions that the head sees
     pieces_seen = model.pieces_seen(length) if hasattr(model, "pieces_seen") else model.num_layers * length
     maps = 2 * model.hidden_size * pieces_seen
-    return per_weight * (count_weights(layers) + share * head + maps)
+    uses = model.num_layers / len(layers)  # of each layer, if layers share parameters
+    return per_weight * (uses * count_weights(layers) + share * head + maps)
 
 
 def as_causal(family: Family, config: Any) -> Any:

@@ -18,7 +18,7 @@ from bert_elmo_jax.heads.sentence_head import SentenceHead
 from bert_elmo_jax.inference.model_kinds import Reads, find_kind, get_kind, read_config, read_facts
 from bert_elmo_jax.lazy_imports import lazy_function
 from bert_elmo_jax.text import WordVocabulary
-from bert_elmo_jax.weights.parameter_tree import Report, check_depth, check_shapes, flatten
+from bert_elmo_jax.weights.parameter_tree import Report, check_depth, check_shapes, count_layers, flatten
 
 if TYPE_CHECKING:
     from bert_elmo_jax.data.tasks.task import Task
@@ -195,7 +195,7 @@ def read_run_directory(path: str | Path, *, step: int | None = None) -> StoredMo
     if "lora" in fields:
         params = read_adapted(folder, fields["lora"], params)
     shapes = {name: np.shape(value) for name, value in flatten(params).items()}
-    check_depth(getattr(config, "num_layers", 0), shapes, source)  # before shapes are made for every layer
+    check_depth(count_layers(config), shapes, source)  # before shapes are made for every layer
     check_shapes(shapes, family.shapes(config, fields, str(file)), source)
     check_finite(params, source)
     if task is not None and (tuned := read_figures(folder, at).get("dev/null_threshold")) is not None:

@@ -45,8 +45,9 @@ def run_layers(
     """Run layers on the embeddings `x`; call it in the compact method of `parent`.
 
     `calls` has one entry per layer, the same object for equal layers, which are traced once while initialising, and
-    with `config.scan` compiled once. The parameters of layer i are always `layer_i` of `parent`. `keys` has one key per
-    layer, and `scales` the last argument of each. `numbers` are the layers to return; 0 is `x`.
+    with `config.scan` compiled once. The parameters of layer i are `layer_i` of `parent`, unless `config.layer_owners`
+    names the layer that it shares them with. `keys` has one key per layer, and `scales` the last argument of each.
+    `numbers` are the layers to return; 0 is `x`.
     """
     config: Any = parent.config
     trains = keys is not None and not parent.is_initializing()
@@ -59,6 +60,7 @@ def run_layers(
     def make_step(call: LayerCall) -> Step:
         def step(x: Any, inputs: Any) -> tuple[Any, Any]:
             params, key, scale = inputs
+            params = params if shared is None else shared
             if by_kernels:
                 pair = post_norm_layer.apply_layer(config, params, x, segments, lengths, key)
                 return pair, (pair[0] if numbers else None, None)
@@ -73,9 +75,13 @@ def run_layers(
     # Layers are functions of their parameters, so loop, remat and scan run the same code with the same keys.
     steps = {id(call): make_step(call) for call in calls}
     draws = {id(call): _make_draw(call, x) for call in calls}
-    params = [_layer_params(parent, f"layer_{i}", draws[id(call)]) for i, call in enumerate(calls)]
+    owners = getattr(config, "layer_owners", range(len(calls)))
+    params = [_layer_params(parent, f"layer_{i}", draws[id(call)]) for i, call in zip(owners, calls, strict=True)]
+    # Parameters of all layers are no input of a loop, which would copy them for each.
+    shared = params[0] if len(calls) > 1 and set(owners) == {0} else None
     inputs = [
-        (p, None if keys is None else keys[i], None if scales is None else scales[i]) for i, p in enumerate(params)
+        (None if shared is not None else p, None if keys is None else keys[i], None if scales is None else scales[i])
+        for i, p in enumerate(params)
     ]
     run = _run_in_periods if config.scan else _run_one_by_one
     first: Any = (x, x) if by_kernels else x  # the kernels pass vectors on twice
@@ -130,7 +136,7 @@ def _run_in_periods(steps: Sequence[Step], x: Any, inputs: Sequence[Any]) -> tup
         x, result = _run_one_by_one(steps[:start], x, inputs[:start])
         results.append(result)
     # The k-th layers of all periods, stacked.
-    x, looped = jax.lax.scan(period, x, [stack(inputs[start + k : end : size]) for k in range(size)])
+    x, looped = jax.lax.scan(period, x, [stack(inputs[start + k : end : size]) for k in range(size)], count)
     results.append(jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), looped))
     if end < len(steps):
         x, result = _run_one_by_one(steps[end:], x, inputs[end:])

@@ -183,3 +183,16 @@ class MaskedLM(nn.Module):
         bias = parameter(self, "bias", nn.initializers.zeros, (words.shape[0],))
         logits = word_logits(x, words)
         return logits + bias[None, None, :]
+
+
+class NextSentence(nn.Module):
+    """Predict whether the second segment follows the first (class 0) or is a random one (class 1)."""
+
+    config: Any
+
+    @nn.compact
+    def __call__(self, pooled: Float[Array, "*B D"]) -> Float32[Array, "*B 2"]:
+        """Return the two logits of each pooled vector."""
+        dense = Dense(2, self.config.initializer_range)
+        nn.share_scope(self, dense)
+        return dense(pooled)

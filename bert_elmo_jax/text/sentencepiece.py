@@ -11,6 +11,8 @@ import sentencepiece
 from jaxtyping import Bool, Int32, Int64, Integer
 
 from bert_elmo_jax.files import read_bytes
+from bert_elmo_jax.text.cleaning import Cleaning, read_cleaning
+from bert_elmo_jax.text.composition import find_original
 from bert_elmo_jax.text.encoding import Encoding, build_encoding, join_words
 from bert_elmo_jax.text.tokenizer import (
     CLS,
@@ -95,7 +97,8 @@ class SentencePiece(Tokenizer):
 
     `encode` and `encode_words` read a literal special piece (`[MASK]`, or the model's name for it) in the text as that
     piece; `encode_lines` reads it as ordinary text. A piece that starts with ▁ begins a word; its offsets exclude the
-    space. With `mask_last`, a model without a mask piece has one after its last piece, as DeBERTa's.
+    space. With `mask_last`, a model without a mask piece has one after its last piece, as DeBERTa's. `cleaning` changes
+    a text before the model's own rules do.
 
     >>> tokenizer = train_sentencepiece(["배를 타고", "배를 보다"] * 9, vocab_size=30, model="bpe")
     >>> encoding = tokenizer.encode("배를 [MASK]", specials=False)
@@ -105,7 +108,10 @@ class SentencePiece(Tokenizer):
 
     kind = "sentencepiece"
 
-    def __init__(self, model: bytes, source: str = "this model", *, mask_last: bool = False):
+    def __init__(
+        self, model: bytes, source: str = "this model", *, mask_last: bool = False, cleaning: Cleaning | None = None
+    ):  # fmt: skip
+        self.cleaning = Cleaning() if cleaning is None else cleaning
         self._library, self.tokens = read_sentencepiece(model, source)
         self._pieces_of_model = len(self.tokens)
         if mask_last and not set(USUAL_NAMES["mask"]) & set(self.tokens):
@@ -115,7 +121,7 @@ class SentencePiece(Tokenizer):
         self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = specials
         self.word_starts: Bool[np.ndarray, "V"] = np.array([piece.startswith(SPACE_MARK) for piece in self.tokens])
         self.word_starts[specials] = False
-        self.fingerprint = hashlib.sha256(model).hexdigest()
+        self.fingerprint = hashlib.sha256(model + self.cleaning.identity).hexdigest()
         self._model = model
         self._index = {self.tokens[number]: number for number in specials if number != self.unk_id}
         self._texts = without_literals(self._library, model, [n for n in specials if n < self._pieces_of_model])
@@ -125,12 +131,12 @@ class SentencePiece(Tokenizer):
 
     def encode_lines(self, lines: Sequence[str]) -> tuple[Int32[np.ndarray, "N"], Int64[np.ndarray, "L"]]:
         """Return the concatenated ids of lines and the length of each line."""
-        lines = list(lines)
         try:
+            lines = [self.cleaning.clean(line) for line in lines] if self.cleaning else list(lines)
             if any("\0" in line for line in lines):
                 lines = [self._replace_nul(line) for line in lines]
             rows = self._texts.encode(lines, return_type="numpy")
-        except (TypeError, RuntimeError, UnicodeError) as error:
+        except (TypeError, RuntimeError, UnicodeError, AttributeError) as error:
             reject_text(lines, error)
         lengths = np.fromiter(map(len, rows), np.int64, len(rows))
         return np.concatenate([np.empty(0, np.int32), *rows]), lengths
@@ -138,7 +144,7 @@ class SentencePiece(Tokenizer):
     def normalize(self, text: str) -> str:
         """Return the text normalised by the model's own rules."""
         try:
-            return self._plain(self._texts.normalize(self._replace_nul(text)))
+            return self._plain(self._texts.normalize(self._replace_nul(self.cleaning.clean(text))))
         except (TypeError, RuntimeError, UnicodeError, AttributeError) as error:
             reject_text([text], error)
 
@@ -149,12 +155,13 @@ class SentencePiece(Tokenizer):
         return self._plain(data.decode(errors="replace"))
 
     def files(self) -> dict[str, bytes]:
-        """Return `tokenizer_config.json` and `sentencepiece.model`; `spm.model` if the mask piece comes after it."""
-        config: dict[str, Any] = {PROJECT_KEY: {"fingerprint": self.fingerprint}}
-        if self.vocab_size == self._pieces_of_model:
-            return {"tokenizer_config.json": encode_json(config), "sentencepiece.model": self._model}
-        config |= {"tokenizer_class": MASK_LAST_CLASSES[0], "do_lower_case": False, "vocab_type": "spm"}
-        return {"tokenizer_config.json": encode_json(config), "spm.model": self._model}
+        """Return `tokenizer_config.json` and the model, under the name by which transformers reads such a model."""
+        config: dict[str, Any] = self.cleaning.config() | {PROJECT_KEY: {"fingerprint": self.fingerprint}}
+        name = "spiece.model" if self.cleaning else "sentencepiece.model"
+        if self.vocab_size > self._pieces_of_model:
+            config |= {"tokenizer_class": MASK_LAST_CLASSES[0], "do_lower_case": self.cleaning.lowercase}
+            config["vocab_type"], name = "spm", "spm.model"
+        return {"tokenizer_config.json": encode_json(config), name: self._model}
 
     def _bytes_of(self, number: int) -> bytes:
         if number < self._pieces_of_model and self._library.is_byte(number):
@@ -188,6 +195,7 @@ class SentencePiece(Tokenizer):
 
     def _pieces(self, text: str) -> list[tuple[int, tuple[int, int]]]:
         """Return each piece with the library's offsets, corrected for byte pieces and leading spaces."""
+        text, places = self.cleaning.place(text)
         mapping = self._texts.encode(self._replace_nul(text), return_type="offset_mapping")
         spans: list[tuple[int, int]] = []
         for piece, (start, end) in zip(reversed(mapping["ids"]), reversed(mapping["offsets"])):
@@ -197,6 +205,8 @@ class SentencePiece(Tokenizer):
             while start < end and text[start].isspace():
                 start += 1
             spans.append((start, end))
+        if self.cleaning:
+            spans = [find_original(places, start, end) for start, end in spans]
         return list(zip(mapping["ids"], reversed(spans)))
 
 
@@ -216,14 +226,10 @@ def load_sentencepiece(path: str | Path) -> SentencePiece:
             f"no SentencePiece model at {path}: expected a .model file, or a folder with a single one or one named "
             f"{', '.join(MODEL_FILES)}"
         )
-    tokenizer = SentencePiece(read_bytes(file), str(file), mask_last=has_mask_last(file.parent))
     config = read_tokenizer_config(file.parent)
+    options: dict[str, Any] = {"mask_last": has_mask_last(file.parent), "cleaning": read_cleaning(file.parent)}
+    tokenizer = SentencePiece(read_bytes(file), str(file), **options)
     check_fingerprint(config, tokenizer.fingerprint, file)
-    if config.get("do_lower_case") and tokenizer.normalize("Ab") != tokenizer.normalize("ab"):
-        raise ValueError(
-            f"{file.parent / 'tokenizer_config.json'} asks for lower-casing outside of the model (do_lower_case), "
-            "which is not supported. Lower-case the texts and set do_lower_case to false in a copy of the folder."
-        )
     return tokenizer
 
 

@@ -22,7 +22,7 @@ CONFIG_FIELDS: Fields = {
     ),
     **dict.fromkeys(
         ("do_lower_case", "strip_accents", "tokenize_chinese_chars", "add_prefix_space", "trim_offsets",
-         "separate_vocabs", "do_basic_tokenize"),
+         "separate_vocabs", "do_basic_tokenize", "keep_accents", "remove_space"),
         TRUTH,
     ),
     "model_max_length": NUMBER,

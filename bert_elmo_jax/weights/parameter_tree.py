@@ -215,6 +215,12 @@ def check_shapes(shapes: Mapping[str, tuple[int, ...]], expected: Mapping[str, t
         raise ValueError(f"{source}: parameters do not fit the configuration:\n{listed}")
 
 
+def count_layers(config: Any) -> int:
+    """Return how many layers of a configuration have parameters; some layers may share those of others."""
+    owners = getattr(config, "layer_owners", range(getattr(config, "num_layers", 0)))
+    return len(owners if isinstance(owners, range) else set(owners))
+
+
 def check_depth(layers: int, stored: Collection[str], source: str) -> None:
     """Raise if a model has more layers than its file has tensors, before anything is made for each layer.
 

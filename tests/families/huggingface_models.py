@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bert_elmo_jax.families import get_family
+from bert_elmo_jax.families.albert.family import AlbertConfig
 from bert_elmo_jax.families.bart.config import BartConfig
 from bert_elmo_jax.families.bert.config import BertConfig
 from bert_elmo_jax.families.deberta.config import DebertaConfig
@@ -49,6 +50,7 @@ FAMILIES = {
     GptConfig: "gpt",
     ModernBertConfig: "modernbert",
     MPNetConfig: "mpnet",
+    AlbertConfig: "albert",
 }
 BERT = BertConfig(50, 32, 2, 4, 48, 24, activation="gelu_new")
 DISTILBERT = DistilBertConfig(50, 32, 2, 4, 48, 24, activation="gelu_new", classifier_dropout=0.3)
@@ -67,6 +69,7 @@ DEBERTA_V1 = DebertaConfig(
 GPT2 = GptConfig(50, 32, 2, 4, 48, 24, activation="relu", end_id=7, pad_id=7, classifier_dropout=0.3)
 GPT1 = dataclasses.replace(GPT2, norm_first=False, feed_forward_size=128, activation="gelu_new")
 MPNET = MPNetConfig(50, 32, 2, 4, 48, 24, activation="relu", norm_eps=1e-6, relative_buckets=40)
+ALBERT = AlbertConfig(50, 32, 12, 4, 48, 24, embedding_size=16, activation="relu", groups=2, layers_per_group=3)
 MODERNBERT = ModernBertConfig(
     vocab_size=50, hidden_size=32, num_layers=5, num_heads=4, feed_forward_size=24, max_positions=24,
     local_attention=6, global_theta=5e4, local_theta=300.0, head_activation="silu", initializer_range=0.3, pad_id=0,
@@ -125,6 +128,13 @@ CLASSES = {
     "MPNetForMultipleChoice": Model(MPNET, "mpnet classifier", ("choice",), pooler=True),
     "MPNetForTokenClassification": Model(MPNET, "mpnet classifier", ("tag",)),
     "MPNetForQuestionAnswering": Model(MPNET, "mpnet qa_outputs", ("span",)),
+    "AlbertModel": Model(ALBERT, "embeddings encoder pooler", pooler=True),
+    "AlbertForMaskedLM": Model(ALBERT, "albert predictions", ("mlm",)),
+    "AlbertForPreTraining": Model(ALBERT, "albert predictions sop_classifier", ("mlm", "nsp"), pooler=True),
+    "AlbertForSequenceClassification": Model(ALBERT, "albert classifier", ("classify",), pooler=True),
+    "AlbertForMultipleChoice": Model(ALBERT, "albert classifier", ("choice",), pooler=True),
+    "AlbertForTokenClassification": Model(ALBERT, "albert classifier", ("tag",)),
+    "AlbertForQuestionAnswering": Model(ALBERT, "albert qa_outputs", ("span",)),
     "GPT2LMHeadModel": Model(GPT2, "transformer"),
     "GPT2ForSequenceClassification": Model(GPT2, "transformer score", ("classify",)),
     "GPT2ForTokenClassification": Model(GPT2, "transformer classifier", ("tag",)),

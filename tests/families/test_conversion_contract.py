@@ -12,9 +12,9 @@ from bert_elmo_jax.weights.parameter_tree import flatten
 FOLDERS = {
     "bert_tiny": "huggingface", "roberta_tiny": "huggingface", "distilbert_tiny": "huggingface",
     "electra_tiny/discriminator": "huggingface", "gpt2_tiny": "huggingface", "gpt_tiny": "huggingface",
-    "modernbert_tiny": "huggingface", "mpnet_tiny": "huggingface", "transformer_tiny": "huggingface",
-    "bart_tiny": "huggingface",
-    "elmo_tiny": "elmo", "awd_lstm_tiny": "fastai", "cove_tiny": "cove",
+    "modernbert_tiny": "huggingface", "mpnet_tiny": "huggingface", "albert_tiny/pretraining": "huggingface",
+    "transformer_tiny": "huggingface", "bart_tiny": "huggingface", "elmo_tiny": "elmo", "awd_lstm_tiny": "fastai",
+    "cove_tiny": "cove",
 }  # fmt: skip
 
 

@@ -8,11 +8,10 @@ import pytest
 
 from bert_elmo_jax.families.bert.config import BertConfig
 from bert_elmo_jax.families.bert.family import FAMILY
-from bert_elmo_jax.families.bert.model import NextSentence
 from bert_elmo_jax.families.init_params import init_params, init_task_params
 from bert_elmo_jax.heads.modules import Choice, Classify, Span, Tag
 from bert_elmo_jax.heads.task_head import TaskHead
-from bert_elmo_jax.nn.transformer import MaskedLM
+from bert_elmo_jax.nn.transformer import MaskedLM, NextSentence
 
 from ..families.logits import pretraining_logits
 

@@ -158,10 +158,12 @@ def test_invalid_models_raise(sentencepiece, albert_like, tmp_path):
         load_tokenizer(tmp_path / "replaced")
 
 
-def test_lower_casing_outside_the_model_raises(albert_like, tmp_path):
+def test_lower_casing_outside_the_model(albert_like, tmp_path):
     (tmp_path / "spiece.model").write_bytes(albert_like)
-    (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": true}')
-    with pytest.raises(ValueError, match="asks for lower-casing outside of the model"):
+    for value, folded in (("true", True), ("false", False), ("null", False)):
+        (tmp_path / "tokenizer_config.json").write_text(f'{{"do_lower_case": {value}}}')
+        tokenizer = load_tokenizer(tmp_path)
+        assert (tokenizer.normalize("Ab") == tokenizer.normalize("ab")) == folded
+    (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": "yes"}')
+    with pytest.raises(ValueError, match="do_lower_case is 'yes'; expected true or false"):
         load_tokenizer(tmp_path)
-    (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": false}')
-    assert load_tokenizer(tmp_path).kind == "sentencepiece"

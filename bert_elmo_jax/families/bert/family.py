@@ -2,10 +2,10 @@
 
 from bert_elmo_jax.families.bert.config import BertConfig
 from bert_elmo_jax.families.bert.formats import FORMATS
-from bert_elmo_jax.families.bert.model import Bert, NextSentence
+from bert_elmo_jax.families.bert.model import Bert
 from bert_elmo_jax.families.family import TRANSFORMER_SHARDING, Family, Head
 from bert_elmo_jax.families.pieces import Pieces, piece_objectives
-from bert_elmo_jax.nn.transformer import MaskedLM
+from bert_elmo_jax.nn.transformer import MaskedLM, NextSentence
 
 FAMILY = Family(
     name="bert",

@@ -1,4 +1,4 @@
-"""BERT and its pretraining heads: Devlin et al. 2018, https://arxiv.org/abs/1810.04805.
+"""BERT: Devlin et al. 2018, https://arxiv.org/abs/1810.04805.
 
 The original is https://github.com/google-research/bert. The encoder has embeddings, `num_layers` times attention and
 feed-forward (each followed by dropout, the residual and a layer norm), and the pooler. The parameter tree has one
@@ -12,12 +12,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import flax.linen as nn
-from jaxtyping import Array, Float, Float32
 
 from bert_elmo_jax.families.bert.config import BertConfig
 from bert_elmo_jax.families.piece_embeddings import Embeddings
 from bert_elmo_jax.families.piece_module import PieceModule
-from bert_elmo_jax.nn import Dense, LayerNorm, dropout, rotary_angles
+from bert_elmo_jax.nn import LayerNorm, dropout, rotary_angles
 from bert_elmo_jax.nn.layer_loop import LayerCall
 from bert_elmo_jax.nn.transformer import Layer, LayerParts
 
@@ -48,16 +47,3 @@ class Bert(PieceModule):
         """Return the norm of an encoder whose layers begin with norms."""
         c = self.config
         return LayerNorm(c.norm_eps, c.layer_bias, name="norm") if c.norm == "pre" else None
-
-
-class NextSentence(nn.Module):
-    """Predict whether the second segment follows the first (class 0) or is a random one (class 1)."""
-
-    config: BertConfig
-
-    @nn.compact
-    def __call__(self, pooled: Float[Array, "*B D"]) -> Float32[Array, "*B 2"]:
-        """Return the two logits of each pooled vector."""
-        dense = Dense(2, self.config.initializer_range)
-        nn.share_scope(self, dense)
-        return dense(pooled)

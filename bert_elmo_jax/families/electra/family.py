@@ -5,18 +5,13 @@ from typing import Any
 from bert_elmo_jax.families.electra.config import ElectraConfig
 from bert_elmo_jax.families.electra.formats import FORMATS
 from bert_elmo_jax.families.electra.model import Electra, masked_lm
-from bert_elmo_jax.families.family import TRANSFORMER_SHARDING, Family, Head, encoder_depth
+from bert_elmo_jax.families.family import TRANSFORMER_SHARDING, Family, Head
 from bert_elmo_jax.families.pieces import Pieces, piece_objectives
 from bert_elmo_jax.families.replaced import Generator, Replaced, replaced_objectives
 
 
 def _generator(config: Any) -> Generator:
     return Generator(config, Electra, masked_lm)
-
-
-def _depth_of(path: str) -> int | None:
-    # The projection of the embeddings to the width of the layers belongs to the embeddings.
-    return 0 if path.startswith("project/") else encoder_depth(path)
 
 
 FAMILY = Family(
@@ -28,7 +23,6 @@ FAMILY = Family(
     objectives={**replaced_objectives("electra"), **piece_objectives("electra", "sentences", "documents")},
     heads={"mlm": Head(masked_lm), "replaced": Head(Replaced), "generator": Head(_generator)},
     formats=FORMATS,
-    depth_of=_depth_of,
     sharding=TRANSFORMER_SHARDING,
     presets=ElectraConfig.PRESETS,
 )

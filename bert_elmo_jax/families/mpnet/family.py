@@ -72,16 +72,9 @@ class MPNet(PieceModule):
         return [LayerCall(Layer(c, parent=None), (None, None, bias))] * c.num_layers
 
 
+HEADS = {"mlm": Head(lambda config: MaskedLM(config, "gelu"))}  # even if the layers have another activation
 FAMILY = Family(
-    name="mpnet",
-    called="an MPNet",
-    config=MPNetConfig,
-    module=MPNet,
-    inputs=Pieces(vocab_size=30_527),
-    objectives=piece_objectives("mpnet", "sentences", "documents"),
-    heads={"mlm": Head(lambda config: MaskedLM(config, "gelu"))},  # even if the layers have another activation
-    formats=FORMATS,
-    depth_of=lambda path: 0 if path == "relative_bias" else encoder_depth(path),
-    sharding=TRANSFORMER_SHARDING,
-    presets=MPNetConfig.PRESETS,
-)
+    name="mpnet", called="an MPNet", config=MPNetConfig, module=MPNet, inputs=Pieces(vocab_size=30_527), heads=HEADS,
+    objectives=piece_objectives("mpnet", "sentences", "documents"), formats=FORMATS, presets=MPNetConfig.PRESETS,
+    depth_of=lambda path: 0 if path == "relative_bias" else encoder_depth(path), sharding=TRANSFORMER_SHARDING,
+)  # fmt: skip

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from bert_elmo_jax.families.bert.config import BertConfig
 from bert_elmo_jax.families.bert.formats import WEIGHTS, is_prefix
 from bert_elmo_jax.families.bert.google import checkpoint_prefix, names
 from bert_elmo_jax.families.bert.google import read_weights as read_google
@@ -156,7 +157,7 @@ def test_no_checkpoint_and_no_configuration(tmp_path, google):
 
 def test_names_in_both_formats():
     path = "encoder/layer_11/attention/output/kernel"
-    assert WEIGHTS.names(12)[path] == "encoder.layer.11.attention.output.dense.weight"
+    assert WEIGHTS.names(BertConfig())[path] == "encoder.layer.11.attention.output.dense.weight"
     table = names(12)
     assert table[path] == "encoder/layer_11/attention/output/dense/kernel"
     assert table["encoder/embeddings/type"] == "embeddings/token_type_embeddings"
