@@ -6,6 +6,7 @@ Programs turn it on when they start; a notebook calls `share_compiled()`. Import
 
 import contextlib
 import hashlib
+import logging
 import os
 import platform
 import shutil
@@ -13,9 +14,14 @@ from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 
+from bert_elmo_jax.platform_support import is_private
+
 LIMIT = 2**30  # bytes: half for this JAX and processor, half for all others
 SHORTEST = 0.2  # seconds: what compiles in less is not kept
 LOCK = ".lockfile"  # the name that JAX uses
+PATIENCE = 3.0  # seconds for the lock; programs hold it for a moment
+FOREIGN = "%s belongs to another user, or all users can write into it: compiled programs are neither read nor kept"
+STUCK = "%s is held by another process: compiled programs are neither read nor kept"
 
 
 def default_folder() -> Path:
@@ -68,6 +74,12 @@ def share_compiled(folder: str | Path | None = None, limit: int = LIMIT) -> Path
     try:
         chosen.mkdir(parents=True, exist_ok=True)
         if not os.access(chosen, os.R_OK | os.W_OK | os.X_OK):
+            return None
+        if folder is None and not is_private(chosen):  # the programs in it are executed
+            logging.getLogger(__name__).warning(FOREIGN, chosen)
+            return None
+        if _is_stuck(chosen):  # JAX would wait ten seconds for each of its programs
+            logging.getLogger(__name__).warning(STUCK, chosen / LOCK)
             return None
         delete_unfinished(chosen)
         if folder is None:
@@ -129,6 +141,19 @@ def delete_others(folder: Path, limit: int) -> None:
 
 def _last_use(folder: Path) -> float:
     return max((file.stat().st_mtime for file in folder.glob("*")), default=0.0)
+
+
+def _is_stuck(folder: Path) -> bool:
+    """Return whether another process keeps JAX's lock on a cache."""
+    import filelock
+
+    if not (folder / LOCK).exists():
+        return False
+    try:
+        with filelock.FileLock(folder / LOCK, timeout=PATIENCE):
+            return False
+    except filelock.Timeout:
+        return True
 
 
 @contextlib.contextmanager

@@ -12,7 +12,9 @@ from typing import Any, NamedTuple
 
 DEEPEST = 64  # containers inside each other; files of models have about 10
 MOST_DIGITS = 100  # of a number; `model_max_length` of many released models has 31
-SMALL = 1 << 21  # characters of a text whose every number is looked at; Python bounds the digits of larger ones
+# Characters of a text whose every value is looked at. In larger ones, which are vocabularies, Python bounds the digits
+# (4,300) and the depth (about 1,000).
+SMALL = 1 << 21
 LONG_NUMBER = re.compile(rf"(?:\"((?:[^\"\\\n]|\\.){{0,60}})\"\s*:|[\[,])\s*-?\d{{{MOST_DIGITS + 1}}}")
 SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
@@ -44,9 +46,10 @@ def parse_json(text: str, source: object) -> Any:
         raise ValueError(f"{source} is not JSON that can be read: it is nested too deeply") from None
     except ValueError:  # of int(), which converts at most 4,300 digits
         raise _too_long(text, source) from None
-    if len(text) < SMALL and LONG_NUMBER.search(text):
-        raise _too_long(text, source)
-    _check_depth(content, source)
+    if len(text) < SMALL:
+        if LONG_NUMBER.search(text):
+            raise _too_long(text, source)
+        _check_depth(content, source)
     if SURROGATE.search(text):
         try:
             json.dumps(content, ensure_ascii=False).encode()
@@ -63,7 +66,7 @@ def _too_long(text: str, source: object) -> ValueError:
 
 
 def _check_depth(content: Any, source: object) -> None:
-    """Raise if containers are nested deeper than `DEEPEST`; one step for each level, because files may be large."""
+    """Raise if containers are nested deeper than `DEEPEST`."""
     level, depth = [content], 0
     while level := [
         value

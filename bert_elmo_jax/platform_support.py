@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 OPEN_FILES = 64  # at once: enough for checkpoints and worker processes
 # Limits of the thread pools of XLA and of the usual BLAS libraries.
@@ -40,6 +41,17 @@ def limit_to_cores(cores: Sequence[int]) -> None:
     elif cores:
         for name in THREAD_LIMITS:
             os.environ.setdefault(name, str(len(cores)))
+
+
+def is_private(folder: Path) -> bool:
+    """Return whether a folder belongs to this user, and not everybody can write into it.
+
+    >>> import tempfile
+    >>> is_private(Path(tempfile.mkdtemp())), is_private(Path(tempfile.gettempdir()))
+    (True, False)
+    """
+    about = folder.stat()
+    return not hasattr(os, "getuid") or (about.st_uid == os.getuid() and not about.st_mode & 0o002)
 
 
 def leave_terminal() -> None:

@@ -6,12 +6,13 @@ import sys
 import time
 import zlib
 
+import filelock
 import jax
 import pytest
 import zstandard
 
 from bert_elmo_jax import compilation_cache
-from bert_elmo_jax.compilation_cache import default_folder, delete_others, delete_unfinished, share_compiled
+from bert_elmo_jax.compilation_cache import LOCK, default_folder, delete_others, delete_unfinished, share_compiled
 from bert_elmo_jax.runs.start_run import cache_compiled
 
 from . import compiled_programs
@@ -125,3 +126,20 @@ def test_the_programs_of_the_tests_are_kept_and_tidied(tmp_path):
     compiled_programs.tidy(tmp_path, now=time.time() + 15 * 86_400)
     compiled_programs.tidy(tmp_path / "missing")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_lock_that_another_process_keeps_is_waited_for_once(nothing_chosen, tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(compilation_cache, "PATIENCE", 0.1)
+    (tmp_path / "x-cache").write_bytes(b"x")
+    (tmp_path / "x-atime").write_bytes(bytes(8))
+    with filelock.FileLock(tmp_path / LOCK):
+        assert share_compiled(tmp_path) is None
+    assert "is held by another process: compiled programs are neither read nor kept" in caplog.text
+
+
+def test_a_folder_of_others_is_not_used(nothing_chosen, caplog):
+    folder = default_folder()
+    folder.mkdir(parents=True)
+    folder.chmod(0o777)
+    assert share_compiled() is None
+    assert "all users can write into it" in caplog.text

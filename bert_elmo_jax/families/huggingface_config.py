@@ -78,6 +78,7 @@ CLASS_ENDINGS = {
 
 MOST_LAYERS = 10_000  # more than any model has; a list of them is made
 LARGEST = 10**8  # more than any size, and any number of pieces or positions, of a model
+LARGEST_NUMBER = 1e12  # the largest are bases of rotary angles, up to 1e8
 PIECES = any_of(whole(-1, LARGEST), list_of(whole(-1, LARGEST), most=1000))  # -1: none, in old files
 # Fields of all families that are read from the file, but are no fields of ours: their kinds.
 READ_FIELDS: dict[str, Kind] = {
@@ -284,6 +285,6 @@ def _typed(config: type[Any], ours: str, theirs: str, value: Any, where: str | P
         if value not in choices:
             raise ValueError(f"{where}: {theirs} is {value!r}; it is one of {', '.join(choices)}")
         return value
-    if kind not in KINDS and (is_int or isinstance(value, float)):
+    if kind not in KINDS and (is_int or isinstance(value, float)) and abs(value) <= LARGEST_NUMBER:
         return float(value)
     raise ValueError(f"{where}: {theirs} is {value!r}; it must be {KINDS.get(kind, 'a number')}")

@@ -68,6 +68,7 @@ def generate_file(
         machine = {"dtype": dtype, "model": encoder.fingerprint, "jax": jax.__version__, "device": device}
         out.begin({**options, **machine, "content": hash_file(source)} if resumable else None)
         return write_lines(encoder, lines, out, size, options, bar=path is not None)
+    return out.finished or 0  # an earlier start of the same command has written them
 
 
 def stream_prompt(encoder: Any, prompt: str, options: Mapping[str, Any]) -> int:

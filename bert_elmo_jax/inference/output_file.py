@@ -1,11 +1,15 @@
 """The file of a program's lines: standard output, a pipe or a device, or a file that appears when it is complete.
 
 A file is written in a folder next to it, `predictions.csv.partial/`: its `lines` so far, a `lock`, and, if the program
-can continue it, `progress.json`. At the end the lines get their name and the folder is deleted.
+can continue it, `progress.json`. At the end the lines get their name and the folder is deleted. A hidden file next to
+the result, `.predictions.csv.request`, has the hashes of the request and of the result, so that the same command,
+started once more, finds it complete.
 """
 
 import contextlib
+import hashlib
 import json
+import logging
 import os
 import sys
 from collections.abc import Iterable, Mapping
@@ -13,11 +17,28 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
-from bert_elmo_jax.files import LockHeld, lock, naming, read_json, write_json
+from bert_elmo_jax.files import LockHeld, hash_file, lock, naming, read_json, write_json
 
 STDIN = ("-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0")
 STDOUT = ("-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
 PROGRESS = "progress.json"
+
+
+class Finished(Exception):
+    """Raised by `begin` if the same request has written the file completely; `examples` is the number of its lines."""
+
+    def __init__(self, path: Path, examples: int):
+        super().__init__(f"{path} is complete already, by the same command: {examples:,} examples")
+        self.examples = examples
+
+
+def find_record(path: Path) -> Path:
+    """Return the hidden file with the hashes of the request that wrote a file, and of its content.
+
+    >>> find_record(Path("predictions.csv")).name
+    '.predictions.csv.request'
+    """
+    return path.with_name(f".{path.name}.request")
 
 
 def find_output(output: str, source: str = "-", *, overwrite: bool = False) -> Path | None:
@@ -41,7 +62,7 @@ def find_output(output: str, source: str = "-", *, overwrite: bool = False) -> P
     same = exists and Path(source).exists() and path.samefile(source)  # by a hard link, too
     if source != "-" and (same or Path(os.path.realpath(source)) == path):
         raise ValueError(f"--output={output} would replace the input: give another name")
-    if exists and path.is_file() and not overwrite:
+    if exists and path.is_file() and not overwrite and not find_record(path).is_file():
         raise FileExistsError(f"--output={output} exists: give another name, or --overwrite to replace it")
     return path
 
@@ -50,6 +71,7 @@ class Lines:
     """Lines for a stream: standard output, a pipe or a device. A context manager, like `LineFile`."""
 
     done = 0  # examples whose lines an earlier process has written
+    finished: int | None = None  # the number of all examples, if the same request has written the file completely
 
     def __init__(self, path: Path | None):
         self.path, self._file = path, None if path is None else _open(path)
@@ -60,10 +82,11 @@ class Lines:
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    ) -> bool:
         if self._file is not None and self.path is not None:
             with naming(self.path), contextlib.suppress(*[OSError] if error else []):
                 self._file.close()
+        return False
 
     def begin(self, request: Mapping[str, Any] | None) -> None:
         """Begin to write the lines of a request."""
@@ -99,14 +122,16 @@ class LineFile(Lines):
             raise ValueError(
                 f"process {error.holder} is writing {self.target}: wait for it, or give another --output"
             ) from None
-        if self.target.exists() and not self.overwrite:  # another process has finished in the meantime
-            self._clean()
+        if self.target.exists() and not self.overwrite and not find_record(self.target).is_file():
+            self._clean()  # another process has finished in the meantime
             raise FileExistsError(f"{self.target} exists: give another name, or --overwrite to replace it")
         return self
 
     def begin(self, request: Mapping[str, Any] | None) -> None:
         """Begin to write the lines of a request, or continue its earlier lines; None is never continued."""
         request = None if request is None else json.loads(json.dumps(request))  # in the form that JSON reads back
+        if self.target.exists() and not self.overwrite:
+            self._check_finished(request)
         file, lines = self.folder / PROGRESS, self.folder / "lines"
         progress: dict[str, Any] = {}
         with contextlib.suppress(ValueError):  # a damaged file
@@ -120,6 +145,16 @@ class LineFile(Lines):
             with naming(lines):
                 lines.write_bytes(self.mark)
         self._request = {} if request is None else dict(request)
+
+    def _check_finished(self, request: Mapping[str, Any] | None) -> None:
+        """Raise `Finished` if the file is the complete result of this request, and FileExistsError if it is another."""
+        record: dict[str, Any] = {}
+        with contextlib.suppress(ValueError):  # a damaged file
+            record = read_json(find_record(self.target), default={})
+        written = {"request": _hash_request(request), "content": hash_file(self.target)}
+        if request is not None and record.items() >= written.items() and type(record.get("examples")) is int:
+            raise Finished(self.target, record["examples"])
+        raise FileExistsError(f"{self.target} exists: give another name, or --overwrite to replace it")
 
     def skip(self, count: int) -> bool:
         """Return True if the lines of the next `count` examples are already written."""
@@ -143,13 +178,28 @@ class LineFile(Lines):
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    ) -> bool:
+        if isinstance(error, Finished):
+            print(error, file=sys.stderr)
+            self.finished = error.examples
+            self._clean()
+            return True
         if error is None:
+            self._keep_record()
             (self.folder / "lines").replace(self.target)
         if error is None or not (self.folder / PROGRESS).is_file():  # else the same request continues from here
             self._clean()
         else:
             self._held.close()
+        return False
+
+    def _keep_record(self) -> None:
+        record = find_record(self.target)
+        if not self._request:  # of standard input, which cannot be read once more
+            record.unlink(missing_ok=True)
+            return
+        content = hash_file(self.folder / "lines")
+        write_json(record, {"request": _hash_request(self._request), "content": content, "examples": self._passed})
 
     def _clean(self) -> None:
         self._held.close()
@@ -157,6 +207,10 @@ class LineFile(Lines):
             (self.folder / name).unlink(missing_ok=True)
         with contextlib.suppress(OSError):  # it holds files of someone else
             self.folder.rmdir()
+
+
+def _hash_request(request: Mapping[str, Any] | None) -> str:
+    return hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()
 
 
 def open_lines(path: Path | None, *, mark: bytes = b"", overwrite: bool = False) -> Lines:
@@ -167,5 +221,7 @@ def open_lines(path: Path | None, *, mark: bytes = b"", overwrite: bool = False)
 
 
 def _open(path: Path) -> IO[str]:
+    if path.is_fifo():
+        logging.getLogger(__name__).warning("%s is a pipe: waiting for the program that reads it", path)
     with naming(path):
         return open(path, "w", encoding="utf-8", newline="")

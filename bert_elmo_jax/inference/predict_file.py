@@ -105,6 +105,8 @@ def predict_file(
                     out.add(lines(examples, predictions), len(examples))
                 bar.update(len(examples))
                 count += len(examples)
+    if out.finished is not None:  # by an earlier start of the same command
+        return out.finished
     if path is not None:
         before = f"; {out.done:,} of them are from a stopped run" if out.done else ""
         print(f"{count:,} predictions in {target}{before}", file=sys.stderr)

@@ -22,7 +22,7 @@ from bert_elmo_jax.report.svg import format_number
 from bert_elmo_jax.runs.adaptation import HELD_OUT, write_texts
 from bert_elmo_jax.runs.pretraining import pretrain
 from bert_elmo_jax.runs.start_run import say
-from bert_elmo_jax.runs.task_data import Data
+from bert_elmo_jax.runs.task_data import Data, class_weights, count_steps
 from bert_elmo_jax.runs.train_run import BEFORE, SharedBy
 from bert_elmo_jax.runs.with_documents import (
     BACKWARD,
@@ -64,6 +64,8 @@ def tune_language_models(
 ) -> tuple[DocumentStart, int]:
     """Tune each model below `workdir`; return them, and the exit status: 0, or 75 if it was stopped."""
     check_documents(config, data.task)
+    class_weights(config.class_weights, data.task, data.train)  # before hours of a language model
+    count_steps(config, len(data.train))
     texts = [example.text for example in data.train] + read_unlabelled(config, data.task)
     if start.vocabulary is None:
         start = start._replace(vocabulary=count_words(texts, config.vocab_size))

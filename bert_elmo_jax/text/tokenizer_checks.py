@@ -6,7 +6,19 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from bert_elmo_jax.files import read_json
-from bert_elmo_jax.json_values import LIST, NUMBER, OBJECT, TEXT, TRUTH, Fields, Kind, any_of, check_fields, whole
+from bert_elmo_jax.json_values import (
+    DEEPEST,
+    LIST,
+    NUMBER,
+    OBJECT,
+    TEXT,
+    TRUTH,
+    Fields,
+    Kind,
+    any_of,
+    check_fields,
+    whole,
+)
 
 CONFIG = "tokenizer_config.json"
 CHILDREN = ("normalizers", "pretokenizers", "processors", "decoders")  # of a part that is a sequence
@@ -105,10 +117,12 @@ def check_spec(spec: Mapping[str, Any], source: str) -> None:
         )
 
 
-def _list_parts(part: Any, where: str) -> Iterator[dict[str, Any]]:
+def _list_parts(part: Any, where: str, depth: int = 0) -> Iterator[dict[str, Any]]:
     """Yield a part and all parts below it; raise on a part that is none."""
     if part is None:
         return
+    if depth > DEEPEST:
+        raise ValueError(f"{where} is nested too deeply")
     if not isinstance(part, dict) or not isinstance(part.get("type"), str):
         raise ValueError(f"{where} has the part {part!r:.60}; expected an object with a type")
     yield part
@@ -117,7 +131,7 @@ def _list_parts(part: Any, where: str) -> Iterator[dict[str, Any]]:
         if children is not None and not isinstance(children, list):
             raise ValueError(f"{where}: {key} is {children!r:.60}; expected a list")
         for child in children or []:
-            yield from _list_parts(child, where)
+            yield from _list_parts(child, where, depth + 1)
 
 
 def _check_template(part: Mapping[str, Any], where: str) -> None:

@@ -29,7 +29,8 @@ from tests.campaigns.records import LOST, SURVIVED, Record
 KIND = "attacks"
 SECRET = "TOPSECRET"  # the content of a file outside of the model's folder
 MODELS = ("bert_tiny", "bert_tiny_tf", "elmo_tiny", "gpt2_tiny", "gpt_tiny", "roberta_tiny", "modernbert_tiny",
-          "modernbert_packed", "distilbert_tiny", "electra_tiny/discriminator", "transformer_tiny", "cove_tiny",
+          "modernbert_packed", "distilbert_tiny", "electra_tiny/discriminator", "mpnet_tiny", "flax_msgpack", "tf_h5",
+          "released_heads/bert_ner", "released_heads/bert_multilabel", "transformer_tiny", "cove_tiny",
           "awd_lstm_tiny")  # fmt: skip
 TOKENIZERS = ("gpt2_tiny", "gpt_tiny", "marian", "modernbert_packed", "roberta_tiny", "xlmr_tiny")
 TEXTS = ("the river bank", "강가에 배가 있다 .", "a <s> [MASK] \uffff0\uffff x", "It's 12.5% ½ ﬁ")

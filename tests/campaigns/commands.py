@@ -21,6 +21,7 @@ from tests.campaigns.works import Workshop
 
 KIND = "commands"
 SECONDS = 60.0
+WAITS = "is a pipe: waiting"  # which may be meant
 DEFINED = re.compile(r"flags\.DEFINE_(multi_string|integer|float|enum|bool|string|list)\(\s*\"(\w+)\"")
 WRONG: dict[str, tuple[str, ...]] = {
     "integer": ("x", "1.5", "nan", "1_0x", "--"), "float": ("x", "1,5", "--"), "bool": ("maybe", "2"),
@@ -73,8 +74,8 @@ def change_words(program: str, coins: random.Random) -> tuple[list[str], bool]:
     words, sure = list(BASES[program].words), False
     flags = list_flags(program)
     for _ in range(coins.randint(1, 3)):
-        if coins.random() < 0.15:
-            if words and coins.random() < 0.5:
+        if not flags or coins.random() < 0.15:
+            if words and "--nonsense" not in words and coins.random() < 0.5:
                 words.pop(coins.randrange(len(words)))
             else:
                 words.insert(coins.randrange(len(words) + 1), coins.choice(UNKNOWN))
@@ -132,7 +133,11 @@ class Commands:
         words = [word.replace("FOLDER", str(place)) for word in words]
         begun = time.monotonic()
         running = self.shop.server.start([program, *words], place / "log", folder=place, limits={"AS": 12 << 30})
-        status = running.wait(SECONDS)
+        status = None
+        while status is None and time.monotonic() - begun < SECONDS:
+            status = running.wait(1.0)
+            if WAITS in running.said:
+                break
         if status is None:
             running.kill()
         kind, detail = judge(program, status, running.said, sure)
@@ -159,7 +164,7 @@ def judge(program: str, status: int | None, said: str, sure: bool) -> tuple[str,
     lines = [line for line in said.strip().splitlines() if line.strip()]
     last = lines[-1] if lines else ""
     if status is None:
-        return ("waits" if "is a pipe: waiting" in said else "hang"), last
+        return ("waits" if WAITS in said else "hang"), last
     if status < 0:
         return "crash", last
     if "Traceback (most recent call last)" in said:

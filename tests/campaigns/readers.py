@@ -1,6 +1,7 @@
 """The readers that campaigns give broken files to: the function that reads a file, and a folder with a valid one."""
 
 import contextlib
+import importlib
 import io
 import random
 import shutil
@@ -147,6 +148,34 @@ def read_options(path: Path) -> None:
     read_config(path.parent)
 
 
+def read_named(module: str, name: str) -> Callable[[Path], None]:
+    """Return a function that reads all tensors of a file with a reader of `weights`."""
+
+    def read(path: Path) -> None:
+        reader = getattr(importlib.import_module(f"bert_elmo_jax.weights.{module}"), name)
+        for tensor in reader(path).values():
+            tensor.read()
+
+    return read
+
+
+def read_sentences(path: Path) -> None:
+    """Read the pooling and the dense layers of a folder of sentence-transformers."""
+    from bert_elmo_jax.families.sentence_files import read_sentence_folder
+
+    folder = path.parent if path.name == "modules.json" else path.parents[1]
+    read_sentence_folder(folder)
+
+
+def read_adapter(path: Path) -> None:
+    """Read an adapter of peft for the frozen BERT."""
+    from bert_elmo_jax.families import get_family
+    from bert_elmo_jax.families.bert.config import BertConfig
+    from bert_elmo_jax.families.peft_files import read_adapter as reader
+
+    reader(path.parent, get_family("bert"), BertConfig.from_json(GOLDENS / "bert_tiny" / "config.json"))
+
+
 def right_checksums() -> Any:
     """Let every checksum of a checkpoint's index be right, so that damage reaches the code behind it."""
     from bert_elmo_jax.weights import sorted_table, tensor_bundle
@@ -244,6 +273,7 @@ def list_targets(folder: Path) -> list[Reader]:
     bare = seeds / "merges"
     bundle = (f"{weights}/tensor_bundle.py", f"{weights}/sorted_table.py", f"{weights}/protobuf.py")
     json_tokens = (b"null", b"[]", b"{}", b"-1", b"1e400", b'""', b"true", b"9" * 30, b'"type":', b"\\ud800")
+    sentences = (f"{PACKAGE}/families/sentence_files.py", f"{PACKAGE}/json_values.py")
     pickles = tuple(bytes([code]) for code in b"]}(.)tau0QRcbhjqrKMJX\x80\x85\x86\x87\x88\x89\x8a\x8c\x93\x94")
     return [
         Reader("safetensors", GOLDENS / "bert_tiny", "model.safetensors", read_tensors,
@@ -268,12 +298,25 @@ def list_targets(folder: Path) -> list[Reader]:
                (f"{text}/marian.py",)),
         Reader("fastai words", seeds / "fastai", "itos.json", load_folder, (f"{text}/fastai_words.py",),
                tokens=json_tokens),
+        Reader("flax msgpack", GOLDENS / "flax_msgpack", "flax_model.msgpack", read_named("flax_msgpack", "read_flax"),
+               (f"{weights}/flax_msgpack.py",)),
+        Reader("Keras HDF5", GOLDENS / "tf_h5", "tf_model.h5", read_named("keras_hdf5", "read_keras"),
+               (f"{weights}/keras_hdf5.py", f"{weights}/hdf5.py")),
+        Reader("config.json", GOLDENS / "bert_tiny", "config.json", load_folder,
+               (f"{PACKAGE}/families/huggingface_config.py", f"{PACKAGE}/json_values.py"), tokens=json_tokens),
+        Reader("tokenizer_config.json", gpt2, "tokenizer_config.json", read_tokenizer,
+               (f"{text}/tokenizer_checks.py", *tokenizers), tokens=json_tokens),
+        Reader("modules.json", seeds / "sentences", "modules.json", read_sentences, sentences, tokens=json_tokens),
+        Reader("pooling", seeds / "sentences", "1_Pooling/config.json", read_sentences, sentences, tokens=json_tokens),
+        Reader("adapter_config.json", GOLDENS / "peft_bert", "adapter_config.json", read_adapter,
+               (f"{PACKAGE}/families/peft_files.py",), tokens=json_tokens),
         Reader("GloVe text", GOLDENS / "cove_tiny", "vectors.txt", read_vectors, (f"{text}/vectors.py",)),
     ]  # fmt: skip
 
 
 def write_seeds(folder: Path) -> None:
     """Write valid small files of the formats that have no golden file."""
+    import json
     import pickle
     import zipfile
 
@@ -289,6 +332,16 @@ def write_seeds(folder: Path) -> None:
     np.save(folder / "params_0.npy", np.zeros(6, np.float32))
     (folder / "params_shapes.json").write_text("[[2, 3]]", encoding="utf-8")
     shutil.copytree(GOLDENS / "awd_lstm_tiny", folder / "fastai")
+    files = {
+        "modules.json": [{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
+                         {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}],
+        "1_Pooling/config.json": {"word_embedding_dimension": 64, "pooling_mode_mean_tokens": True},
+        "sentence_bert_config.json": {"max_seq_length": 20, "do_lower_case": False},
+        "config_sentence_transformers.json": {"prompts": {"query": "q: "}, "similarity_fn_name": "cosine"},
+    }  # fmt: skip
+    (folder / "sentences" / "1_Pooling").mkdir(parents=True)
+    for name, content in files.items():
+        (folder / "sentences" / name).write_text(json.dumps(content), encoding="utf-8")
     (folder / "merges").mkdir()
     for name in ("vocab.json", "merges.txt", "tokenizer_config.json"):
         if (GOLDENS / "tokenizers" / "gpt2_tiny" / name).is_file():

@@ -75,7 +75,7 @@ def rows_of(records: Iterable[Record]) -> list[list[str]]:
     """Return a row of the table for each kind and target: numbers as text."""
     counts: dict[tuple[str, str], Counter[str]] = {}
     for record in records:
-        if record.kind != "fuzz" and record.outcome != REFUSED:
+        if record.kind not in ("fuzz", *ATTACKS) and record.outcome != REFUSED:
             counts.setdefault((record.kind, record.name), Counter())[record.outcome] += 1
     rows = []
     for (kind, name), found in sorted(counts.items()):
@@ -132,6 +132,41 @@ FUZZ = {
 }
 
 
+ATTACKS = ("attacks", "commands")
+ENDS: dict[str, tuple[str, ...]] = {  # the columns of the table of attacks, by how a case ended
+    "executed": ("executed",), "outside": ("outside",), "silent": ("silent",), "hang": ("hang", "memory", "crash"),
+    "clear": ("refused", "clear", "waits"), "harmless": ("read", "accepted"),
+}  # fmt: skip
+ATTACK_HEADINGS = {
+    "en": ("attack", "tried", "executed", "read outside", "silent", "hang, memory, crash", "traceback", "unclear",
+           "refused clearly", "harmless"),
+    "ko": ("공격", "시도", "실행됨", "폴더 밖을 읽음", "조용히 틀림", "멈춤, 메모리, 크래시", "트레이스백", "불명확",
+           "명확히 거부", "무해"),
+}  # fmt: skip
+
+
+def attack_rows(records: Iterable[Record]) -> list[list[str]]:
+    """Return a row for each way to change a model, for each program, and for all of both kinds.
+
+    >>> attack_rows([Record("attacks", "link bert_tiny", 0, SURVIVED, figures={"ended": "refused"})])[0]
+    ['`link`', '1', '0', '0', '0', '0', '0', '0', '1', '0']
+    """
+    counts: dict[tuple[str, str], Counter[str]] = {}
+    for record in records:
+        ended = record.figures.get("ended", "")
+        if record.kind not in ATTACKS or ended == "no change":
+            continue
+        column = next((name for name, ends in ENDS.items() if ended in ends), "traceback")
+        column = "unclear" if record.outcome == UNCLEAR else column
+        for name in (record.name.split()[0], ""):
+            counts.setdefault((record.kind, name), Counter())[column] += 1
+    columns = ("executed", "outside", "silent", "hang", "traceback", "unclear", "clear", "harmless")
+    return [
+        [f"`{name}`" if name else f"**{kind}**", str(found.total()), *(str(found[column]) for column in columns)]
+        for (kind, name), found in sorted(counts.items(), key=lambda item: (item[0][0], not item[0][1], item[0][1]))
+    ]
+
+
 KILLED = {"en": "SIGKILLs in all: {:,}.", "ko": "SIGKILL은 모두 {:,}번입니다."}
 
 
@@ -142,9 +177,18 @@ def count_kills(records: Iterable[Record]) -> int:
 
 def render(page: Path, records: Sequence[Record], language: str) -> None:
     """Write the tables into a page, between its two marks."""
-    text = page.read_text(encoding="utf-8")
     rows = summed(rows_of(records), KOREAN if language == "ko" else None)
     kills = KILLED[language].format(count_kills(records))
     parts = [f"{table(HEADINGS[language], rows)}\n{kills}\n", table(FUZZ[language], fuzz_rows(records))]
+    _replace(page, parts)
+
+
+def render_attacks(page: Path, records: Sequence[Record], language: str) -> None:
+    """Write the table of attacks into a page, between its two marks."""
+    _replace(page, [table(ATTACK_HEADINGS[language], attack_rows(records))])
+
+
+def _replace(page: Path, parts: Sequence[str]) -> None:
+    text = page.read_text(encoding="utf-8")
     made = iter(f"{BEGIN}\n\n{part}\n{END}" for part in parts)
     page.write_text(re.sub(f"{BEGIN}.*?{END}", lambda _: next(made), text, flags=re.S), encoding="utf-8")

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tests.campaigns import attacks, commands, faults, fuzz, inputs, kills, machines
-from tests.campaigns.records import LOST, MISSED, REFUSED, UNCLEAR, Record, Records, render
+from tests.campaigns.records import LOST, MISSED, REFUSED, UNCLEAR, Record, Records, render, render_attacks
 from tests.campaigns.works import Workshop
 
 ROOT = Path(__file__).parents[2]
@@ -90,7 +90,9 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=60.0, help="for each reader that is fuzzed")
     parser.add_argument("--only", default="", help="cases whose name has this text")
     parser.add_argument("--again", action="store_true", help="only cases that were lost, unclear or missed, once more")
-    parser.add_argument("--render", action="store_true", help="only write the tables of docs/results/trust.md")
+    parser.add_argument(
+        "--render", action="store_true", help="only write the tables of docs/results/trust.md and attacks.md"
+    )
     asked = parser.parse_args()
     folder, until = Path(asked.folder).resolve(), time.monotonic() + 60 * asked.minutes
     if not asked.render:
@@ -102,6 +104,7 @@ def main() -> int:
     for language, name in (("en", "trust.md"), ("ko", "trust.ko.md")):
         if asked.render:
             render(ROOT / "docs" / "results" / name, records, language)
+            render_attacks(ROOT / "docs" / "results" / name.replace("trust", "attacks"), records, language)
     lost = [record for record in records if record.outcome == LOST]
     for record in lost:
         print(f"lost: {record.kind} {record.name} {record.seed}: {record.detail}", file=sys.stderr)

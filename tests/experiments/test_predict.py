@@ -151,7 +151,11 @@ def test_a_stopped_prediction_continues(runs, tmp_path, monkeypatch, ending):
     assert "12 of them are from a stopped run" in said
     assert target.read_bytes() == whole.read_bytes()
     assert sum(calls[4:]) == 39 - 12
-    assert sorted(file.name for file in tmp_path.iterdir()) == sorted(["in.txt", whole.name, target.name])
+    names = ["in.txt", whole.name, target.name, f".{whole.name}.request", f".{target.name}.request"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == sorted(names)
+    again = predict(model=model, input=source, output=str(target), batch_size=4)
+    assert again.status == 0 and "is complete already, by the same command: 39 examples" in again[2]
+    assert target.read_bytes() == whole.read_bytes() and sum(calls[4:]) == 39 - 12
 
 
 def test_another_input_or_model_begins_again(runs, tmp_path, monkeypatch):

@@ -45,6 +45,12 @@ def test_all_rules_give_the_plain_search(first, early):
     assert len(lengths) > 2  # some end early
 
 
+def test_a_strong_penalty_finds_all_texts():
+    """Scores far below -1e9 are scores of texts; a divisor of 20^-8 had made them worse than no text."""
+    [texts] = make_writer(seed=0)[0].generate(tokens=[[5, 7, 2]], beams=2, n_best=2, max_new=20, length_penalty=-8)
+    assert len(texts) == 2 and texts[0].score >= texts[1].score and all(text.ids for text in texts)
+
+
 def test_the_rules_differ():
     """If the rules agreed, the test above would compare little."""
     found = {}

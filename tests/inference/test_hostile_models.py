@@ -2,10 +2,12 @@
 
 import json
 import os
+import pickle
 import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import h5py
 import numpy as np
@@ -319,3 +321,23 @@ def test_bounds_of_memory_are_said(goldens, tmp_path, monkeypatch):
     monkeypatch.setattr(isolated, "MEMORY", 1 << 20)
     with pytest.raises(ValueError, match=r"is refused: (reading it takes more than \d+ MiB|a library crashed)"):
         load(goldens / "bert_tiny", untrusted=True)
+
+
+def test_a_file_of_torch_that_runs_code_is_named_in_its_folder(tmp_path):
+    (tmp_path / "model.pth").write_bytes(pickle.dumps({"a": Path("x")}))
+    with pytest.raises(FileNotFoundError, match=r"holds no weights\..*model\.pth .*pathlib"):
+        load(tmp_path)
+
+
+@pytest.mark.parametrize("separate", [False, True])
+def test_texts_that_are_cut_are_counted(goldens, tmp_path, separate, capsys):
+    from bert_elmo_jax.inference.predict_file import print_work
+
+    from .test_task_model import write
+
+    model = load(write(tmp_path / "run", "rte" if separate else "sst2", labels=("a", "b")))
+    long, short = "the river " * 500, "the river"
+    model.predict([(long, short), (short, short)] if separate else [long, short, short])
+    print_work(model)
+    assert model.work.cut == 1
+    assert "1 text was longer than the 32 pieces that this model reads" in capsys.readouterr().err

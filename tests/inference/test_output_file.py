@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bert_elmo_jax.files import naming
-from bert_elmo_jax.inference.output_file import LineFile, Lines, find_output, open_lines
+from bert_elmo_jax.inference.output_file import LineFile, Lines, find_output, find_record, open_lines
 
 
 @pytest.mark.parametrize("name", ["-", "/dev/stdout", "/dev/fd/1"])
@@ -97,6 +97,34 @@ def test_one_process_at_a_time(tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["out.csv"]
 
 
+def test_the_same_request_once_more_finds_its_file_complete(tmp_path, capsys):
+    path = tmp_path / "out.csv"
+    with LineFile(path) as out:
+        out.begin({"a": 1})
+        out.add(["x", "y"], 2)
+    record = find_record(path)
+    assert find_output(str(path)) == path and record.is_file()
+    with LineFile(path) as out:
+        out.begin({"a": 1})
+        raise AssertionError("the block ends there")
+    assert out.finished == 2 and "complete already, by the same command: 2 examples" in capsys.readouterr().err
+    for request in ({"a": 2}, None):
+        with pytest.raises(FileExistsError, match="give another name, or --overwrite"), LineFile(path) as out:
+            out.begin(request)
+    path.write_text("changed")
+    with pytest.raises(FileExistsError), LineFile(path) as out:
+        out.begin({"a": 1})
+    path.unlink()  # killed after the record was written, and before the file got its name
+    with LineFile(path) as out:
+        out.begin({"a": 1})
+        out.add(["x"], 1)
+    assert path.read_text() == "x\n" and sorted(file.name for file in tmp_path.iterdir()) == [record.name, "out.csv"]
+    with LineFile(path, overwrite=True) as out:
+        out.begin(None)
+        out.add(["z"], 1)
+    assert [file.name for file in tmp_path.iterdir()] == ["out.csv"]
+
+
 def stop_after(path, groups, asked):
     with pytest.raises(KeyboardInterrupt), LineFile(path, mark=b"\xef\xbb\xbf") as out:
         out.begin(asked)
@@ -124,7 +152,7 @@ def test_a_stopped_output_continues(tmp_path):
         assert out.skip(2) and not out.skip(1)
         out.add(["c"], 1)
     assert path.read_bytes() == b"\xef\xbb\xbfa\nb\nc\n"
-    assert [file.name for file in tmp_path.iterdir()] == ["out.csv"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == [".out.csv.request", "out.csv"]
 
 
 def test_another_request_or_a_damaged_partial_file_begins_again(tmp_path):

@@ -195,6 +195,20 @@ def test_other_tasks(files):
         check_documents(config, pairs)
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"class_weights": "evil"}, "config.class_weights='evil': expected balanced"),
+        ({"eval_every": 5, "checkpoint_every": 3}, "let config.checkpoint_every divide config.eval_every"),
+    ],
+)
+def test_what_the_classifier_refuses_is_refused_before_its_language_model_is_trained(files, tmp_path, changes, message):
+    config = small(files, **changes)
+    with pytest.raises(ValueError, match=message):
+        tune_language_models(config, tmp_path, read_data(config), None)
+    assert not list(tmp_path.iterdir())
+
+
 def test_files_without_texts(files, tmp_path):
     for name, text, message in (
         ("empty.txt", "", "an empty file"),

@@ -7,7 +7,7 @@ import pytest
 
 from bert_elmo_jax.data.tasks.examples import TaggedSentence, TextExample
 from bert_elmo_jax.data.tasks.files import BadRow
-from bert_elmo_jax.data.tasks.labels import check_tags, label_ids, tag_ids
+from bert_elmo_jax.data.tasks.labels import check_tags, find_labels, label_ids, tag_ids
 from bert_elmo_jax.data.tasks.task import check_labels, task_named, with_labels, with_spelling
 
 NFC, NFD = "감동", unicodedata.normalize("NFD", "감동")
@@ -39,3 +39,10 @@ def test_unknown_labels_and_tags_are_refused():
     )
     with pytest.raises(BadRow, match=re.escape(message)):
         check_tags(TaggedSentence(("서울",), ("LOC",), "train.conll", (3,), 0))
+
+
+@pytest.mark.parametrize("label", ["NaN", "nan", " NAN "])
+def test_a_cell_without_a_value_is_no_label(label):
+    examples = [TextExample("a", None, name, None, "train.csv", n) for n, name in enumerate(["1", "2", label], start=2)]
+    with pytest.raises(BadRow, match=r"train\.csv.*line 4.*which programs write for a cell without a value"):
+        find_labels(examples)
