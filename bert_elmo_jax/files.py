@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import re
+import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from tokenize import TokenError
@@ -93,8 +94,12 @@ def check_regular(path: str | Path) -> None:
     Traceback (most recent call last):
     ValueError: /dev/null is not a regular file but a pipe, a socket or a device, which is refused: copy the content ...
     """
-    path = Path(path)
-    if path.exists() and not path.is_file() and not path.is_dir():
+    with contextlib.suppress(FileNotFoundError):
+        _check_mode(path, Path(path).stat().st_mode)
+
+
+def _check_mode(path: str | Path, mode: int) -> None:
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
         raise ValueError(
             f"{path} is not a regular file but a pipe, a socket or a device, which is refused: copy the content into "
             "a file"
@@ -108,11 +113,12 @@ def read_bytes(path: str | Path, largest: int = LARGEST_TEXT) -> bytes:
     Traceback (most recent call last):
     ValueError: tests/goldens/bert_tiny/vocab.txt has ... bytes; at most 8 are read: is it another file?
     """
-    check_regular(path)
-    size = Path(path).stat().st_size
-    if size > largest:
-        raise ValueError(f"{path} has {size:,} bytes; at most {largest:,} are read: is it another file?")
-    return Path(path).read_bytes()
+    about = Path(path).stat()
+    _check_mode(path, about.st_mode)
+    if about.st_size > largest:
+        raise ValueError(f"{path} has {about.st_size:,} bytes; at most {largest:,} are read: is it another file?")
+    with open(path, "rb") as file:
+        return file.read()
 
 
 def read_text(path: str | Path) -> str:
@@ -259,14 +265,12 @@ def check_links(path: str | Path) -> None:
     """
     path = Path(path)
     folder = path.resolve() if path.is_dir() else path.parent.resolve()
-    entries = [Path(entry) for entry in os.scandir(folder)] if folder.is_dir() else []
     if path.is_dir():
-        for inner in [entry for entry in entries if entry.is_dir() and not entry.is_symlink()]:
-            with contextlib.suppress(PermissionError):
-                entries += map(Path, os.scandir(inner))
+        entries = list(_list_odd(folder, depth=DEPTH))
     else:  # a folder of other things, too
         looked_for = (*COMPANIONS, f"{glob.escape(path.name)}.*")
-        entries = [e for e in entries if e.name != path.name and any(map(e.match, looked_for))]
+        odd = _list_odd(folder, depth=1) if folder.is_dir() else ()
+        entries = [entry for entry in odd if entry.name != path.name and any(map(entry.match, looked_for))]
     allowed = [folder]
     allowed += [above.parent / "blobs" for above in folder.parents if above.name == "snapshots"]
     for entry in entries:
@@ -278,6 +282,21 @@ def check_links(path: str | Path) -> None:
                     f"{entry} is a link to {target}, outside the folder of the model, which is refused: copy the file "
                     "itself into the folder, or remove the link"
                 )
+
+
+DEPTH = 3  # of folders that are searched for links: a model has its modules in folders of its folder
+
+
+def _list_odd(folder: Path, depth: int) -> Iterator[Path]:
+    """Yield what is neither a file nor a folder; regular files need no call of the system each."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                if depth > 1:
+                    with contextlib.suppress(PermissionError):
+                        yield from _list_odd(Path(entry), depth - 1)
+            elif not entry.is_file(follow_symlinks=False):
+                yield Path(entry)
 
 
 @contextlib.contextmanager

@@ -15,6 +15,7 @@ MOST_DIGITS = 100  # of a number; `model_max_length` of many released models has
 # Characters of a text whose every value is looked at. In larger ones, which are vocabularies, Python bounds the digits
 # (4,300) and the depth (about 1,000).
 SMALL = 1 << 21
+LONG = re.compile(rf"[0-9]{{{MOST_DIGITS + 1}}}")
 LONG_NUMBER = re.compile(rf"(?:\"((?:[^\"\\\n]|\\.){{0,60}})\"\s*:|[\[,])\s*-?\d{{{MOST_DIGITS + 1}}}")
 SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
@@ -47,7 +48,7 @@ def parse_json(text: str, source: object) -> Any:
     except ValueError:  # of int(), which converts at most 4,300 digits
         raise _too_long(text, source) from None
     if len(text) < SMALL:
-        if LONG_NUMBER.search(text):
+        if LONG.search(text) and LONG_NUMBER.search(text):  # the first is quick, and few texts have such a hash
             raise _too_long(text, source)
         _check_depth(content, source)
     if SURROGATE.search(text):

@@ -82,11 +82,11 @@ class Lines:
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool:
+    ) -> bool | None:
         if self._file is not None and self.path is not None:
             with naming(self.path), contextlib.suppress(*[OSError] if error else []):
                 self._file.close()
-        return False
+        return None
 
     def begin(self, request: Mapping[str, Any] | None) -> None:
         """Begin to write the lines of a request."""
@@ -178,7 +178,7 @@ class LineFile(Lines):
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool:
+    ) -> bool | None:
         if isinstance(error, Finished):
             print(error, file=sys.stderr)
             self.finished = error.examples
@@ -191,7 +191,7 @@ class LineFile(Lines):
             self._clean()
         else:
             self._held.close()
-        return False
+        return None
 
     def _keep_record(self) -> None:
         record = find_record(self.target)

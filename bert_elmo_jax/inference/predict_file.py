@@ -107,6 +107,7 @@ def predict_file(
                 count += len(examples)
     if out.finished is not None:  # by an earlier start of the same command
         return out.finished
+    assert isinstance(loaded, Predictor)
     if path is not None:
         before = f"; {out.done:,} of them are from a stopped run" if out.done else ""
         print(f"{count:,} predictions in {target}{before}", file=sys.stderr)

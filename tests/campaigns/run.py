@@ -90,9 +90,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=60.0, help="for each reader that is fuzzed")
     parser.add_argument("--only", default="", help="cases whose name has this text")
     parser.add_argument("--again", action="store_true", help="only cases that were lost, unclear or missed, once more")
-    parser.add_argument(
-        "--render", action="store_true", help="only write the tables of trust.md and attacks.md"
-    )
+    parser.add_argument("--render", action="store_true", help="only write the tables of trust.md and attacks.md")
     asked = parser.parse_args()
     folder, until = Path(asked.folder).resolve(), time.monotonic() + 60 * asked.minutes
     if not asked.render:

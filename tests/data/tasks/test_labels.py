@@ -44,5 +44,5 @@ def test_unknown_labels_and_tags_are_refused():
 @pytest.mark.parametrize("label", ["NaN", "nan", " NAN "])
 def test_a_cell_without_a_value_is_no_label(label):
     examples = [TextExample("a", None, name, None, "train.csv", n) for n, name in enumerate(["1", "2", label], start=2)]
-    with pytest.raises(BadRow, match=r"train\.csv.*line 4.*which programs write for a cell without a value"):
+    with pytest.raises(BadRow, match=r"train\.csv:4: .*which programs write for a cell without a value"):
         find_labels(examples)
