@@ -380,10 +380,14 @@ def _read_extras(path: Path) -> dict[str, Any]:
     """Return the task fields of `config.json`: architectures, problem_type, labels, num_labels."""
     config = read_json(path, default={}, fields=READ_FIELDS)
     extras = {key: config[key] for key in ("architectures", "problem_type") if config.get(key)}
+    saved = config.get("sentence_transformers")
+    activation = saved.get("activation_fn") if isinstance(saved, Mapping) else None
+    if activation := activation or config.get("sbert_ce_default_activation_function"):
+        extras["activation"] = activation
     labels: Any = config.get("id2label")
     if labels:
         try:
-            extras["labels"] = [labels[str(number)] for number in range(len(labels))]
+            extras["labels"] = [str(labels[str(number)]) for number in range(len(labels))]
         except (KeyError, TypeError):
             raise ValueError(f"{path}: id2label must name the labels 0 to {len(labels) - 1}, it is {labels}") from None
     if config.get("num_labels") or labels:

@@ -6,6 +6,7 @@ from typing import Any
 
 from bert_elmo_jax.data.tasks.task import Kind, Task
 from bert_elmo_jax.families.family import TASK_HEADS
+from bert_elmo_jax.inference.rerank import ACTIVATIONS
 
 KINDS: Mapping[str, Kind] = {"classify": "classification", "choice": "choice", "tag": "tags", "span": "questions"}
 PROBLEM_TYPES = ("regression", "single_label_classification", "multi_label_classification")
@@ -17,7 +18,8 @@ UNNAMED = 2  # labels of a config.json that names none
 def find_task(params: Mapping[str, Any], source: str, *, positions: int, extras: Mapping[str, Any]) -> Task | None:
     """Return the task of a model's head, or None if it has no head of a task.
 
-    `extras` may have `labels`, `num_labels`, `problem_type`, and `max_length`, the longest text of the tokenizer.
+    `extras` may have `labels`, `num_labels`, `problem_type`, and `max_length`, the longest text of the tokenizer,
+    and `activation`, the class of a reranker's.
 
     >>> import numpy as np
     >>> classifier = {"classify": {"kernel": np.zeros((8, 2))}}
@@ -40,13 +42,24 @@ def find_task(params: Mapping[str, Any], source: str, *, positions: int, extras:
         if problem_type == "regression":
             kind, labels = "regression", labels if len(labels) > 1 else ()
     length = positions
-    if head in ("tag", "span"):
+    one_output = head == "classify" and params[head]["kernel"].shape[1] == 1
+    if head in ("tag", "span") or one_output:  # a model with one output may be a reranker, which cuts its pairs
         length = min(positions, extras.get("max_length") or positions, READER_LENGTH if head == "span" else positions)
     return Task(
         "released", kind, labels=labels, max_length=length, question_length=length - length // 4,
-        longest_answer=LONGEST_ANSWER, pipeline=True,
+        longest_answer=LONGEST_ANSWER, pipeline=True, activation=_read_activation(source, extras.get("activation")),
         multi_label=head == "classify" and problem_type == "multi_label_classification",
     )  # fmt: skip
+
+
+def _read_activation(source: str, name: str | None) -> str:
+    """Return the activation of a reranker from the name of its class, `torch.nn.modules.linear.Identity`."""
+    activation = "" if name is None else name.rsplit(".", 1)[-1].lower()
+    if activation and activation not in ACTIVATIONS:
+        raise ValueError(
+            f"{source}: the activation of the scores in config.json is {name!r}; supported are {', '.join(ACTIVATIONS)}"
+        )
+    return activation
 
 
 def _read_labels(outputs: int, source: str, extras: Mapping[str, Any]) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ from bert_elmo_jax.heads.task_head import OF_PIECES, TaskHead, task_outputs
 from bert_elmo_jax.inference.entities import AGGREGATIONS, Aggregation, find_entities, make_text_rows
 from bert_elmo_jax.inference.packed_outputs import compute_packed
 from bert_elmo_jax.inference.predictions import AnswerOptions, Prediction, make_predictions
+from bert_elmo_jax.inference.rerank import rank_texts, score_pairs
 from bert_elmo_jax.inference.row_outputs import collate_inputs, compute_outputs
 from bert_elmo_jax.text import Tokenizer
 
@@ -145,6 +146,8 @@ class TaskModel(Predictor, PieceEncoder):
         if sentences is not None:
             self.sentence_head = sentences
         self.row_shapes = RowShapes.of(task, self.head, family, config)
+
+    score, rank = score_pairs, rank_texts
 
     @property
     def _logits_head(self) -> str | None:

@@ -73,7 +73,9 @@ def text_ids(tokenizer: "Tokenizer", text: Text, number: int, length: int | None
     return frame_ids(tokenizer, encodings[0], None if second is None else encodings[1], length)
 
 
-def frame_ids(tokenizer: "Tokenizer", first: Ids, second: Ids | None, length: int | None) -> tuple[Ids, Ids]:
+def frame_ids(
+    tokenizer: "Tokenizer", first: Ids, second: Ids | None, length: int | None, odd_to_longer: bool = False
+) -> tuple[Ids, Ids]:
     """Return ids and types between special pieces; the longer text loses pieces until both fit."""
     frame = tokenizer.frame
     if length is None:
@@ -81,16 +83,21 @@ def frame_ids(tokenizer: "Tokenizer", first: Ids, second: Ids | None, length: in
     capacity = length - frame.count(second is not None)
     if second is None:
         return frame.join(first[:capacity])
-    keep_first, keep_second = keep_of_pair(len(first), len(second), capacity)
+    keep_first, keep_second = keep_of_pair(len(first), len(second), capacity, odd_to_longer)
     return frame.join(first[:keep_first], second[:keep_second])
 
 
-def keep_of_pair(first: int, second: int, capacity: int) -> tuple[int, int]:
+def keep_of_pair(first: int, second: int, capacity: int, odd_to_longer: bool = False) -> tuple[int, int]:
     """Return how many pieces of each text remain if the longer one (or else the second) loses pieces until both fit.
 
-    >>> keep_of_pair(10, 3, 8)
-    (5, 3)
+    Of two long texts, the first keeps one more if the capacity is odd; with `odd_to_longer` the longer one does, or the
+    second of equal ones, as in the library `tokenizers`.
+
+    >>> keep_of_pair(10, 3, 8), keep_of_pair(9, 9, 7), keep_of_pair(9, 9, 7, odd_to_longer=True)
+    ((5, 3), (4, 3), (3, 4))
     """
+    if odd_to_longer and first <= second:
+        return keep_of_pair(second, first, capacity)[::-1]
     second_left = min(second, max(capacity // 2, capacity - first))
     return min(first, capacity - second_left), second_left
 

@@ -102,17 +102,19 @@ def make_rows(task: Task, examples: Sequence[Any], tokenizer: Tokenizer, *, labe
         pairs = [(example.text, second) for second in seconds]
         if task.both_orders:
             pairs.append((example.pair, example.text))
-        ids, types, lost = zip(*(pair_ids(*pair, tokenizer, task.max_length) for pair in pairs))
+        ids, types, lost = zip(*(pair_ids(*pair, tokenizer, task.max_length, task.pipeline) for pair in pairs))
         targets = {"labels": label, "weights": 1.0} if labelled else {}
         rows.append(Row(number, ids, types, targets, lost=sum(lost)))
     return rows
 
 
-def pair_ids(first: str, second: str | None, tokenizer: Tokenizer, length: int) -> tuple[Ids, Ids, int]:
+def pair_ids(
+    first: str, second: str | None, tokenizer: Tokenizer, length: int, odd_to_longer: bool = False
+) -> tuple[Ids, Ids, int]:
     """Return ids and types of `[CLS] first [SEP] (second [SEP])`, and how many pieces the longer text loses to fit."""
     a = tokenizer.encode(first, specials=False).ids
     b = None if second is None else tokenizer.encode(second, specials=False).ids
-    ids, types = frame_ids(tokenizer, a, b, length)
+    ids, types = frame_ids(tokenizer, a, b, length, odd_to_longer)
     lost = len(a) + (0 if b is None else len(b)) + tokenizer.frame.count(pair=b is not None) - len(ids)
     return ids, types, lost
 

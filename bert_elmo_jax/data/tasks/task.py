@@ -34,7 +34,8 @@ class Task:
     by more than `null_threshold`. Vectors of sentences are trained by a `loss`, and scores divided by `top_score`;
     `prompt` is put before each text, and texts are lower-cased first if `lowercase`. With `both_orders`, pairs are read
     in both orders. With `multi_label`, each label is right or wrong by itself. A `pipeline` reads and answers as
-    transformers' pipelines do; it is the task of a released model.
+    transformers' pipelines do; it is the task of a released model. `activation` turns the outputs of a reranker into
+    scores: sigmoid, identity or tanh.
 
     >>> task_named("sst2").kind, task_named("ud_upos", max_length=256).max_length
     ('classification', 256)
@@ -58,6 +59,7 @@ class Task:
     both_orders: bool = False
     multi_label: bool = False
     pipeline: bool = False
+    activation: str = ""
 
     @property
     def entities(self) -> bool:
