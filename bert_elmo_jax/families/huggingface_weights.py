@@ -37,6 +37,12 @@ TASKS = (*CLASSIFIERS, "span")
 SIZED = ("classify", "tag")  # heads whose size depends on the task
 OLD_NAMES = ((".LayerNorm.gamma", ".LayerNorm.weight"), (".LayerNorm.beta", ".LayerNorm.bias"))  # until 2019
 CONSTANTS = ("embeddings.position_ids", "embeddings.token_type_ids")
+# The activations of rerankers, and their classes.
+ACTIVATIONS = {
+    "sigmoid": "torch.nn.modules.activation.Sigmoid",
+    "identity": "torch.nn.modules.linear.Identity",
+    "tanh": "torch.nn.modules.activation.Tanh",
+}
 # The names of a BERT and of its nearest relatives.
 USUAL_TABLES = {
     "embeddings/word": "embeddings.word_embeddings",
@@ -191,15 +197,19 @@ class WeightFile:
         *,
         labels: Sequence[str] | None = None,
         problem_type: str | None = None,
+        activation: str = "",
     ) -> None:
         """Write a folder that transformers can load: weights and `config.json`.
 
         `config.json` names one architecture for each task head of the tree, or else the pretraining architecture;
-        `labels` name the classes. Raise if a head lacks its pooler, or if tensors are missing, unknown or mis-shaped.
+        `labels` name the classes, and `activation` is a reranker's. Raise if a head lacks its pooler, or if tensors are
+        missing, unknown or mis-shaped.
         """
         config.to_huggingface()  # raises first on fields that the file cannot have
         heads, tensors, classes = self._to_theirs(params, config)
         content = self._config_json(heads, config, classes, labels, problem_type)
+        if activation:  # where sentence-transformers looks for it
+            content["sentence_transformers"] = {"activation_fn": ACTIVATIONS[activation]}
         write_model(folder, {"config.json": content, **self.more_files(config)}, tensors)
 
     def from_file(self, stored: dict[str, StoredTensor], config: Any) -> dict[str, StoredTensor]:

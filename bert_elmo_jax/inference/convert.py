@@ -14,6 +14,7 @@ from bert_elmo_jax.heads.sentence_head import NAME
 from bert_elmo_jax.inference.adapter_files import read_adapted
 from bert_elmo_jax.inference.model_kinds import find_kind
 from bert_elmo_jax.inference.read_model import read_model
+from bert_elmo_jax.inference.released_task import find_task
 from bert_elmo_jax.inference.run_directory import check_finite, is_run_directory, write_run_directory
 from bert_elmo_jax.text import Tokenizer
 from bert_elmo_jax.train.checkpoint import load_params, saved_steps
@@ -73,7 +74,10 @@ def convert(
         raise ValueError(
             f"{source} holds {called}, which cannot be written as --to_format={to_format}; use {' or '.join(writers)}"
         )
-    task: dict[str, Any] = {"labels": model.labels, "problem_type": model.problem_type}
+    fields: dict[str, Any] = {"labels": model.labels, "problem_type": model.problem_type}
+    task = model.task
+    if task is None and get_family(model.kind).inputs.takes_heads:
+        task = find_task(model.params, source, positions=model.config.max_positions, extras=model.task_fields)
     head, params = model.sentences, dict(model.params)
     write = writers[to_format]
     target = target.resolve()
@@ -82,9 +86,13 @@ def convert(
     try:
         if write is None:
             run = {"program": "convert", "from": source, "average": average}
-            write_run_directory(stage, model.config, params, model.tokenizer, run=run, sentences=head, **task)
+            write_run_directory(
+                stage, model.config, params, model.tokenizer, run=run, sentences=head, task=task, **fields
+            )
         else:
-            write(stage, {name: tree for name, tree in params.items() if name != NAME}, model.config, **task)
+            if task is not None and task.activation:
+                fields["activation"] = task.activation
+            write(stage, {name: tree for name, tree in params.items() if name != NAME}, model.config, **fields)
             for folder in (stage, *(file.parent for file in stage.glob("*/config.json"))):
                 _write_tokenizer(model.tokenizer, model.config, folder)
             if head is not None:  # for sentence-transformers

@@ -66,7 +66,8 @@ def _read_labels(outputs: int, source: str, extras: Mapping[str, Any]) -> tuple[
     """Return the label of each output; raise if config.json has another number of labels."""
     labels: Sequence[str] | None = extras.get("labels")
     if labels is None:
-        if outputs > UNNAMED and extras.get("num_labels") != outputs:
+        # Other formats than transformers' have no place for labels.
+        if outputs > UNNAMED and "architectures" in extras and extras.get("num_labels") != outputs:
             raise ValueError(
                 f"{source}: config.json has no id2label, and the head has {outputs} outputs: add id2label, the label "
                 'of each output, as in {"0": "negative", "1": "positive"}'
@@ -74,7 +75,7 @@ def _read_labels(outputs: int, source: str, extras: Mapping[str, Any]) -> tuple[
         labels = [f"LABEL_{number}" for number in range(outputs)]
         if outputs > 1:
             logging.getLogger(__name__).warning(
-                "%s: config.json has no id2label, so the labels are called %s", source, ", ".join(labels)
+                "%s names no labels (id2label in config.json), so they are called %s", source, ", ".join(labels)
             )
     if len(labels) != outputs:
         raise ValueError(

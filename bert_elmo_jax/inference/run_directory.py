@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 else:
     Task = Any  # imported only for models that were fine-tuned
 
-PROBLEM_TYPES = {"classification": "single_label_classification", "regression": "regression"}  # in transformers
-
 task_from_json = lazy_function("bert_elmo_jax.data.tasks.task", "task_from_json")
 task_to_json = lazy_function("bert_elmo_jax.data.tasks.task", "task_to_json")
 load_params = lazy_function("bert_elmo_jax.train.checkpoint", "load_params")
@@ -126,7 +124,7 @@ def describe(
     family = find_kind(config)
     if task is not None:
         labels = task.labels or labels if "labels" in family.fields else None
-        problem_type = PROBLEM_TYPES.get(task.kind, problem_type) if "problem_type" in family.fields else None
+        problem_type = _problem_type(task) or problem_type if "problem_type" in family.fields else None
     classes = {"labels": labels and list(labels), "problem_type": problem_type}
     foreign = [
         f"{field}={value!r}" for field, value in classes.items() if value is not None and field not in family.fields
@@ -153,6 +151,15 @@ def describe(
         fields["tokenizer"] = {"kind": kind, "fingerprint": tokenizer.fingerprint}
     check_shapes(shapes, family.shapes(config, fields, "the parameters"), "the parameters that were given")
     return fields
+
+
+def _problem_type(task: Task) -> str | None:
+    """Return the `problem_type` of a task in transformers."""
+    if task.kind == "regression" and not task.activation:
+        return "regression"
+    if task.kind != "classification" or len(task.labels) < 2:  # one label is a reranker's
+        return None
+    return "multi_label_classification" if task.multi_label else "single_label_classification"
 
 
 def write_description(folder: Path, description: Mapping[str, Any], tokenizer: Reads | None) -> None:

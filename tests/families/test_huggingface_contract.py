@@ -1,13 +1,17 @@
 """Every class of transformers that a family reads: written and read again, and the numbers of transformers itself."""
 
+import dataclasses
 import json
 
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
+from bert_elmo_jax import load
 from bert_elmo_jax.families.forward import Request, run
 from bert_elmo_jax.heads.task_head import TaskHead, task_outputs
+from bert_elmo_jax.inference.convert import convert
+from bert_elmo_jax.text import train_wordpiece
 
 from .huggingface_models import CLASSES, LABELS, assert_same, random_params
 from .peers import their_warnings
@@ -28,6 +32,50 @@ def test_written_and_read_again_is_the_same(tmp_path, name):
     assert json.loads((folder / "config.json").read_text())["architectures"] == name.split()[:1]
     assert model.format.read_config(folder) == model.config
     assert not list(folder.glob("*unfinished*")) and len({file.stat().st_mode for file in folder.iterdir()}) == 1
+
+
+def released_heads():
+    """Return the classes with the head of a task: one for each family in every run, all of them at night."""
+    classes = [name for name, model in CLASSES.items() if model.heads and model.heads[0] in KINDS]
+    firsts: dict[str, str] = {}
+    for number, name in enumerate(classes):
+        firsts.setdefault(f"{CLASSES[name].family.name} {number % 2}", name)
+    chosen = {name for key, name in firsts.items() if key.endswith(" 0")}
+    return [name if name in chosen else pytest.param(name, marks=pytest.mark.long) for name in classes]
+
+
+TOKENIZER = train_wordpiece(["the ship sank ."] * 9, vocab_size=40)
+INPUTS = {
+    "classify": ["the ship", ("the ship", "sank")],
+    "choice": [("the ship", ["sank", "the ship", "."])],
+    "tag": ["the ship sank"],
+    "span": [("the ship", "the ship sank .")],
+}
+
+
+@pytest.mark.parametrize("name", released_heads())
+def test_a_written_head_predicts_after_every_conversion(tmp_path, name):
+    model, head = CLASSES[name], CLASSES[name].heads[0]
+    labels = [f"label {number}" for number in range(LABELS[head])] if head in LABELS else None
+    config = dataclasses.replace(model.config, pad_id=TOKENIZER.pad_id)
+    model.format.write(tmp_path / "out", random_params(model._replace(config=config), scale=0.3), config, labels=labels)
+    TOKENIZER.save(tmp_path / "out")
+    loaded = load(tmp_path / "out")
+    predictions = loaded.predict(INPUTS[head])
+    assert loaded.heads == (head,) and list(loaded.labels) == (labels or [])
+    assert len(predictions) == len(INPUTS[head]) and type(predictions[0]).__name__ in KINDS_OF_PREDICTIONS[head]
+    logits = loaded.forward(np.array([[8, 9, 10, 11, 0]]), mask=np.array([[1, 1, 1, 1, 0]])).logits
+    inside = (1, 5) if head in ("tag", "span") else (1,)
+    assert logits.shape == (*inside, LABELS.get(head, 2 if head == "span" else 1)) and np.isfinite(logits).all()
+    convert(str(tmp_path / "out"), tmp_path / "run", to_format="run")
+    convert(str(tmp_path / "run"), tmp_path / "again")
+    for folder in ("run", "again"):
+        converted = load(tmp_path / folder)
+        assert (converted.task, converted.config) == (loaded.task, loaded.config)
+        assert_same(converted.params, loaded.params)
+
+
+KINDS_OF_PREDICTIONS = {"classify": "Label", "choice": "Choice", "tag": "Tags", "span": "AnswerSpan"}
 
 
 def our_outputs(model, params, tokens, mask):
