@@ -15,7 +15,8 @@ and then `predicted` and `probability`. Any other file has JSON lines: the id, t
 probabilities, a number, tags and probabilities, the choice, or the answer with its characters and the n best.
 
 An existing file is replaced only with --overwrite. A stopped prediction keeps its lines in `<output>.partial/`, and the
-same command continues from there, unless it read standard input.
+same command continues from there, unless it read standard input; started once more after the end, it says that the
+file is complete. Texts that are longer than the model reads are cut, and the end says how many.
 """
 
 from absl import flags

@@ -1,6 +1,5 @@
 """Exact match and F1 of extractive question answering, as in the official scripts of SQuAD and KorQuAD."""
 
-import json
 import math
 import re
 import string
@@ -8,6 +7,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
+
+from bert_elmo_jax.files import read_json_value
 
 Rules = Literal["squad2", "squad1", "korquad"]
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -221,6 +222,6 @@ def _load(source: Any, name: str) -> Any:
     if not path.is_file():
         raise FileNotFoundError(f"{name}: there is no file {path}; give the path of a JSON file, or its content")
     try:
-        return json.loads(path.read_bytes())
-    except (ValueError, RecursionError) as problem:
+        return read_json_value(path)
+    except ValueError as problem:
         raise ValueError(f"{name}: {path} is not JSON in UTF-8 ({problem}); give the official file") from None

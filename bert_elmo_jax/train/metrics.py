@@ -13,6 +13,7 @@ from tensorboardX.event_file_writer import EventsWriter
 from tensorboardX.proto import event_pb2, summary_pb2
 
 from bert_elmo_jax.files import write_bytes
+from bert_elmo_jax.json_values import parse_json, whole
 
 TAG = re.compile(r"[^-/\w.]")  # what TensorBoard does not want in names
 
@@ -51,7 +52,7 @@ class Metrics:
     def __init__(self, run: str | Path, step: int):
         file = Path(run) / "metrics.jsonl"
         lines = file.read_bytes().splitlines(keepends=True) if file.is_file() else []
-        complete = [line for line in lines if line.endswith(b"\n") and json.loads(line)["step"] <= step]
+        complete = [line for line in lines if line.endswith(b"\n") and _read_line(line, file)["step"] <= step]
         if len(complete) < len(lines):
             write_bytes(file, b"".join(complete))
         self._file = open(file, "a", encoding="utf-8")  # noqa: SIM115 -- closed by __exit__
@@ -87,4 +88,12 @@ def read_metrics(run: str | Path) -> list[dict[str, Any]]:
     if not file.is_file():
         raise FileNotFoundError(f"{run} has no metrics.jsonl: no run was started there")
     lines = file.read_bytes().splitlines(keepends=True)
-    return [json.loads(line) for line in lines if line.endswith(b"\n")]
+    return [_read_line(line, file) for line in lines if line.endswith(b"\n")]
+
+
+def _read_line(line: bytes, file: Path) -> dict[str, Any]:
+    """Return a line of `metrics.jsonl`; raise if it is none."""
+    metrics = parse_json(line.decode(errors="replace"), file)
+    if not isinstance(metrics, dict) or not whole().fits(metrics.get("step")):
+        raise ValueError(f"{file} has the line {line[:60]!r}; expected an object with a step: restore the file")
+    return metrics

@@ -14,6 +14,7 @@ import ml_dtypes
 import msgpack
 import numpy as np
 
+from bert_elmo_jax.files import read_bytes
 from bert_elmo_jax.weights.stored import StoredTensor, unreadable
 
 ARRAY = 1  # Flax's code of an array among the extensions of msgpack
@@ -28,7 +29,7 @@ CHUNKED, CHUNKS, SHAPE = "__msgpack_chunked_array__", "chunks", "shape"
 def read_flax(path: str | Path) -> dict[str, StoredTensor]:
     """Return the tensors of a file under the names and in the layout of PyTorch."""
     path = Path(path)
-    content = path.read_bytes()
+    content = read_bytes(path, largest=1 << 36)
     try:
         # Lists occur in arrays only; a limit keeps a damaged file from reserving memory for long ones.
         tree = msgpack.unpackb(content, ext_hook=_read_array, max_array_len=MOST_AXES)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from bert_elmo_jax.files import read_bytes
 from bert_elmo_jax.weights.crc32c import crc32c, unmask
 from bert_elmo_jax.weights.protobuf import read_varint
 from bert_elmo_jax.weights.stored import what_is
@@ -100,7 +101,7 @@ def _entries(block: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 def read_table(path: Path) -> dict[bytes, bytes]:
     """Return all keys and values of a sorted string table, verifying the checksum of every block."""
-    file = path.read_bytes()
+    file = read_bytes(path)
     if file[-len(MAGIC) :] != MAGIC or len(file) < FOOTER:
         raise ValueError(
             f"{path} is not the index of a TensorFlow checkpoint, or it is cut short: it does not end with the magic "

@@ -17,6 +17,7 @@ from typing import Any
 import ml_dtypes  # noqa: F401 - teaches numpy the name "bfloat16"
 import numpy as np
 
+from bert_elmo_jax.files import read_text
 from bert_elmo_jax.weights.crc32c import crc32c, unmask
 from bert_elmo_jax.weights.protobuf import fields
 from bert_elmo_jax.weights.sorted_table import is_table, read_table
@@ -88,7 +89,7 @@ def checkpoint_prefix(path: str | Path) -> Path:
         raise FileNotFoundError(f"{path} has no TensorFlow checkpoint: there is no file that ends with .index{orphans}")
     state = path / "checkpoint"
     if state.is_file():
-        named = re.search(r'^model_checkpoint_path:\s*"(.*)"\s*$', state.read_text(encoding="utf-8"), re.MULTILINE)
+        named = re.search(r'^model_checkpoint_path:\s*"(.*)"\s*$', read_text(state), re.MULTILINE)
         last = re.split(r"[/\\]", named[1])[-1] if named else None  # only the name counts: folders are moved
         if last in prefixes:
             return path / last

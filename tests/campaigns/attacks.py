@@ -124,6 +124,8 @@ def change_json(folder: Path, coins: random.Random, values: tuple[Any, ...], nam
     fitting = [value for value in values if type(value) is not type(before) or value != before]
     if values is WRONG and isinstance(before, int | float):  # true is 1 for JSON's readers in some languages
         fitting = [value for value in fitting if not isinstance(value, int | float) or isinstance(before, bool)]
+    if before is None:  # the type of the field is unknown: true may be meant
+        fitting = [value for value in fitting if isinstance(value, list | dict)] or fitting
     others = [value for value in fitting if type(value) is not type(before)]
     holder[key] = copy.deepcopy(coins.choice(others or fitting))
     file.write_text(json.dumps(tree, ensure_ascii=False), encoding="utf-8")
