@@ -250,9 +250,10 @@ COMPANIONS = (
 )
 
 
-def check_links(path: str | Path) -> None:
+def check_links(path: str | Path, depth: int = 3) -> None:
     """Raise if a link in a model's folder, or next to a file of weights, leads to a file outside the folder.
 
+    The folder is searched with the folders in it, down to a `depth`: a model has its modules in folders of its own.
     Pipes, sockets and devices among these files are refused, too: reading one may never end. The
     snapshots of the hub's cache consist of links to the `blobs` of their model, which are allowed.
 
@@ -266,7 +267,7 @@ def check_links(path: str | Path) -> None:
     path = Path(path)
     folder = path.resolve() if path.is_dir() else path.parent.resolve()
     if path.is_dir():
-        entries = list(_list_odd(folder, depth=DEPTH))
+        entries = list(_list_odd(folder, depth=depth))
     else:  # a folder of other things, too
         looked_for = (*COMPANIONS, f"{glob.escape(path.name)}.*")
         odd = _list_odd(folder, depth=1) if folder.is_dir() else ()
@@ -282,9 +283,6 @@ def check_links(path: str | Path) -> None:
                     f"{entry} is a link to {target}, outside the folder of the model, which is refused: copy the file "
                     "itself into the folder, or remove the link"
                 )
-
-
-DEPTH = 3  # of folders that are searched for links: a model has its modules in folders of its folder
 
 
 def _list_odd(folder: Path, depth: int) -> Iterator[Path]:

@@ -14,6 +14,7 @@ import numpy as np
 
 from bert_elmo_jax.families.family import Family
 from bert_elmo_jax.files import read_json
+from bert_elmo_jax.json_values import NUMBER, TEXT, TRUTH, Fields, object_of, whole
 from bert_elmo_jax.optim.adapters import Merge, list_adapters
 from bert_elmo_jax.weights.huggingface_files import read_safetensors, write_safetensors
 from bert_elmo_jax.weights.parameter_tree import flatten, nest
@@ -37,6 +38,15 @@ ONLY: Mapping[str, tuple[Any, ...]] = {
 }
 # These ways to begin change the weights below the adapter, which its file does not hold.
 CHANGED_BASE = ("pissa", "olora", "corda", "loftq")
+KINDS: Fields = {  # of the fields that are read
+    "r": whole(1, 10**5),
+    "lora_alpha": NUMBER,
+    "use_rslora": TRUTH,
+    **dict.fromkeys(("peft_type", "task_type", "base_model_name_or_path"), TEXT),
+    "alpha_pattern": object_of(NUMBER),
+    "rank_pattern": object_of(whole(1, 10**5)),
+}
+REPEATED_GROUP = re.compile(r"\)\s*[*+?{]")  # of a regular expression that can take time without bound
 PAIR = {"lora_A": "down", "lora_B": "up"}
 
 
@@ -96,7 +106,7 @@ def read_adapter(folder: Path, family: Family, config: Any) -> PeftAdapter:
     path = folder / CONFIG
     if not path.is_file():
         raise FileNotFoundError(f"{folder} holds no adapter: there is no {CONFIG}")
-    fields = read_json(path)
+    fields = read_json(path, fields=KINDS)
     check_fields(fields, str(path))
     weights = folder / WEIGHTS
     if not weights.is_file():
@@ -146,6 +156,15 @@ def check_fields(fields: Mapping[str, Any], source: str) -> None:
         raise ValueError(f"{source}: init_lora_weights={begin!r} changed the weights below the adapter, so it {advice}")
     if type(fields.get("r")) is not int or fields["r"] < 1:
         raise ValueError(f"{source}: r={fields.get('r')!r}; expected a whole number from 1: copy it again")
+    for pattern in fields.get("alpha_pattern") or {}:
+        try:
+            re.compile(pattern)
+        except (re.error, RecursionError, OverflowError) as error:
+            raise ValueError(f"{source}: alpha_pattern has {pattern!r:.60}, which is no pattern ({error})") from None
+        if REPEATED_GROUP.search(pattern) or len(pattern) > 300:
+            raise ValueError(
+                f"{source}: alpha_pattern has {pattern!r:.60}; only names and simple patterns are supported"
+            )
 
 
 def split_name(name: str, source: str) -> tuple[str, str]:

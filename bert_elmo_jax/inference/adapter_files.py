@@ -7,6 +7,7 @@ from typing import Any
 
 from bert_elmo_jax.encoders.encoder import fingerprint
 from bert_elmo_jax.families import find_family
+from bert_elmo_jax.files import check_links
 from bert_elmo_jax.inference.run_directory import StoredModel, is_run_directory, write_run_directory
 from bert_elmo_jax.optim.adapters import Merge
 from bert_elmo_jax.train.checkpoint import load_params
@@ -85,6 +86,7 @@ def add_adapter(model: StoredModel, folder: str | Path) -> StoredModel:
 
     if model.network or model.task is not None:
         raise ValueError(f"adapter={folder} is for an encoder, and {model.report.source} was trained for a task")
+    check_links(folder)
     adapter = read_adapter(Path(folder), find_family(model.config), model.config)
     try:
         params = join_trained(model.params, {**adapter.parts, "adapters": adapter.adapters}, adapter.merge)

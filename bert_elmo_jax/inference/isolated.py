@@ -45,7 +45,7 @@ def check_isolated(path: Path, options: Mapping[str, Any]) -> bool:
     `options` are those of `read_model`.
     """
     folder = (path if path.is_dir() else path.parent).resolve()
-    check_links(path)
+    check_links(path, depth=10)  # into the parts of checkpoints, too
     has_sums = bool(read_sums(folder) or hub_hashes(folder))
     if not has_sums:
         logging.getLogger(__name__).warning(NO_SUMS, path)

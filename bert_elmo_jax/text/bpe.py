@@ -3,14 +3,13 @@
 GPT-1's BPE marks the ends of words by `</w>`, and lower-cases and splits text as BERT does; all others are byte-level.
 """
 
-import logging
-import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from bert_elmo_jax.files import read_json, read_text
 from bert_elmo_jax.text.tokenizer import CLS, PROJECT_KEY, SEP, SPECIALS
+from bert_elmo_jax.text.tokenizer_checks import check_reached
 from bert_elmo_jax.text.tokenizer_file import CHARACTERS, TokenizerFile
 from bert_elmo_jax.text.tokenizer_folder import find_bpe
 from bert_elmo_jax.text.tokenizer_specs import (
@@ -24,7 +23,6 @@ from bert_elmo_jax.text.tokenizer_specs import (
 )
 
 UNKNOWN = "<unk>"  # of GPT-1
-UNMERGED = re.compile(r"<.*>|\[.*\]|madeupword\d+", re.S)  # special pieces, and the fillers of RoBERTa
 
 # Cleaning as in BERT, composition, and single spaces, for vocabularies trained here.
 NORMALIZER = {
@@ -100,25 +98,8 @@ def read_merges(file: Path, vocabulary: Mapping[str, int]) -> list[tuple[str, st
                 f"{unknown[0]!r} is not in that vocabulary. Copy both files from one model."
             )
         merges.append((left, right))
-    _check_reached(file, vocabulary, merges)
+    check_reached(vocabulary, merges, f"{file} may be cut short", f"the {find_bpe(file.parent)[0]} next to it")
     return merges
-
-
-def _check_reached(file: Path, vocabulary: Mapping[str, int], merges: Iterable[tuple[str, str]]) -> None:
-    """Raise if no merge gives many pieces of the vocabulary, because the file was cut at a line's end; log a few.
-
-    Special pieces have no merges.
-    """
-    reached = {left + right for left, right in merges}
-    lost = [piece for piece in vocabulary if piece not in reached and len(piece.removesuffix(SUFFIX)) > 1]
-    lost = [piece for piece in lost if not UNMERGED.fullmatch(piece)]
-    if not lost:
-        return
-    count = f"{len(lost):,} piece{'s' * (len(lost) > 1)} of the {find_bpe(file.parent)[0]} next to it"
-    problem = f"{file} may be cut short: no merge gives {count}, such as {lost[-1]!r}; copy both files from one model"
-    if len(lost) > max(9, len(vocabulary) // 50):
-        raise ValueError(problem)
-    logging.getLogger(__name__).warning("%s", problem)
 
 
 def byte_level(*, prefix: bool) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """Read the JSON files of tokenizers, and refuse those that the libraries would run without end, or crash on."""
 
 import logging
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -52,6 +53,10 @@ MODEL_FIELDS: Fields = {
     "ignore_merges": TRUTH, "max_input_chars_per_word": whole(1),
 }  # fmt: skip
 RANDOM = "%s: dropout %r of its BPE would cut texts another way in every call; it belongs to training, and is off here"
+
+
+# Special pieces, bytes, and the fillers of RoBERTa.
+UNMERGED = re.compile(r"<.*>|\[.*\]|madeupword\d+", re.S)
 
 
 def _has_content(value: Any) -> bool:
@@ -148,6 +153,39 @@ def _check_template(part: Mapping[str, Any], where: str) -> None:
         raise ValueError(f"{where}: its template has {', '.join(lacking)}, which its special_tokens do not list")
     if not part["single"] or not part["pair"]:
         raise ValueError(f"{where}: its template is empty; expected single and pair with the texts A and B")
+
+
+def check_reached(vocabulary: Mapping[str, int], merges: Iterable[Sequence[str]], problem: str, place: str) -> None:
+    """Raise if no merge gives many pieces of a vocabulary, because merges are missing; log it for a few.
+
+    Special pieces have no merges.
+
+    >>> check_reached({"a": 0, "b": 1, "ab": 2, "<s>": 3}, [("a", "b")], "merges.txt may be cut short", "vocab.json")
+    """
+    reached = {"".join(pair) for pair in merges}
+    lost = [piece for piece in vocabulary if piece not in reached and len(piece.removesuffix("</w>")) > 1]
+    lost = [piece for piece in lost if not UNMERGED.fullmatch(piece)]
+    if not lost:
+        return
+    count = f"{len(lost):,} piece{'s' * (len(lost) > 1)} of {place}"
+    message = f"{problem}: no merge gives {count}, such as {lost[-1]!r}; copy the files of one model again"
+    if len(lost) > max(9, len(vocabulary) // 50):
+        raise ValueError(message)
+    logging.getLogger(__name__).warning("%s", message)
+
+
+def check_merges(spec: Mapping[str, Any], source: str) -> None:
+    """Raise if a BPE has a vocabulary and few merges, so that texts would be cut into single characters."""
+    model = spec.get("model") or {}
+    vocabulary, merges = model.get("vocab"), model.get("merges")
+    if model.get("type") != "BPE" or model.get("ignore_merges") or not isinstance(vocabulary, dict):
+        return
+    added = {entry["content"] for entry in spec.get("added_tokens") or []}
+    if isinstance(merges, list) and len(merges) < len(vocabulary) // 2:  # usual files have one for each longer piece
+        pairs = [pair.split(" ") if isinstance(pair, str) else pair for pair in merges]
+        if all(isinstance(pair, list | tuple) and all(isinstance(part, str) for part in pair) for pair in pairs):
+            pieces = {piece: number for piece, number in vocabulary.items() if piece not in added}
+            check_reached(pieces, pairs, f"{source}: its merges are not complete", "its vocabulary")
 
 
 def without_dropout(spec: dict[str, Any], source: str) -> dict[str, Any]:

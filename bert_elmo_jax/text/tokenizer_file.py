@@ -27,7 +27,7 @@ from bert_elmo_jax.text.tokenizer import (
     project_settings,
     reject_text,
 )
-from bert_elmo_jax.text.tokenizer_checks import check_spec, raise_clearly, without_dropout
+from bert_elmo_jax.text.tokenizer_checks import check_merges, check_spec, raise_clearly, without_dropout
 from bert_elmo_jax.text.tokenizer_specs import (
     SUFFIX,
     Spec,
@@ -65,6 +65,7 @@ class TokenizerFile(Tokenizer):
     def __init__(self, spec: Spec, settings: Mapping[str, Any] | None = None, source: str = "this tokenizer.json"):
         settings = {} if settings is None else settings
         check_spec(spec, source)
+        check_merges(spec, source)
         spec = without_dropout(spec, source)
         self.kind = find_kind(spec, source)
         index = index_pieces(spec, source)

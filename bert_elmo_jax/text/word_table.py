@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Float32
 
 from bert_elmo_jax.files import read_array, read_json, write_json
+from bert_elmo_jax.json_values import LIST
 from bert_elmo_jax.text.vectors import read_vectors, width_of
 
 PATTERNS = ("glove*.txt", "vectors.txt", "*.vec")  # names of text files with word vectors
@@ -72,7 +73,7 @@ class WordTable:
         if not self.source.is_dir():
             read = read_vectors(self.source, None)
             return Table({word: place for place, word in enumerate(read.words)}, read.vectors)
-        words = read_json(self.source / SAVED[0], default={}).get("words", [])
+        words = read_json(self.source / SAVED[0], default={}, fields={"words": LIST}).get("words", [])
         vectors = _read_table(self.source / SAVED[1])
         if len(words) != len(vectors):
             raise ValueError(f"{self.source} has {len(vectors)} vectors for {len(words)} words; copy it again")

@@ -71,7 +71,7 @@ def list_flags(program: str) -> list[tuple[str, str]]:
 
 def change_words(program: str, coins: random.Random) -> tuple[list[str], bool]:
     """Return a changed command line, and whether a value in it is wrong for sure."""
-    words, sure = list(BASES[program].words), False
+    words, wrong = list(BASES[program].words), set[str]()
     flags = list_flags(program)
     for _ in range(coins.randint(1, 3)):
         if not flags or coins.random() < 0.15:
@@ -84,12 +84,12 @@ def change_words(program: str, coins: random.Random) -> tuple[list[str], bool]:
         certain = kind in WRONG and (coins.random() < 0.3 or not ODD[kind])
         value = coins.choice(WRONG[kind] if certain else ODD[kind])
         words = [word for word in words if not word.startswith(f"--{name}=")] + [f"--{name}={value}"]
-        sure |= certain
+        wrong |= {words[-1]} if certain else set()
     if program == "bert-elmo-jax" and coins.random() < 0.5:
         words[:1] = [
             coins.choice(["", "nonsense", "predikt", "--", "-h x", "--version x", "command_line.main", "../x"])
         ]
-    return words, sure
+    return words, not wrong.isdisjoint(words)  # a later change may have taken it away
 
 
 class Commands:

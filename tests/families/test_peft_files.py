@@ -92,6 +92,10 @@ REFUSED = {
     "another kind": (changed_config(peft_type="IA3"), "peft_type='IA3' is not supported"),
     "PiSSA": (changed_config(init_lora_weights="pissa"), "changed the weights below the adapter"),
     "no rank": (changed_config(r=None), "r=None; expected a whole number"),
+    "a rank of another type": (changed_config(r="8"), "r is '8'; expected a whole number from 1"),
+    "an alpha of another type": (changed_config(lora_alpha=[1]), "lora_alpha is .1.; expected a finite number"),
+    "a pattern without end": (changed_config(alpha_pattern={"(a+)+$": 1}), "names and simple patterns are supported"),
+    "no pattern": (changed_config(alpha_pattern={"(": 1}), "which is no pattern"),
     "no weights": (lambda folder: (folder / WEIGHTS).unlink(), "has no adapter_model.safetensors"),
     "no config": (lambda folder: (folder / CONFIG).unlink(), "holds no adapter: there is no adapter_config.json"),
     "half a pair": (

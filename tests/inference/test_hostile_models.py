@@ -145,6 +145,7 @@ TOKENIZERS = [
     (["pre_tokenizer"], "ByteLevel", "pre_tokenizer is 'ByteLevel'; expected an object"),
     (["model"], "BPE", "model is 'BPE'; expected an object"),
     (["model"], [], "model is []; expected an object"),
+    (["model", "merges"], [], "tokenizer.json: its merges are not complete: no merge gives"),
     (["model", "vocab"], 3, "vocab is 3; expected an object, or a list"),
     (["added_tokens"], {"a": 1}, "added_tokens is {'a': 1}; expected a list of pieces with an id each"),
     (["post_processor"], {"type": "TemplateProcessing", "single": [], "pair": []}, "template"),
@@ -233,6 +234,18 @@ def test_pipes_do_not_hang(goldens, tmp_path, golden, name):
     os.mkfifo(tmp_path / "model" / name)
     with pytest.raises(ValueError, match=rf"{name} is not a regular file"):
         load(tmp_path / "model")
+
+
+def test_links_in_inner_folders_and_of_adapters(goldens, sentence_folder, tmp_path):
+    shutil.copytree(sentence_folder, tmp_path / "model")
+    inner = tmp_path / "model" / "2_Dense" / "inner"
+    inner.mkdir()
+    (inner / "x.bin").symlink_to("/etc/passwd")
+    shutil.copytree(goldens / "peft_bert", tmp_path / "adapter")
+    (tmp_path / "adapter" / "notes").symlink_to("/etc/passwd")
+    for path, options in ((tmp_path / "model", {}), (goldens / "bert_tiny", {"adapter": tmp_path / "adapter"})):
+        with pytest.raises(ValueError, match="is a link to /etc/passwd, outside the folder"):
+            load(path, **options)
 
 
 def test_a_checkpoint_with_an_empty_list_is_damaged(goldens, tmp_path):

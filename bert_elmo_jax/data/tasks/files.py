@@ -98,6 +98,8 @@ def parse_json(text: str, file: str | Path, line: int = 1) -> Any:
     except json.JSONDecodeError as problem:
         where = f"{problem.msg}, column {problem.colno}"
         raise BadRow(file, line + problem.lineno - 1, f"invalid JSON ({where})", "fix or delete it") from None
+    except ValueError:  # of int(), for more than 4,300 digits
+        raise BadRow(file, line, "invalid JSON (a number of thousands of digits)", "fix or delete it") from None
     except RecursionError:
         raise BadRow(file, line, "invalid JSON (nested too deeply)", "fix or delete it") from None
 
