@@ -315,7 +315,7 @@ def read_tree(path: Path, like: Any = None) -> Any:
                 lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=one_device), stored_tree
             )
             return jax.tree.map(np.asarray, checkpointer.restore(path, shapes))
-    except (ValueError, OSError, KeyError) as error:
+    except Exception as error:  # the library has no error of its own for what it cannot read
         raise ValueError(
             f"{path} is undamaged, but cannot be read here ({_short(error)}): the model, the optimiser or the "
             "installed orbax differs from the one that wrote it"

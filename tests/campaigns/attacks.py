@@ -294,12 +294,34 @@ def unlisted(folder: Path, coins: random.Random) -> str:
     return str(way)
 
 
+def relisted(folder: Path, coins: random.Random) -> str:
+    """Damage a file of a checkpoint, and make its list of hashes right again."""
+    from bert_elmo_jax.train.checkpoint import write_file_list
+
+    [checkpoint] = (folder / "checkpoints").iterdir()
+    file = coins.choice([file for file in sorted((checkpoint / "params").rglob("*")) if file.is_file()])
+    data = bytearray(file.read_bytes())
+    for _ in range(coins.choice([1, 3, 20])):
+        at = coins.randrange(max(1, len(data)))
+        data[at : at + 1] = coins.choice([b"", b"\xff", b"{", b"\0" * 9, b"9" * 30, b"../", b'"x"'])
+    file.write_bytes(bytes(data))
+    write_file_list(checkpoint)
+    return file.name
+
+
 WAYS: dict[str, Callable[[Path, random.Random], str]] = {
     "wrong_type": wrong_type, "absurd_number": absurd_number, "long_number": long_number, "deep": deep, "cut": cut,
     "link": link, "pipe": pipe, "huge": huge, "directory": directory, "execute": execute, "other_file": other_file,
-    "rules": rules, "unlisted": unlisted,
+    "rules": rules, "unlisted": unlisted, "relisted": relisted,
 }  # fmt: skip
-SHARES = {"unlisted": 9, "wrong_type": 5, "absurd_number": 3, "cut": 3, "rules": 3}  # of the cases; other ways have 1
+SHARES = {
+    "unlisted": 9,
+    "relisted": 9,
+    "wrong_type": 5,
+    "absurd_number": 3,
+    "cut": 3,
+    "rules": 3,
+}  # of the cases; other ways have 1
 DAMAGE = ("wrong_type", "absurd_number", "cut", "long_number", "deep")  # which no author can have meant
 
 
@@ -409,6 +431,8 @@ class Attacks:
 
     def has(self, way: str, base: str) -> bool:
         """Return whether a way can change a folder."""
+        if way == "relisted":
+            return base == "run"
         spec = (self.bases[base] / "tokenizer.json").is_file()
         return base == "sums" if way == "unlisted" else spec if way == "rules" else base != "sums" or way == "cut"
 

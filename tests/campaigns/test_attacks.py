@@ -34,7 +34,15 @@ def test_a_part_of_the_attacks(attacks):
 
 def test_a_seed_gives_the_same_attack(attacks, tmp_path):
     for way in WAYS:
-        base = "sums" if way == "unlisted" else "tokenizer_roberta_tiny" if way == "rules" else "bert_tiny"
+        base = (
+            "run"
+            if way == "relisted"
+            else "sums"
+            if way == "unlisted"
+            else "tokenizer_roberta_tiny"
+            if way == "rules"
+            else "bert_tiny"
+        )
         changes = [prepare(attacks.bases[base], way, tmp_path / "x" / base, random.Random(3)) for _ in range(2)]
         assert changes[0] is not None and changes[0] == changes[1], way
 
