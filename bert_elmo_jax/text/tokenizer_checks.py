@@ -26,6 +26,7 @@ CHILDREN = ("normalizers", "pretokenizers", "processors", "decoders")  # of a pa
 PARTS = ("normalizer", "pre_tokenizer", "post_processor", "decoder")
 MOST_GROWTH = 1000  # times that all `Replace`s of a tokenizer may lengthen a text together
 IDS = whole(0, 10**8)
+STEPS = ("Sequence", "SpecialToken")  # of a template
 PIECE = Kind("a text, or an object with its content", lambda value: isinstance(value, str) or _has_content(value))
 CONFIG_FIELDS: Fields = {
     **{f"{name}_token": PIECE for name in ("pad", "unk", "cls", "sep", "mask", "bos", "eos")},
@@ -147,6 +148,8 @@ def _check_template(part: Mapping[str, Any], where: str) -> None:
         }
         steps = [step for form in ("single", "pair") for step in part[form]]
         ends = [(kind, inner["id"], inner["type_id"]) for step in steps for kind, inner in step.items()]
+        if len(ends) != len(steps) or not all(kind in STEPS and IDS.fits(number) for kind, _, number in ends):
+            raise ValueError("a step of another kind")
     except (KeyError, TypeError, ValueError, AttributeError):
         raise ValueError(f"{where}: its template cannot be read; expected single, pair and special_tokens") from None
     if lacking := sorted({str(name) for kind, name, _ in ends if kind == "SpecialToken" and name not in names}):
