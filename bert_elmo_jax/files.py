@@ -254,7 +254,7 @@ def check_links(path: str | Path, depth: int = 3) -> None:
     """Raise if a link in a model's folder, or next to a file of weights, leads to a file outside the folder.
 
     The folder is searched with the folders in it, down to a `depth`: a model has its modules in folders of its own.
-    Pipes, sockets and devices among these files are refused, too: reading one may never end. The
+    Pipes, sockets, devices and folders in place of files are refused, too. The
     snapshots of the hub's cache consist of links to the `blobs` of their model, which are allowed.
 
     >>> import tempfile
@@ -270,12 +270,15 @@ def check_links(path: str | Path, depth: int = 3) -> None:
         entries = list(_list_odd(folder, depth=depth))
     else:  # a folder of other things, too
         looked_for = (*COMPANIONS, f"{glob.escape(path.name)}.*")
-        odd = _list_odd(folder, depth=1) if folder.is_dir() else ()
-        entries = [entry for entry in odd if entry.name != path.name and any(map(entry.match, looked_for))]
+        odd = list(_list_odd(folder, depth=1)) if folder.is_dir() else []
+        odd = [entry for entry in odd if entry.name != path.name and any(map(entry.match, looked_for))]
+        entries = [entry for entry in odd if entry.is_symlink() or not entry.is_dir()]
     allowed = [folder]
     allowed += [above.parent / "blobs" for above in folder.parents if above.name == "snapshots"]
     for entry in entries:
         check_regular(entry)
+        if entry.is_dir() and not entry.is_symlink():
+            raise ValueError(f"{entry} is a folder; a file has this name: copy it again")
         if entry.is_symlink() and entry.exists():
             target = entry.resolve()
             if not any(target.is_relative_to(place) for place in allowed):
@@ -286,11 +289,16 @@ def check_links(path: str | Path, depth: int = 3) -> None:
 
 
 def _list_odd(folder: Path, depth: int) -> Iterator[Path]:
-    """Yield what is neither a file nor a folder; regular files need no call of the system each."""
+    """Yield what is neither a file nor a folder, and folders with names of files.
+
+    Regular files need no call of the system each.
+    """
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
-                if depth > 1:
+                if any(map(Path(entry.name).match, COMPANIONS)):
+                    yield Path(entry)
+                elif depth > 1:
                     with contextlib.suppress(PermissionError):
                         yield from _list_odd(Path(entry), depth - 1)
             elif not entry.is_file(follow_symlinks=False):

@@ -322,7 +322,16 @@ SHARES = {
     "cut": 3,
     "rules": 3,
 }  # of the cases; other ways have 1
-DAMAGE = ("wrong_type", "absurd_number", "cut", "long_number", "deep")  # which no author can have meant
+DAMAGE = (
+    "wrong_type",
+    "absurd_number",
+    "cut",
+    "long_number",
+    "deep",
+    "pipe",
+    "directory",
+    "huge",
+)  # which no author can have meant
 
 
 def prepare(base: Path, way: str, place: Path, coins: random.Random) -> str | None:
@@ -402,8 +411,10 @@ def attempt(folder: Path, expected: dict[str, Any], way: str, watch: Watch, logg
         return ("executed", started[0]) if started else ("outside", watch.breaches[0])
     if SECRET in message or SECRET in str(summary):
         return "outside", f"the content of another file: {message}"
-    if kind != "read" or way not in DAMAGE or logged.lines:
+    if kind != "read" or way not in (*DAMAGE, "unlisted") or logged.lines:
         return kind, message
+    if way == "unlisted":
+        return "silent", "loaded with verify=True"
     different = [name for name, value in summary.items() if value != expected[name]]
     return ("silent", f"{', '.join(different)} differ") if different else (kind, message)
 

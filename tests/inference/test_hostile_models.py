@@ -236,6 +236,15 @@ def test_pipes_do_not_hang(goldens, tmp_path, golden, name):
         load(tmp_path / "model")
 
 
+@pytest.mark.parametrize("name", ["vocab.txt", "tokenizer_config.json"])
+def test_folders_in_place_of_files(goldens, tmp_path, name):
+    shutil.copytree(goldens / "bert_tiny", tmp_path / "model")
+    (tmp_path / "model" / name).unlink(missing_ok=True)
+    (tmp_path / "model" / name).mkdir()
+    with pytest.raises(ValueError, match=f"{name} is a folder; a file has this name"):
+        load(tmp_path / "model")
+
+
 def test_links_in_inner_folders_and_of_adapters(goldens, sentence_folder, tmp_path):
     shutil.copytree(sentence_folder, tmp_path / "model")
     inner = tmp_path / "model" / "2_Dense" / "inner"
