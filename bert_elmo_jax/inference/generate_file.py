@@ -57,6 +57,7 @@ def generate_file(
         if not hasattr(encoder, "generate"):
             raise ValueError(f"--model={model} was fine-tuned for a task, and does not write: give the model itself")
         print(f"{model}, on {describe_devices()}", file=sys.stderr)
+        options = _fill_in(options, encoder.find_decoder().defaults)
         plain = options["beams"] == options["n_best"] == 1 and encoder.reads is not None
         if prompt is not None and plain and path is None:
             return stream_prompt(encoder, prompt, options)
@@ -69,6 +70,14 @@ def generate_file(
         out.begin({**options, **machine, "content": hash_file(source)} if resumable else None)
         return write_lines(encoder, lines, out, size, options, bar=path is not None)
     return out.finished or 0  # an earlier start of the same command has written them
+
+
+def _fill_in(options: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options with the model's own values, or the usual ones, for those that are None."""
+    usual = {"max_new": 64, "beams": 1, "length_penalty": 1.0, **defaults}
+    if any(options.get(name) is not None for name in ("temperature", "top_k", "top_p")):
+        usual["beams"] = 1
+    return {name: usual.get(name) if value is None else value for name, value in options.items()}
 
 
 def stream_prompt(encoder: Any, prompt: str, options: Mapping[str, Any]) -> int:

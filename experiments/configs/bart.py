@@ -31,17 +31,18 @@ def toy() -> ConfigDict:
 
     The model repairs a damaged sentence: `load(run).generate(["The [MASK] ."])`.
 
-    Expected score: of the pieces of held-out texts about 83 % are right, and most of the others were masked in spans
-    whose text cannot be known. Cost: four minutes of processor time. Command:
+    Expected score: 84 % of the pieces of held-out texts, perplexity 1.8; many masked spans have several right
+    texts. Cost: five minutes of processor time. Command:
       python -m experiments.pretrain --config=bart:toy --workdir=runs/bart_toy
     """
     c = fields("base")
-    c.update(data="toyworld", steps=1_500, batch_size=16, length=64, sequences=4)
+    c.update(data="toyworld", steps=1_000, batch_size=16, length=64, sequences=4)
     c.model.update(num_layers=2, hidden_size=128, num_heads=4, feed_forward_size=256, max_positions=64, dropout=0.0)
+    c.model.initializer_range = 0.09  # Glorot's for this width; with 0.02 it takes far longer to learn to copy
     c.optimizer.update(learning_rate=2e-3, warmup=0.05, clip=1.0)
     c.noise.update(permute=False)
     c.toyworld.update(topics=4, words=3, documents=10_000, vocab_size=2_048)
-    c.update(log_every=20, eval_every=500, checkpoint_every=100)
+    c.update(log_every=20, eval_every=250, checkpoint_every=100)
     return c
 
 

@@ -34,7 +34,7 @@ def planned(config, topology, vocab_size, capsys, memory=None, tries=0):
     return fits, capsys.readouterr().out
 
 
-OTHERS = [pytest.param(family, marks=pytest.mark.long) for family in ("transformer", "gpt", "awd_lstm", "cove")]
+OTHERS = [pytest.param(family, marks=pytest.mark.long) for family in ("transformer", "bart", "gpt", "awd_lstm", "cove")]
 
 
 @pytest.mark.parametrize("family", ["bert", "elmo", *OTHERS])
