@@ -27,6 +27,7 @@ REGISTRY: dict[str, str | Family] = {
     "awd_lstm": "bert_elmo_jax.families.awd_lstm",
     "mpnet": "bert_elmo_jax.families.mpnet",
     "albert": "bert_elmo_jax.families.albert",
+    "eurobert": "bert_elmo_jax.families.eurobert",
 }
 
 

@@ -216,7 +216,7 @@ class ConfigFile:
             for name, supported in only.items()
             if fields.get(name) is not None
             and fields[name] != supported
-            and name not in {*self.names.values(), *self.more.names}
+            and name not in {*self.names.values(), *self.more.names, *self.harmless}
         ]
         if "embedding_size" not in self.names.values() and fields.get("embedding_size", hidden_size) != hidden_size:
             problems.append(

@@ -13,7 +13,7 @@ from bert_elmo_jax.families.family import Output
 from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.nn.layer_loop import LayerCall, run_layers
 from bert_elmo_jax.nn.layers import layer_numbers
-from bert_elmo_jax.nn.transformer import Layer, Pooler
+from bert_elmo_jax.nn.transformer import Layer, Pooler, at_positions
 
 
 class PooledRows(NamedTuple):
@@ -110,3 +110,29 @@ class PieceModule(nn.Module):
     def pool(self, x: Float[Array, "B T D"], rows: PooledRows) -> Float[Array, "B D"] | Float[Array, "B S D"]:
         """Return the pooled vectors."""
         return Pooler(self.config, self.POOLER, name="pooler")(x, rows.firsts, rows.every)
+
+
+def first_or_mean(x: Float[Array, "B T D"], rows: PooledRows, mean: bool) -> Float[Array, "B S D"]:
+    """Return the vectors at `firsts` (by default the first of a row), or the means of the sequences that begin there.
+
+    >>> x, segments = jnp.array([[[1.0], [3.0], [5.0], [9.0]]]), jnp.array([[1, 1, 2, 0]])
+    >>> rows = PooledRows(segments, segments, None, jnp.array([[0, 2]]), False)
+    >>> first_or_mean(x, rows, mean=True).ravel().tolist()
+    [2.0, 5.0]
+    """
+    b, t, _ = x.shape
+    firsts = jnp.zeros((b, 1), jnp.int32) if rows.firsts is None else jnp.asarray(rows.firsts)
+    if not mean:
+        return at_positions(x, firsts)
+    segments = rows.segments
+    if segments is None:
+        lengths = jnp.full((b,), t) if rows.lengths is None else jnp.asarray(rows.lengths)
+        segments = (jnp.arange(t)[None, :] < lengths[:, None]).astype(jnp.int32)
+    segments = jnp.asarray(segments)
+    if rows.firsts is None:  # padding may come first
+        firsts = jnp.argmax(segments > 0, axis=1)[:, None]
+    inside = segments[:, None, :] == jnp.take_along_axis(segments, firsts, axis=1)[:, :, None]
+    # A row of padding has the mean of its padding, which is finite and not read.
+    shares = inside.astype(jnp.float32)
+    shares = shares / jnp.broadcast_to(shares.sum(axis=2, keepdims=True), shares.shape)
+    return jnp.einsum("bst,btd->bsd", shares, x.astype(jnp.float32)).astype(x.dtype)

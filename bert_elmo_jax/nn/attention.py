@@ -263,6 +263,7 @@ class SelfAttention(nn.Module):
     cut: float = 2.0  # of the initialiser, in standard deviations
     key_size: int | None = None  # of a query or key of one head; None: D / heads
     value_size: int | None = None  # of a value of one head; None: D / heads
+    key_value_heads: int | None = None  # of keys and values, each for several queries; None: num_heads
 
     @nn.compact
     def __call__(
@@ -284,14 +285,17 @@ class SelfAttention(nn.Module):
         b, t, d = x.shape
         how: dict[str, Any] = {"dtype": self.dtype, "use_bias": self.use_bias, "cut": self.cut}
 
-        def project(name: str, size: int | None) -> Float[Array, "B T A _"]:
-            width = d if size is None else size * self.num_heads
-            return Dense(width, self.stddev, name=name, **how)(x).reshape(b, t, self.num_heads, -1)
+        def project(name: str, size: int | None, heads: int) -> Float[Array, "B T A _"]:
+            width = (d // self.num_heads if size is None else size) * heads
+            return Dense(width, self.stddev, name=name, **how)(x).reshape(b, t, heads, -1)
 
-        query, key = project("query", self.key_size), project("key", self.key_size)
-        value = project("value", self.value_size)
+        pairs = self.key_value_heads or self.num_heads
+        query, key = project("query", self.key_size, self.num_heads), project("key", self.key_size, pairs)
+        value = project("value", self.value_size, pairs)
         if angles is not None:
             query, key = rotate(query, angles), rotate(key, angles)
+        if pairs < self.num_heads:
+            key, value = (jnp.repeat(part, self.num_heads // pairs, axis=2) for part in (key, value))
         if scale is not None:
             query = query * jnp.asarray(scale).astype(query.dtype)
         if maps and self.attention != "reference":

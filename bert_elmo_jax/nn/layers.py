@@ -177,6 +177,24 @@ class LayerNorm(nn.Module):
         return layer_norm(x, scale, bias, self.eps)
 
 
+class RMSNorm(nn.Module):
+    """Division by the root of the mean square, in float32, with the parameter `scale [D]`: Zhang and Sennrich 2019.
+
+    >>> RMSNorm(0.0).apply({"params": {"scale": jnp.array([1.0, 2.0])}}, jnp.array([3.0, 3.0])).tolist()
+    [1.0, 2.0]
+    """
+
+    eps: float = 1e-5
+
+    @nn.compact
+    def __call__(self, x: Float[Array, "*B D"]) -> Float[Array, "*B D"]:
+        """Normalise the last axis."""
+        scale = jnp.asarray(parameter(self, "scale", nn.initializers.ones, (x.shape[-1],)))
+        wide = x.astype(jnp.float32)
+        normal = wide * lax.rsqrt(jnp.square(wide).mean(-1, keepdims=True) + self.eps)
+        return (normal * jnp.broadcast_to(scale, x.shape)).astype(x.dtype)
+
+
 def embed(table: Float[AnyArray, "V D"], ids: Int[AnyArray, "*B"]) -> Float[Array, "*B D"]:
     """Return the rows of `table` at `ids`; an id outside the table gives NaN.
 

@@ -2,7 +2,7 @@
 
 Families share the layer and the loop over layers; each has its own embeddings and pooler. A configuration must have
 `num_layers, hidden_size, num_heads, feed_forward_size, activation, norm_eps, dropout, attention_dropout,
-initializer_range, causal, attention, remat, scan, dtype`, and may have `key_size, value_size`.
+initializer_range, causal, attention, remat, scan, dtype`, and may have `key_size, value_size, key_value_heads`.
 """
 
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.nn.attention import SelfAttention
 from bert_elmo_jax.nn.dropout import dropout
 from bert_elmo_jax.nn.gated import GatedFeedForward
-from bert_elmo_jax.nn.layers import Dense, LayerNorm
+from bert_elmo_jax.nn.layers import Dense, LayerNorm, RMSNorm, truncated_normal
 from bert_elmo_jax.nn.matrix_product import word_logits
 from bert_elmo_jax.nn.parameter import parameter
 from bert_elmo_jax.nn.rotary import Angles
@@ -32,6 +32,7 @@ class LayerParts(NamedTuple):
     attention_bias: bool = True
     feed_forward_bias: bool = True
     norm_bias: bool = True
+    rms_norm: bool = False  # norms do not subtract the mean
     window: int | None = None  # the pieces on each side that a piece sees; None: all
     # The dropout of attention's outputs, of the hidden units and of the outputs of feed-forward; None: `dropout`.
     attention_rate: float | None = None
@@ -39,6 +40,13 @@ class LayerParts(NamedTuple):
     output_rate: float | None = None
     output_stddev: float | None = None  # of the kernels before residuals; None: `initializer_range`
     cut: float = 2.0  # of the initialisers, in standard deviations
+
+
+def make_norm(config: Any, parts: LayerParts) -> nn.Module:
+    """Return the norm of a layer, `norm`, in a compact method."""
+    if parts.rms_norm:
+        return RMSNorm(config.norm_eps, name="norm")
+    return LayerNorm(config.norm_eps, parts.norm_bias, name="norm")
 
 
 class Attention(nn.Module):
@@ -65,9 +73,10 @@ class Attention(nn.Module):
         attend = SelfAttention(
             c.num_heads, c.attention, c.causal, c.attention_dropout, c.initializer_range, c.dtype, p.window,
             p.attention_bias, p.output_stddev, p.cut, getattr(c, "key_size", None), getattr(c, "value_size", None),
+            getattr(c, "key_value_heads", None),
         )  # fmt: skip
         nn.share_scope(self, attend)  # query, key, value and output are siblings of the norm in the tree
-        norm = LayerNorm(c.norm_eps, p.norm_bias, name="norm")
+        norm = make_norm(c, p)
         inputs = norm(x) if p.norm_first and p.first_norm else x
         y, attentions = attend(
             inputs, segments, lengths=lengths, angles=angles, dropout_key=maps_key, maps=maps, scale=scale, bias=bias
@@ -86,7 +95,7 @@ class FeedForward(nn.Module):
     def __call__(self, x: Float[Array, "B T D"], key: PRNGKeyArray | None = None) -> Float[Array, "B T D"]:
         """Return the outputs of each token."""
         c, p = self.config, self.parts
-        norm = LayerNorm(c.norm_eps, p.norm_bias, name="norm")
+        norm = make_norm(c, p)
         inputs = norm(x) if p.norm_first else x
         if p.gated:
             gated = GatedFeedForward(
@@ -196,3 +205,22 @@ class NextSentence(nn.Module):
         dense = Dense(2, self.config.initializer_range)
         nn.share_scope(self, dense)
         return dense(pooled)
+
+
+class UntiedLM(nn.Module):
+    """Predict the pieces at some positions by a dense layer without a bias, which is not tied to the embeddings."""
+
+    config: Any
+
+    @nn.compact
+    def __call__(
+        self,
+        hidden: Float[Array, "B T D"],
+        words: Float[AnyArray, "V E"],
+        positions: Int[AnyArray, "B K"] | None = None,
+    ) -> Float32[Array, "B K V"] | Float32[Array, "B T V"]:
+        """Return the logits at `positions [B, K]`, or everywhere; of `words` only the number counts."""
+        kernel = parameter(
+            self, "kernel", truncated_normal(self.config.initializer_range), (hidden.shape[-1], words.shape[0])
+        )
+        return word_logits(hidden if positions is None else at_positions(hidden, positions), jnp.asarray(kernel).T)

@@ -145,7 +145,7 @@ def find_special_ids(index: Mapping[str, int], settings: Mapping[str, Any], sour
     >>> find_special_ids({"<|endoftext|>": 0}, {}, "x")["sep"]
     0
     """
-    names = {kind: name_of(settings.get(f"{kind}_token")) for kind in (*KINDS, "eos")}
+    names = {kind: name_of(settings.get(f"{kind}_token")) for kind in (*KINDS, "bos", "eos")}
     absent = [f"{kind}_token {name!r}" for kind, name in names.items() if name is not None and name not in index]
     if absent:
         raise ValueError(f"{source} does not hold {', '.join(absent)} of its configuration files: one was replaced")
@@ -154,6 +154,10 @@ def find_special_ids(index: Mapping[str, int], settings: Mapping[str, Any], sour
     end = names["eos"] or END
     if end in index and ids["cls"] is None and ids["mask"] is None:
         ids = {kind: index[end] if number is None else number for kind, number in ids.items()}
+    if ids["mask"] is not None:  # encoders with the pieces of a generative model: its first and last ones are the frame
+        framing = {"cls": index.get(names["bos"] or ""), "sep": index.get(names["eos"] or "")}
+        framing["unk"] = ids["pad"]  # bytes need no unknown piece
+        ids = {kind: framing.get(kind) if number is None else number for kind, number in ids.items()}
     missing = [f"{kind} ({' or '.join(USUAL_NAMES[kind][:2])})" for kind, number in ids.items() if number is None]
     if missing:
         raise ValueError(

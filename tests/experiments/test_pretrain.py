@@ -22,7 +22,7 @@ from .programs import run_program
 from .small_recipes import corpus_kind, small_config, small_fields, toy_corpora
 
 FAMILIES = ("albert", "awd_lstm", "bart", "bert", "bert_modern", "cove", "deberta", "distilbert", "electra", "elmo",
-            "gpt", "modernbert", "mpnet", "roberta", "transformer")  # fmt: skip
+            "eurobert", "gpt", "modernbert", "mpnet", "roberta", "transformer")  # fmt: skip
 RECIPES = [f"{family}:{recipe}" for family in FAMILIES for recipe in list_recipes(family)[0]]
 # The parts that learn in every step; of other families mlm.
 HEADS = {"awd_lstm": "encoder", "bart": "encoder", "cove": "decoder", "deberta": "replaced", "elmo": "lm",

@@ -13,6 +13,7 @@ from bert_elmo_jax.families.bert.config import BertConfig
 from bert_elmo_jax.families.deberta.config import DebertaConfig
 from bert_elmo_jax.families.distilbert.family import DistilBertConfig
 from bert_elmo_jax.families.electra.config import ElectraConfig
+from bert_elmo_jax.families.eurobert.family import EuroBertConfig
 from bert_elmo_jax.families.gpt.config import GptConfig
 from bert_elmo_jax.families.init_params import param_shapes
 from bert_elmo_jax.families.modernbert.config import ModernBertConfig
@@ -51,6 +52,7 @@ FAMILIES = {
     ModernBertConfig: "modernbert",
     MPNetConfig: "mpnet",
     AlbertConfig: "albert",
+    EuroBertConfig: "eurobert",
 }
 BERT = BertConfig(50, 32, 2, 4, 48, 24, activation="gelu_new")
 DISTILBERT = DistilBertConfig(50, 32, 2, 4, 48, 24, activation="gelu_new", classifier_dropout=0.3)
@@ -70,6 +72,7 @@ GPT2 = GptConfig(50, 32, 2, 4, 48, 24, activation="relu", end_id=7, pad_id=7, cl
 GPT1 = dataclasses.replace(GPT2, norm_first=False, feed_forward_size=128, activation="gelu_new")
 MPNET = MPNetConfig(50, 32, 2, 4, 48, 24, activation="relu", norm_eps=1e-6, relative_buckets=40)
 ALBERT = AlbertConfig(50, 32, 12, 4, 48, 24, embedding_size=16, activation="relu", groups=2, layers_per_group=3)
+EUROBERT = EuroBertConfig(50, 32, 2, 4, 48, 24, key_value_heads=2, rotary_theta=500.0, pad_id=0, initializer_range=0.3)
 MODERNBERT = ModernBertConfig(
     vocab_size=50, hidden_size=32, num_layers=5, num_heads=4, feed_forward_size=24, max_positions=24,
     local_attention=6, global_theta=5e4, local_theta=300.0, head_activation="silu", initializer_range=0.3, pad_id=0,
@@ -154,6 +157,18 @@ for variant, config in {"": MODERNBERT, " biased": BIASED, " mean": MEAN}.items(
         f"ModernBertForTokenClassification{variant}": Model(config, "model head classifier", ("tag",), pooler=True),
         f"ModernBertForQuestionAnswering{variant}": Model(config, "model head classifier", ("span",), pooler=True),
     }
+
+for pooling in ("late", "mean", "bos"):
+    CLASSES[f"EuroBertForSequenceClassification {pooling}"] = Model(
+        dataclasses.replace(EUROBERT, pooling=pooling), "model dense classifier", ("classify",), pooler=True
+    )
+biased = dataclasses.replace(EUROBERT, attention_bias=True, feed_forward_bias=True)
+CLASSES |= {
+    "EuroBertModel": Model(EUROBERT, "embed_tokens layers norm"),
+    "EuroBertForMaskedLM": Model(EUROBERT, "model lm_head", ("mlm",)),
+    "EuroBertForMaskedLM biased": Model(biased, "model lm_head", ("mlm",)),
+    "EuroBertForTokenClassification": Model(EUROBERT, "model classifier", ("tag",)),
+}
 
 
 def random_params(model, scale=1.0):

@@ -14,7 +14,7 @@ FOLDERS = {
     "electra_tiny/discriminator": "huggingface", "gpt2_tiny": "huggingface", "gpt_tiny": "huggingface",
     "modernbert_tiny": "huggingface", "mpnet_tiny": "huggingface", "albert_tiny/pretraining": "huggingface",
     "transformer_tiny": "huggingface", "bart_tiny": "huggingface", "elmo_tiny": "elmo", "awd_lstm_tiny": "fastai",
-    "cove_tiny": "cove",
+    "cove_tiny": "cove", "eurobert_tiny/mlm": "huggingface",
 }  # fmt: skip
 
 

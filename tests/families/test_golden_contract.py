@@ -15,6 +15,7 @@ from bert_elmo_jax import load
 from bert_elmo_jax.families.albert.formats import WEIGHTS as ALBERT
 from bert_elmo_jax.families.distilbert.formats import WEIGHTS as DISTILBERT
 from bert_elmo_jax.families.electra.formats import WEIGHTS as ELECTRA
+from bert_elmo_jax.families.eurobert.formats import WEIGHTS as EUROBERT
 from bert_elmo_jax.families.gpt.huggingface import GPT1_WEIGHTS, GPT2_WEIGHTS
 from bert_elmo_jax.families.mpnet.formats import WEIGHTS as MPNET
 from bert_elmo_jax.families.roberta.formats import WEIGHTS as ROBERTA
@@ -30,6 +31,7 @@ FOLDERS = {
     "mpnet_tiny": (MPNET, "mlm"),
     "albert_tiny/pretraining": (ALBERT, "mlm"),
     "albert_tiny/mlm": (ALBERT, "mlm"),
+    "eurobert_tiny/mlm": (EUROBERT, "mlm"),
     "gpt2_tiny": (GPT2_WEIGHTS, "lm"),
     "gpt_tiny": (GPT1_WEIGHTS, "lm"),
 }

@@ -72,7 +72,8 @@ def test_a_run_trains_with_it_and_load_keeps_it(mine, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name", ["bert", "roberta", "distilbert", "electra", "gpt", "modernbert", "mpnet", "albert", "transformer"]
+    "name",
+    ["bert", "roberta", "distilbert", "electra", "gpt", "modernbert", "mpnet", "albert", "eurobert", "transformer"],
 )
 def test_every_family_computes_with_it(name, monkeypatch):
     calls = []

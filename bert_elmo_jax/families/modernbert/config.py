@@ -10,10 +10,22 @@ from bert_elmo_jax.families.modernbert.json_fields import FILE
 from bert_elmo_jax.families.piece_config import PieceConfig, placed
 from bert_elmo_jax.nn import activation
 
+# Warner et al. 2024. Ettin: Weller et al. 2025, https://arxiv.org/abs/2507.11412, with ModernBERT's tokenizer; mmBERT:
+# Marone et al. 2025, https://arxiv.org/abs/2509.06888, with that of Gemma 2.
+_ETTIN = {"pad_id": 50_283, "local_theta": 160_000.0}
+_MMBERT = {"num_layers": 22, "feed_forward_size": 1152, "vocab_size": 256_000, "pad_id": 0, "local_theta": 160_000.0}
+_SIZES = {  # layers, width, heads, feed-forward
+    "17m": (7, 256, 4, 384), "32m": (10, 384, 6, 576), "68m": (19, 512, 8, 768), "150m": (22, 768, 12, 1152),
+    "400m": (28, 1024, 16, 2624), "1b": (28, 1792, 28, 3840),
+}  # fmt: skip
 PRESETS: dict[str, dict[str, Any]] = {
     "base": {"num_layers": 22, "hidden_size": 768, "num_heads": 12, "feed_forward_size": 1152, "pad_id": 50_283},
     "large": {"num_layers": 28, "hidden_size": 1024, "num_heads": 16, "feed_forward_size": 2624, "pad_id": 50_283},
+    "mmbert-small": {"hidden_size": 384, "num_heads": 6, **_MMBERT},
+    "mmbert-base": {"hidden_size": 768, "num_heads": 12, **_MMBERT},
 }
+_FIELDS = ("num_layers", "hidden_size", "num_heads", "feed_forward_size")
+PRESETS |= {f"ettin-{name}": dict(zip(_FIELDS, sizes)) | _ETTIN for name, sizes in _SIZES.items()}
 
 
 @dataclass(frozen=True)

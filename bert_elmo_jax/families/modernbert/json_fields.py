@@ -145,10 +145,10 @@ FILE = ConfigFile(
     names=NAMES,
     architectures=ARCHITECTURES,
     only={"rope_scaling": {}, "partial_rotary_factor": 1.0, "is_causal": False},
-    # Speed and memory of another program.
+    # Speed and memory of another program; positions are rotary whatever `position_embedding_type` says ("sans_pos").
     harmless=frozenset({
-        "deterministic_flash_attn", "reference_compile", "repad_logits_with_grad", "sparse_prediction",
-        "sparse_pred_ignore_index",
+        "position_embedding_type", "deterministic_flash_attn", "reference_compile", "repad_logits_with_grad",
+        "sparse_prediction", "sparse_pred_ignore_index",
     }),
     written={"tie_word_embeddings": True},
     more=MoreFields(LAYERS, read_layers, write_layers),

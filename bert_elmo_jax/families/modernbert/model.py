@@ -9,12 +9,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import flax.linen as nn
-import jax.numpy as jnp
 from jaxtyping import Array, Float, Float32, Int
 
 from bert_elmo_jax.families.modernbert.config import ModernBertConfig
 from bert_elmo_jax.families.piece_embeddings import Embeddings
-from bert_elmo_jax.families.piece_module import PieceModule, PooledRows
+from bert_elmo_jax.families.piece_module import PieceModule, PooledRows, first_or_mean
 from bert_elmo_jax.nn import Dense, LayerNorm, activation, dropout, rotary_angles
 from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.nn.layer_loop import LayerCall
@@ -75,37 +74,9 @@ class ModernBert(PieceModule):
     def pool(self, x: Float[Array, "B T D"], rows: PooledRows) -> Float[Array, "B D"] | Float[Array, "B S D"]:
         """Return the outputs of the prediction head."""
         mean = self.config.pooling == "mean"
-        vectors = x if rows.every else pool(x, rows.firsts, rows.segments, rows.lengths, mean)
+        vectors = x if rows.every else first_or_mean(x, rows, mean)
         pooled = PredictionHead(self.config, name="pooler")(vectors)
         return pooled[:, 0] if rows.firsts is None and not rows.every else pooled
-
-
-def pool(
-    x: Float[Array, "B T D"],
-    firsts: Int[AnyArray, "B S"] | None,
-    segments: Int[AnyArray, "B T"] | None,
-    lengths: Int[AnyArray, " B"] | None,
-    mean: bool,
-) -> Float[Array, "B S D"]:
-    """Return the vectors at `firsts` (by default the first of a row), or the means of the sequences that begin there.
-
-    >>> x, segments = jnp.array([[[1.0], [3.0], [5.0], [9.0]]]), jnp.array([[1, 1, 2, 0]])
-    >>> pool(x, jnp.array([[0, 2]]), segments, None, mean=True).ravel().tolist()
-    [2.0, 5.0]
-    """
-    b, t, _ = x.shape
-    firsts = jnp.zeros((b, 1), jnp.int32) if firsts is None else jnp.asarray(firsts)
-    if not mean:
-        return at_positions(x, firsts)
-    if segments is None:
-        lengths = jnp.full((b,), t) if lengths is None else jnp.asarray(lengths)
-        segments = (jnp.arange(t)[None, :] < lengths[:, None]).astype(jnp.int32)
-    segments = jnp.asarray(segments)
-    inside = segments[:, None, :] == jnp.take_along_axis(segments, firsts, axis=1)[:, :, None]
-    # A row of padding has the mean of its padding, which is finite and not read.
-    shares = inside.astype(jnp.float32)
-    shares = shares / jnp.broadcast_to(shares.sum(axis=2, keepdims=True), shares.shape)
-    return jnp.einsum("bst,btd->bsd", shares, x.astype(jnp.float32)).astype(x.dtype)
 
 
 class MaskedLM(nn.Module):

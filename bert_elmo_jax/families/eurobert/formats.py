@@ -1,0 +1,72 @@
+"""EuroBERT as Hugging Face transformers stores it: the fields of its `config.json`, the names of its tensors."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from bert_elmo_jax.families.huggingface_config import USUAL_FIELDS, ConfigFile, MoreFields, class_names
+from bert_elmo_jax.families.huggingface_weights import WeightFile
+
+POOLING = ("classifier_pooling", "clf_pooling")  # transformers 5, and released files
+USUAL = ("vocab_size", "hidden_size", "num_layers", "num_heads", "feed_forward_size", "max_positions", "activation",
+         "initializer_range", "pad_id")  # fmt: skip
+
+
+def read_more(fields: Mapping[str, Any], num_layers: int) -> tuple[dict[str, Any], list[str]]:
+    """Return pooling and the base of the rotary angles, of which files have two spellings each, and the problems."""
+    rope = fields.get("rope_parameters") or {}
+    spellings = {
+        "pooling": {name: fields.get(name) for name in POOLING},
+        "rotary_theta": {"rope_theta": fields.get("rope_theta"), "rope_parameters.rope_theta": rope.get("rope_theta")},
+    }
+    kind = rope.get("rope_type", "default")
+    problems = [] if kind == "default" else [f"rope_type is {kind!r}; only 'default' is supported"]
+    ours: dict[str, Any] = {}
+    for field, spelled in spellings.items():
+        values = {name: value for name, value in spelled.items() if value is not None}
+        if len(set(values.values())) > 1:
+            problems.append(" but ".join(f"{name} is {value!r}" for name, value in values.items()) + ": delete one")
+        elif values:
+            ours[field] = next(iter(values.values()))
+    return ours, problems
+
+
+def write_more(config: Any) -> dict[str, Any]:
+    """Return the fields in both spellings."""
+    rope = {"rope_type": "default", "rope_theta": config.rotary_theta}
+    return dict.fromkeys(POOLING, config.pooling) | {"rope_theta": config.rotary_theta, "rope_parameters": rope}
+
+
+CLASSES = class_names("EuroBert")
+FILE = ConfigFile(
+    called="a EuroBERT",
+    model_type="eurobert",
+    names={name: USUAL_FIELDS[name] for name in USUAL}
+    | {"key_value_heads": "num_key_value_heads", "norm_eps": "rms_norm_eps", "attention_dropout": "attention_dropout"}
+    | {"attention_bias": "attention_bias", "feed_forward_bias": "mlp_bias"},
+    architectures={heads: CLASSES[heads] for heads in ((), ("mlm",), ("classify",), ("tag",))},
+    only={"tie_word_embeddings": False, "rope_scaling": {}, "is_causal": False},
+    harmless=frozenset({"pretraining_tp"}),
+    written={"tie_word_embeddings": False},
+    more=MoreFields((*POOLING, "rope_theta", "rope_parameters"), read_more, write_more),
+    to_ours=lambda ours: {"key_value_heads": ours.get("num_heads", 12)} | ours,
+)
+WEIGHTS = WeightFile(
+    family="eurobert",
+    config_file=FILE,
+    prefix="model.",
+    encoder={"norm": "norm"},
+    tables={"embeddings/word": "embed_tokens"},
+    layers="layers",
+    layer={
+        "attention/norm": "input_layernorm",
+        **{f"attention/{name}": f"self_attn.{name[0]}_proj" for name in ("query", "key", "value", "output")},
+        "feed_forward/norm": "post_attention_layernorm",
+        **{f"feed_forward/{name}": f"mlp.{name}_proj" for name in ("gate", "up", "down")},
+    },
+    heads={
+        "mlm": {"mlm": "lm_head"},
+        "classify": {"encoder/pooler": "dense", "classify": "classifier"},
+        "tag": {"tag": "classifier"},
+    },
+)
+FORMATS = {"huggingface": WEIGHTS.format()}
