@@ -277,7 +277,7 @@ def _typed(config: type[Any], ours: str, theirs: str, value: Any, where: str | P
     is_int = isinstance(value, int) and not isinstance(value, bool)
     if kind in (str, bool) and isinstance(value, kind):
         return value
-    if kind is int and is_int:
+    if is_int and int in (kind, *get_args(kind)):
         if abs(value) > LARGEST:
             raise ValueError(f"{where}: {theirs} is {value:,}; at most {LARGEST:,} is possible")
         return value

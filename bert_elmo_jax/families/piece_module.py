@@ -116,7 +116,7 @@ def first_or_mean(x: Float[Array, "B T D"], rows: PooledRows, mean: bool) -> Flo
     """Return the vectors at `firsts` (by default the first of a row), or the means of the sequences that begin there.
 
     >>> x, segments = jnp.array([[[1.0], [3.0], [5.0], [9.0]]]), jnp.array([[1, 1, 2, 0]])
-    >>> rows = PooledRows(segments, segments, None, jnp.array([[0, 2]]), False)
+    >>> rows = PooledRows(segments, segments, None, jnp.array([[0, 2]]), False, segments)
     >>> first_or_mean(x, rows, mean=True).ravel().tolist()
     [2.0, 5.0]
     """

@@ -23,6 +23,9 @@ from bert_elmo_jax.nn.layers import RMSNorm
 from bert_elmo_jax.nn.transformer import Layer, LayerParts, Pooler, UntiedLM
 
 
+GROUPED = {"num_heads": 18, "key_value_heads": 6, "pad_id": 128_001}
+
+
 @dataclass(frozen=True)
 class EuroBertConfig(PieceConfig):
     """The sizes of a EuroBERT; `key_value_heads` divides `num_heads`.
@@ -36,8 +39,7 @@ class EuroBertConfig(PieceConfig):
     activation: str = "silu"
     dropout: float = 0.0
     attention_dropout: float = 0.0
-    pad_id: int = 128_001
-    key_value_heads: int = 12
+    key_value_heads: int | None = None  # None: num_heads
     norm_eps: float = 1e-5
     rotary_theta: float = 250_000.0
     attention_bias: bool = False
@@ -46,11 +48,9 @@ class EuroBertConfig(PieceConfig):
 
     FILE: ClassVar[ConfigFile] = FILE
     PRESETS: ClassVar[dict[str, dict[str, Any]]] = {
-        "210m": {},
-        "610m": {"num_layers": 26, "hidden_size": 1152, "num_heads": 18, "feed_forward_size": 4096}
-        | {"key_value_heads": 6},
-        "2.1b": {"num_layers": 32, "hidden_size": 2304, "num_heads": 18, "feed_forward_size": 6144}
-        | {"key_value_heads": 6},
+        "210m": {"pad_id": 128_001},
+        "610m": {"num_layers": 26, "hidden_size": 1152, "feed_forward_size": 4096, **GROUPED},
+        "2.1b": {"num_layers": 32, "hidden_size": 2304, "feed_forward_size": 6144, **GROUPED},
     }
 
     def __post_init__(self, implementation: str | None) -> None:
@@ -58,7 +58,8 @@ class EuroBertConfig(PieceConfig):
         self.check_rotary()
         if not self.rotary_theta > 0:
             raise ValueError(f"rotary_theta is {self.rotary_theta}; it must be above 0")
-        if self.num_heads % self.key_value_heads:
+        pairs = self.key_value_heads
+        if pairs is not None and (pairs < 1 or self.num_heads % pairs):
             raise ValueError(f"key_value_heads is {self.key_value_heads}; it must divide num_heads, {self.num_heads}")
 
 

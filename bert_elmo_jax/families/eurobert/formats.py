@@ -48,7 +48,7 @@ FILE = ConfigFile(
     harmless=frozenset({"pretraining_tp"}),
     written={"tie_word_embeddings": False},
     more=MoreFields((*POOLING, "rope_theta", "rope_parameters"), read_more, write_more),
-    to_ours=lambda ours: {"key_value_heads": ours.get("num_heads", 12)} | ours,
+    defaults={"pad_token_id": 128_001},
 )
 WEIGHTS = WeightFile(
     family="eurobert",

@@ -54,7 +54,7 @@ def test_packed_texts_are_pooled_as_texts_alone(goldens, name):
 
 def test_means_leave_out_padding_on_the_left():
     x, mask = jnp.array([[[9.0], [1.0], [3.0]]]), jnp.array([[0, 1, 1]])
-    assert first_or_mean(x, PooledRows(mask, mask, None, None, False), mean=True).item() == 2.0
+    assert first_or_mean(x, PooledRows(mask, mask, None, None, False, mask), mean=True).item() == 2.0
 
 
 def test_several_queries_share_a_key_and_a_value():
@@ -111,4 +111,4 @@ def test_both_spellings_are_read_and_written(goldens):
     for left_out in (("rope_theta", "clf_pooling"), ("rope_parameters", "classifier_pooling")):
         assert EuroBertConfig.from_json({k: v for k, v in fields.items() if k not in left_out}) == old
     del fields["num_key_value_heads"]
-    assert EuroBertConfig.from_json(fields).key_value_heads == 3
+    assert EuroBertConfig.from_json(fields).key_value_heads is None  # as many as queries
