@@ -36,7 +36,7 @@ def base() -> ConfigDict:
     c.update(steps=500_000)
     c.masking.rate = 0.5
     c.model.update(remat=True, scan=True)
-    c.optimizer.update(name="adamw", schedule="warmup_stable_decay", learning_rate=1e-4, warmup=2_000.0)
+    c.optimizer.update(name="adamw", schedule="warmup_stable_decay", learning_rate=1e-4, warmup=0.004)
     return c
 
 

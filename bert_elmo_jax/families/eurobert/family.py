@@ -22,7 +22,6 @@ from bert_elmo_jax.nn.layer_loop import LayerCall
 from bert_elmo_jax.nn.layers import RMSNorm
 from bert_elmo_jax.nn.transformer import Layer, LayerParts, Pooler, UntiedLM
 
-
 GROUPED = {"num_heads": 18, "key_value_heads": 6, "pad_id": 128_001}
 
 
