@@ -11,7 +11,7 @@ from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.families import Family, all_formats, find_family, get_family
 from bert_elmo_jax.families.family import WeightFormat
 from bert_elmo_jax.families.huggingface_config import describe_own_code, refuse_unknown_fields
-from bert_elmo_jax.files import check_links, read_json
+from bert_elmo_jax.files import check_links, read_json, read_json_value
 from bert_elmo_jax.heads.sentence_head import NAME
 from bert_elmo_jax.inference.model_kinds import find_kind
 from bert_elmo_jax.inference.run_directory import StoredModel, is_run_directory, read_run_directory
@@ -86,6 +86,10 @@ def read_model(
             raise ValueError(f"{folder} is a run directory, which knows this: leave out {', '.join(useless)}")
         return read_run_directory(folder, step=step)
     check_links(folder)
+    if (cross_encoder := _read_cross_encoder(folder)) is not None:
+        model = _read_folder(folder, format, classifier, lowercase)
+        model.report.extras.update(cross_encoder)
+        return model
     if not (folder / "modules.json").is_file():
         model = _read_folder(folder, format, classifier, lowercase)
         return dataclasses.replace(model, pooling_unread=_find_unread_pooling(folder))
@@ -103,6 +107,20 @@ def read_model(
     except ValueError as error:
         raise ValueError(f"{folder}: {error}: its modules do not belong together") from None
     return dataclasses.replace(model, params={**model.params, **({NAME: dense} if dense else {})}, sentences=head)
+
+
+def _read_cross_encoder(folder: Path) -> dict[str, Any] | None:
+    """Return the activation of a reranker as sentence-transformers 6 saves it, None for any other folder."""
+    fields = read_json(folder / "config_sentence_transformers.json", default={})
+    if fields.get("model_type") != "CrossEncoder":
+        return None
+    modules = read_json_value(folder / "modules.json") if (folder / "modules.json").is_file() else [{}]
+    if not isinstance(modules, list) or len(modules) != 1:
+        raise ValueError(
+            f"{folder}/modules.json: only rerankers of one module, a transformer with its head, are supported"
+        )
+    activation = fields.get("activation_fn")
+    return {} if activation is None else {"activation": activation}
 
 
 def _find_unread_pooling(folder: Path) -> str:

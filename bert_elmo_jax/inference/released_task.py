@@ -52,9 +52,9 @@ def find_task(params: Mapping[str, Any], source: str, *, positions: int, extras:
     )  # fmt: skip
 
 
-def _read_activation(source: str, name: str | None) -> str:
+def _read_activation(source: str, name: Any) -> str:
     """Return the activation of a reranker from the name of its class, `torch.nn.modules.linear.Identity`."""
-    activation = "" if name is None else name.rsplit(".", 1)[-1].lower()
+    activation = "" if name is None else str(name).rsplit(".", 1)[-1].lower()
     if activation and activation not in ACTIVATIONS:
         raise ValueError(
             f"{source}: the activation of the scores in config.json is {name!r}; supported are {', '.join(ACTIVATIONS)}"

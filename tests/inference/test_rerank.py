@@ -53,6 +53,22 @@ def test_the_activation_of_the_config(tmp_path):
         load(folder)
 
 
+def test_a_folder_of_sentence_transformers_6(tmp_path):
+    folder = shutil.copytree(HERE, tmp_path / "saved")
+    described = {"model_type": "CrossEncoder", "activation_fn": "torch.nn.modules.linear.Identity"}
+    modules = [
+        {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.base.modules.transformer.Transformer"}
+    ]
+    for name, content in (("config_sentence_transformers.json", described), ("modules.json", modules)):
+        (folder / name).write_text(json.dumps(content), encoding="utf-8")
+    frozen = reranker()[1]
+    scores = load(folder).score(frozen["pairs"])
+    np.testing.assert_allclose(scores, frozen["answers"]["predict with Identity"], atol=LIMIT)
+    (folder / "modules.json").write_text(json.dumps(modules * 2), encoding="utf-8")
+    with pytest.raises(ValueError, match="only rerankers of one module"):
+        load(folder)
+
+
 def test_several_labels_have_scores_and_no_ranking(goldens):
     model = load(goldens / "released_heads" / "roberta_nli3")
     assert model.score([("a river", "a bridge")] * 2).shape == (2, 3)
