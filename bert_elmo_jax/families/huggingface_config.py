@@ -242,7 +242,7 @@ class ConfigFile:
 
 
 def describe_own_code(fields: Mapping[str, Any]) -> str:
-    """Return what is said about a model that comes with code of its own, which `auto_map` names.
+    """Return the message about a model with code of its own, which `auto_map` names.
 
     >>> describe_own_code({"auto_map": {"AutoModel": "modeling_new.NewModel"}})
     'auto_map names code of the model (modeling_new.NewModel), which is never run'

@@ -71,7 +71,9 @@ def find_entities(
             for part in groups
             if part.label != OUTSIDE
         ]
-    return [Entities(tuple(drop_overlaps(found) if parts > 1 else found)) for found, parts in zip(entities, parts_of)]
+    return [
+        Entities(tuple(drop_overlaps(of_text) if parts > 1 else of_text)) for of_text, parts in zip(entities, parts_of)
+    ]
 
 
 def label_parts(
@@ -127,13 +129,16 @@ def drop_overlaps(entities: Sequence[Entity]) -> list[Entity]:
     >>> drop_overlaps([long, short]) == [long]
     True
     """
-    kept: list[Entity] = []
+    longest: list[Entity] = []
     for entity in sorted(entities, key=lambda entity: entity.start):
-        if not kept or not kept[-1].start <= entity.start < kept[-1].end:
-            kept.append(entity)
-        elif (entity.end - entity.start, entity.probability) > (kept[-1].end - kept[-1].start, kept[-1].probability):
-            kept[-1] = entity
-    return kept
+        if not longest or not longest[-1].start <= entity.start < longest[-1].end:
+            longest.append(entity)
+        elif (entity.end - entity.start, entity.probability) > (
+            longest[-1].end - longest[-1].start,
+            longest[-1].probability,
+        ):
+            longest[-1] = entity
+    return longest
 
 
 def _type_of(label: str) -> str:

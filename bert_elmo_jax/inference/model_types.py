@@ -17,6 +17,7 @@ from bert_elmo_jax.families.fill_mask import Guess
 from bert_elmo_jax.generation.generate import Prompts
 from bert_elmo_jax.generation.written import Written
 from bert_elmo_jax.inference.predictions import Prediction
+from bert_elmo_jax.inference.rerank import RankedText
 from bert_elmo_jax.text import Tokenizer
 
 Vectors = NDArray[np.float32]
@@ -200,6 +201,20 @@ class Model(Protocol):
 
     def mix(self, encoding: Any, weights: Any = None, gamma: SupportsFloat = 1.0) -> Vectors:
         """Return an ELMo's weighted sum of layers."""
+
+    def score(self, pairs: Sequence[tuple[str, str]], *, batch_size: int = 32, progress: bool | None = None) -> Vectors:
+        """Return a reranker's score of each pair of texts: [pairs]."""
+
+    def rank(
+        self,
+        query: str,
+        texts: Sequence[str],
+        *,
+        top_k: int | None = None,
+        batch_size: int = 32,
+        progress: bool | None = None,
+    ) -> list[RankedText]:
+        """Return a reranker's texts for a query, best first."""
 
     def save_sentences(self, folder: Any) -> None:
         """Write a folder that sentence-transformers reads."""

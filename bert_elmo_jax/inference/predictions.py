@@ -163,7 +163,7 @@ Prediction = Label | Labels | Number | Numbers | Tags | Entities | Choice | Answ
 
 
 class AnswerOptions(NamedTuple):
-    """What is wanted of a reader: `top_k` of the `n_best` candidates, with or without "no answer" among them."""
+    """Options of a reader: `top_k` of the `n_best` candidates, with or without "no answer" among them."""
 
     n_best: int = 20
     top_k: int | None = None

@@ -14,9 +14,9 @@ from bert_elmo_jax.inference.predict_file import predict_file
 from bert_elmo_jax.inference.predictions import to_json
 from bert_elmo_jax.inference.task_model import TaskModel
 
-HERE = Path(__file__).parents[1] / "goldens" / "released_heads"
+GOLDENS = Path(__file__).parents[1] / "goldens" / "released_heads"
 SHARED = Path(__file__).parents[3] / "shared" / "goldens" / "released_heads"
-FOLDERS = sorted(folder.name for folder in HERE.iterdir())
+FOLDERS = sorted(folder.name for folder in GOLDENS.iterdir())
 ALL = sorted(folder.name for folder in SHARED.iterdir()) if SHARED.is_dir() else FOLDERS
 LIMIT = 1e-5
 
@@ -31,7 +31,7 @@ class Released(NamedTuple):
 
 @functools.cache
 def released(name: str) -> Released:
-    folder = SHARED / name if name not in FOLDERS else HERE / name
+    folder = SHARED / name if name not in FOLDERS else GOLDENS / name
     frozen = json.loads((folder / "predictions.json").read_text(encoding="utf-8"))
     keys = ("question", "context") if frozen["pipeline"] == "question-answering" else ("text", "text_pair")
     inputs = [tuple(map(text.get, keys)) if isinstance(text, dict) else text for text in frozen["inputs"]]
@@ -109,7 +109,7 @@ def test_masked_words(name):
 def test_predictions_for_lines(tmp_path, name, lines, options, first):
     source, target = tmp_path / "lines.txt", tmp_path / "predictions.jsonl"
     source.write_text(lines, encoding="utf-8")
-    predict_file(str(HERE / name), str(source), str(target), **options)
+    predict_file(str(GOLDENS / name), str(source), str(target), **options)
     rows = [json.loads(line) for line in target.read_text(encoding="utf-8").splitlines()]
     assert len(rows) == lines.count("\n") and first.items() <= rows[0].items()
     inputs = [tuple(line.split("\t")) if "\t" in line else line for line in lines.splitlines()]
@@ -126,7 +126,7 @@ def test_predictions_for_lines(tmp_path, name, lines, options, first):
 def test_predictions_for_a_table_name_its_columns(tmp_path):
     source, target = tmp_path / "pairs.csv", tmp_path / "predictions.csv"
     source.write_text("premise,hypothesis\na river,a bridge\n", encoding="utf-8")
-    predict_file(str(HERE / "roberta_nli3"), str(source), str(target), text="premise", pair="hypothesis")
+    predict_file(str(GOLDENS / "roberta_nli3"), str(source), str(target), text="premise", pair="hypothesis")
     assert target.read_text(encoding="utf-8-sig").startswith(
         "premise,hypothesis,predicted,probability\na river,a bridge,"
     )
@@ -154,7 +154,7 @@ def change(tmp_path):
     """Return a function that copies a folder, changes fields of its `config.json`, and returns the copy."""
 
     def copy_and_change(name, **fields):
-        folder = shutil.copytree(HERE / name, tmp_path / name)
+        folder = shutil.copytree(GOLDENS / name, tmp_path / name)
         content = json.loads((folder / "config.json").read_text(encoding="utf-8")) | fields
         content = {field: value for field, value in content.items() if value is not None}
         (folder / "config.json").write_text(json.dumps(content), encoding="utf-8")
@@ -201,7 +201,7 @@ def test_fields_of_unknown_meaning_are_logged_and_refused_on_request(change, cap
     assert "new_rotation is True" in caplog.text and "modeling_new.NewModel), which is never run" in caplog.text
     with pytest.raises(ValueError, match=r"(?s)auto_map names code .*hiden_size is 7, .*new_rotation is True"):
         load(folder, strict=True)
-    assert load(HERE / "roberta_nli3", strict=True).labels
+    assert load(GOLDENS / "roberta_nli3", strict=True).labels
 
 
 @pytest.mark.parametrize("name", of_pipeline(ALL, "tag"))

@@ -10,17 +10,19 @@ import pytest
 
 from bert_elmo_jax import load
 
-HERE = Path(__file__).parents[1] / "goldens" / "reranker"
+GOLDENS = Path(__file__).parents[1] / "goldens" / "reranker"
 SHARED = Path(__file__).parents[3] / "shared" / "goldens" / "reranker"
 LIMIT = 1e-5
 
 
 @functools.cache
-def reranker(folder=HERE):
+def reranker(folder=GOLDENS):
     return load(folder), json.loads((folder / "predictions.json").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("folder", [HERE, *(SHARED.glob("identity*") if SHARED.is_dir() else ())], ids=lambda f: f.name)
+@pytest.mark.parametrize(
+    "folder", [GOLDENS, *(SHARED.glob("identity*") if SHARED.is_dir() else ())], ids=lambda f: f.name
+)
 def test_scores_and_ranking(folder):
     model, frozen = reranker(folder)
     scores = model.score([tuple(pair) for pair in frozen["pairs"]])
@@ -42,7 +44,7 @@ def test_the_activation_of_the_config(tmp_path):
             ({"sbert_ce_default_activation_function": "torch.nn.modules.activation.Tanh"}, np.tanh),
         )
     ):
-        folder = shutil.copytree(HERE, tmp_path / str(number))
+        folder = shutil.copytree(GOLDENS, tmp_path / str(number))
         config = json.loads((folder / "config.json").read_text(encoding="utf-8")) | fields
         (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
         scores = load(folder).score(frozen["pairs"])
@@ -54,7 +56,7 @@ def test_the_activation_of_the_config(tmp_path):
 
 
 def test_a_folder_of_sentence_transformers_6(tmp_path):
-    folder = shutil.copytree(HERE, tmp_path / "saved")
+    folder = shutil.copytree(GOLDENS, tmp_path / "saved")
     described = {"model_type": "CrossEncoder", "activation_fn": "torch.nn.modules.linear.Identity"}
     modules = [
         {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.base.modules.transformer.Transformer"}

@@ -26,8 +26,8 @@ def find_pipeline_answers(
 
     A window has one softmax over the starts in its context and `[CLS]`, and one over the ends; a span of at most
     `longest` pieces has the product of both. The best `2 top_k + 10` spans of each window are widened to words, and the
-    probabilities of equal answers, whatever their case, are added up. With `no_answer`, "" is a candidate with the
-    smallest product at `[CLS]` of all windows.
+    probabilities of answers that are equal but for their case are added up. With `no_answer`, "" is a candidate with
+    the smallest product at `[CLS]` of all windows.
     """
     answers: list[dict[str, Candidate]] = [{} for _ in questions]
     nulls = [1.0] * len(questions)
@@ -36,16 +36,16 @@ def find_pipeline_answers(
         start, end = (_shares(np.asarray(scores, np.float32), inside) for scores in (starts, ends))
         nulls[window.question] = min(nulls[window.question], float(start[0] * end[0]))
         start[0] = end[0] = 0.0
-        context, known = questions[window.question].context, answers[window.question]
+        context, of_texts = questions[window.question].context, answers[window.question]
         for first, last, probability in best_spans(start, end, longest, 2 * top_k + 10):
             begin, behind = _widen(window, first, last)
             text = context[begin:behind]
-            earlier = known.get(text.lower(), Candidate(text, begin, behind, 0.0, 0.0))
+            earlier = of_texts.get(text.lower(), Candidate(text, begin, behind, 0.0, 0.0))
             total = earlier.probability + probability
-            known[text.lower()] = Candidate(earlier.text, earlier.start, earlier.end, total, total)
+            of_texts[text.lower()] = Candidate(earlier.text, earlier.start, earlier.end, total, total)
     return [
-        _rank(question.id, list(known.values()), null, top_k, no_answer)
-        for question, known, null in zip(questions, answers, nulls)
+        _rank(question.id, list(of_texts.values()), null, top_k, no_answer)
+        for question, of_texts, null in zip(questions, answers, nulls)
     ]
 
 
@@ -65,7 +65,7 @@ def best_spans(
 
 
 def _shares(scores: Float32[np.ndarray, "_"], inside: Bool[np.ndarray, "T"]) -> Float32[np.ndarray, "T"]:
-    """Return the probabilities of places in the context, and of the first place, which may stand for no answer."""
+    """Return the probabilities of places in the context, and of the first place, which means "no answer"."""
     allowed = inside.copy()
     allowed[0] = True
     odds = np.where(allowed, scores[: len(inside)], OUTSIDE)
