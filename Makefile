@@ -9,7 +9,7 @@
 #                                  kills, memory, Ray, documented commands, notebooks, pages, without Linux's system calls
 #   make tables                    the tables of all sweeps at toy scale, which take most of an hour
 #   make test-all                  make test, make proofs and make tables
-#   make campaign                  kills, faults, broken files, fuzzing, lost machines: hours, and resumable; KINDS= COUNT=
+#   make campaign                  kills, faults, broken files, fuzzing, lost machines, attacks: hours, and resumable; KINDS= COUNT=
 #                                  MINUTES= SECONDS= (for each reader) FOLDER=; make trust writes docs/results/trust.md
 #   make bench                     times beside PyTorch, AllenNLP and fastai, into docs/results; PEER_PYTHON=,
 #                                  ALLENNLP_PYTHON=, FASTAI_PYTHON=

@@ -250,6 +250,9 @@ COMPANIONS = (
 )
 
 
+FILE_NAMES = (*COMPANIONS, "*.txt", "*.vec", "*.safetensors", "*.pth", "*.bin")  # which a folder should not have
+
+
 def check_links(path: str | Path, depth: int = 3) -> None:
     """Raise if a link in a model's folder, or next to a file of weights, leads to a file outside the folder.
 
@@ -296,7 +299,7 @@ def _list_odd(folder: Path, depth: int) -> Iterator[Path]:
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
-                if any(map(Path(entry.name).match, COMPANIONS)):
+                if any(map(Path(entry.name).match, FILE_NAMES)):
                     yield Path(entry)
                 elif depth > 1:
                     with contextlib.suppress(PermissionError):

@@ -236,9 +236,11 @@ def test_pipes_do_not_hang(goldens, tmp_path, golden, name):
         load(tmp_path / "model")
 
 
-@pytest.mark.parametrize("name", ["vocab.txt", "tokenizer_config.json"])
-def test_folders_in_place_of_files(goldens, tmp_path, name):
-    shutil.copytree(goldens / "bert_tiny", tmp_path / "model")
+@pytest.mark.parametrize(
+    ("golden", "name"), [("bert_tiny", "vocab.txt"), ("bert_tiny", "added_tokens.json"), ("cove_tiny", "vectors.txt")]
+)
+def test_folders_in_place_of_files(goldens, tmp_path, golden, name):
+    shutil.copytree(goldens / golden, tmp_path / "model")
     (tmp_path / "model" / name).unlink(missing_ok=True)
     (tmp_path / "model" / name).mkdir()
     with pytest.raises(ValueError, match=f"{name} is a folder; a file has this name"):
