@@ -12,6 +12,7 @@ from bert_elmo_jax.weights.parameter_tree import flatten
 FOLDERS = {
     "bert_tiny": "huggingface", "roberta_tiny": "huggingface", "distilbert_tiny": "huggingface",
     "electra_tiny/discriminator": "huggingface", "gpt2_tiny": "huggingface", "gpt_tiny": "huggingface",
+    "deberta_v3_tiny/tagger": "huggingface", "deberta_v1_tiny/mlm": "huggingface",
     "modernbert_tiny": "huggingface", "mpnet_tiny": "huggingface", "albert_tiny/pretraining": "huggingface",
     "transformer_tiny": "huggingface", "bart_tiny": "huggingface", "elmo_tiny": "elmo", "awd_lstm_tiny": "fastai",
     "cove_tiny": "cove", "eurobert_tiny/mlm": "huggingface",

@@ -9,6 +9,7 @@ from bert_elmo_jax.families.deberta.json_fields import FILE
 from bert_elmo_jax.families.huggingface_config import ConfigFile
 from bert_elmo_jax.families.piece_config import PieceConfig, placed
 from bert_elmo_jax.nn import activation
+from bert_elmo_jax.nn.attention import check_bias
 
 _LARGE = {"hidden_size": 1024, "num_layers": 24, "num_heads": 16, "feed_forward_size": 4096}
 _V2 = {"hidden_size": 1536, "num_heads": 24, "feed_forward_size": 6144, "conv_kernel_size": 3}
@@ -52,7 +53,7 @@ class DebertaConfig(PieceConfig):
     norm_eps: float = placed(1e-7, after="activation")
     model_type: Literal["deberta-v2", "deberta"] = placed("deberta-v2", after="pad_id")
     absolute_positions: bool = False
-    relative_terms: Literal["", "c2p", "p2c", "c2p|p2c"] = "c2p|p2c"
+    relative_terms: Literal["none", "c2p", "p2c", "c2p|p2c"] = "c2p|p2c"
     position_buckets: int = 256
     max_relative_positions: int = 0
     share_att_key: bool = True  # positions are projected like content, by `query` and `key`
@@ -80,6 +81,8 @@ class DebertaConfig(PieceConfig):
                 f"attention is {self.attention!r}, whose kernels do not train scores that depend on distances and "
                 "content: use attention='reference'"
             )
+        if self.terms:
+            check_bias(self.attention)
         if self.conv_kernel_size and self.conv_kernel_size % 2 == 0:
             raise ValueError(f"conv_kernel_size is {self.conv_kernel_size}; it is odd, or 0 for no convolution")
         if self.hidden_size % self.conv_groups:
@@ -107,6 +110,11 @@ class DebertaConfig(PieceConfig):
         return self.absolute_positions
 
     @property
+    def terms(self) -> tuple[str, ...]:
+        """The names in `relative_terms`."""
+        return () if self.relative_terms == "none" else tuple(self.relative_terms.split("|"))
+
+    @property
     def word_size(self) -> int:
         """The width of the word embeddings."""
         return self.embedding_size or self.hidden_size
@@ -119,7 +127,7 @@ class DebertaConfig(PieceConfig):
     @property
     def relative_rows(self) -> int:
         """The rows of the table of relative positions; 0 without relative terms."""
-        return 2 * (self.position_buckets or self.largest_distance) if self.relative_terms else 0
+        return 2 * (self.position_buckets or self.largest_distance) if self.terms else 0
 
     @property
     def generator(self) -> "DebertaConfig":

@@ -48,7 +48,7 @@ def read_relative(fields: Mapping[str, Any], num_layers: int) -> tuple[dict[str,
     if pooled is not None and width is not None and pooled != width:
         problems.append(f"pooler_hidden_size is {pooled!r}; only hidden_size, {width!r}, is supported")
     first = fields.get("model_type") == "deberta"
-    values: dict[str, Any] = {"relative_terms": "|".join(term for term in TERMS if term in names)}
+    values: dict[str, Any] = {"relative_terms": "|".join(term for term in TERMS if term in names) or "none"}
     values["norm_relative"] = "layer_norm" in norms and bool(relative) and not first
     if first:
         values |= {"position_buckets": 0, "share_att_key": False, "conv_kernel_size": 0}
@@ -59,8 +59,8 @@ def read_relative(fields: Mapping[str, Any], num_layers: int) -> tuple[dict[str,
 def write_relative(config: Any) -> dict[str, Any]:
     """Return the fields about relative positions for a `config.json`."""
     fields = {
-        "relative_attention": bool(config.relative_terms),
-        "pos_att_type": config.relative_terms.split("|") if config.relative_terms else [],
+        "relative_attention": bool(config.terms),
+        "pos_att_type": list(config.terms),
         "pooler_hidden_size": config.hidden_size,
         "pooler_dropout": 0.0,
     }

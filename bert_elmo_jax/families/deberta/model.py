@@ -71,18 +71,17 @@ class DisentangledAttention(nn.Module):
         query, key, value = split(to_query(x)), split(to_key(x)), split(dense("value")(x))
         rules: dict[str, Any] = {"lengths": lengths}
         if table is not None:
-            terms = c.relative_terms.split("|")
             vectors = distance_vectors(dropout(table, c.dropout, keys[2]), t, c.position_buckets, c.largest_distance)
-            as_key = to_key if c.share_att_key or "c2p" not in terms else dense("position_key", second)
-            as_query = to_query if c.share_att_key or "p2c" not in terms else dense("position_query")
+            as_key = to_key if c.share_att_key or "c2p" not in c.terms else dense("position_key", second)
+            as_query = to_query if c.share_att_key or "p2c" not in c.terms else dense("position_query")
             bias = position_terms(
                 query,
                 key,
-                split(as_key(vectors)) if "c2p" in terms else None,
-                split(as_query(vectors)) if "p2c" in terms else None,
+                split(as_key(vectors)) if "c2p" in c.terms else None,
+                split(as_query(vectors)) if "p2c" in c.terms else None,
             )
-            rules["bias"] = bias / math.sqrt(c.head_size * (1 + len(terms)))
-            query = query * jnp.asarray(1 / math.sqrt(1 + len(terms)), query.dtype)
+            rules["bias"] = bias / math.sqrt(c.head_size * (1 + len(c.terms)))
+            query = query * jnp.asarray(1 / math.sqrt(1 + len(c.terms)), query.dtype)
         out = get_attention(c.attention)(
             query, key, value, segments, **rules, dropout=c.attention_dropout, dropout_key=keys[0]
         )
@@ -169,7 +168,7 @@ class Deberta(PieceModule):
     def layer_calls(self, positions: Any) -> Sequence[LayerCall]:
         """Return the layers, which share a table of relative positions."""
         c = self.config
-        table = RelativeTable(c, name="relative")() if c.relative_terms else None
+        table = RelativeTable(c, name="relative")() if c.terms else None
         layer = LayerCall(DebertaLayer(c, parent=None), (table,))
         if not c.conv_kernel_size:
             return [layer] * c.num_layers
