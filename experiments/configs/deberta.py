@@ -36,7 +36,7 @@ def toy() -> ConfigDict:
 def xsmall() -> ConfigDict:
     r"""DeBERTa-v3-xsmall: 12 layers of 384, 22 M parameters and 49 M of word embeddings, a generator of 6 layers.
 
-    Paper: He et al. 2023, https://arxiv.org/abs/2111.09543. Expected score, of the released model: MNLI-m 88.1, SQuAD
+    Paper: He et al. 2023, https://arxiv.org/abs/2111.09543. Expected score: the released model has MNLI-m 88.1, SQuAD
     2.0 F1 84.8.
     Cost: 2.1 T pieces, so a pod of accelerators for weeks. Command:
       python -m experiments.pretrain --config=deberta:xsmall --config.data=data/wiki \
@@ -48,7 +48,7 @@ def xsmall() -> ConfigDict:
 def small() -> ConfigDict:
     r"""DeBERTa-v3-small: 6 layers of 768, 44 M parameters and 98 M of word embeddings, a generator of 3 layers.
 
-    Paper: He et al. 2023, https://arxiv.org/abs/2111.09543. Expected score, of the released model: MNLI-m 88.3, SQuAD
+    Paper: He et al. 2023, https://arxiv.org/abs/2111.09543. Expected score: the released model has MNLI-m 88.3, SQuAD
     2.0 F1 82.8.
     Cost: 2.1 T pieces, so a pod of accelerators for weeks. Command:
       python -m experiments.pretrain --config=deberta:small --config.data=data/wiki \
@@ -60,7 +60,7 @@ def small() -> ConfigDict:
 def base() -> ConfigDict:
     r"""DeBERTa-v3-base: 12 layers of 768, 86 M parameters and 98 M of word embeddings, a generator of 6 layers.
 
-    Paper: He et al. 2023, https://arxiv.org/abs/2111.09543. Expected score, of the released model: MNLI-m 90.6, SQuAD
+    Paper: He et al. 2023, https://arxiv.org/abs/2111.09543. Expected score: the released model has MNLI-m 90.6, SQuAD
     2.0 F1 88.4.
     Cost: 2.1 T pieces, so a pod of accelerators for weeks. Command:
       python -m experiments.pretrain --config=deberta:base --config.data=data/wiki \
