@@ -11,6 +11,8 @@ from jaxtyping import Array, Float, Float32, Int
 
 from bert_elmo_jax.nn.any_array import AnyArray
 
+BLOCK = 64  # the fewest rows of scores that are computed together
+
 
 def distance_buckets(distances: Int[np.ndarray, " N"], buckets: int, largest: int) -> Int[np.ndarray, " N"]:
     """Return the bucket of each distance: itself up to `buckets // 2`, then logarithmic steps up to `largest`.
@@ -36,19 +38,42 @@ def table_rows(distances: Int[np.ndarray, " N"], buckets: int, largest: int) -> 
     return np.clip(numbers + half, 0, 2 * half - 1)
 
 
-def shear(scores: Float[Array, "B A T W"]) -> Float[Array, "B A T T"]:
-    """Return the entries `t - 1 - i + j` of each row i, for j from 0 to t - 1; W is 2 · t.
+def shear(scores: Float[Array, "*B N W"]) -> Float[Array, "*B N T"]:
+    """Return the entries `n - 1 - i + j` of each row i of N, for j from 0 to T - 1; W is N + T.
 
     Each row of the result begins one place before the row above it. So the rows, one after the other, are cut into
     rows that are shorter by one: copies of whole blocks, where a gather and the scatter of its gradient would move
     entry by entry.
 
-    >>> shear(jnp.arange(8.0).reshape(1, 1, 2, 4))[0, 0].tolist()
+    >>> shear(jnp.arange(8.0).reshape(2, 4)).tolist()
     [[1.0, 2.0], [4.0, 5.0]]
     """
-    b, heads, t, width = scores.shape
-    flat = scores.reshape(b, heads, t * width)[..., t - 1 : t - 1 + t * (width - 1)]
-    return flat.reshape(b, heads, t, width - 1)[..., :t]
+    *batch, n, width = scores.shape
+    flat = scores.reshape(*batch, n * width)[..., n - 1 : n - 1 + n * (width - 1)]
+    return flat.reshape(*batch, n, width - 1)[..., : width - n]
+
+
+def block_rows(length: int) -> int:
+    """Return how many rows of scores are computed together: the fewest from `BLOCK` on that divide the length.
+
+    >>> block_rows(512), block_rows(96), block_rows(130), block_rows(7)
+    (64, 96, 65, 7)
+    """
+    return next(size for size in range(min(BLOCK, length), length + 1) if length % size == 0)
+
+
+def by_distance(x: Float[Array, "B T A H"], vectors: Float[Array, "W A H"]) -> Float32[Array, "B A T T"]:
+    """Return the product of each row i of `x` with the vector of each place j, which is `vectors[T - i + j]`.
+
+    A block of n rows needs n + T of the 2 · T vectors, so blocks do less than all rows together.
+    """
+    b, t, heads, size = x.shape
+    n = block_rows(t)
+    starts = [t + 1 - n - first for first in range(0, t, n)]
+    windows = jnp.stack([vectors[start : start + n + t] for start in starts])
+    blocks = x.reshape(b, t // n, n, heads, size)
+    products = jnp.einsum("bmnah,mwah->bamnw", blocks, windows, preferred_element_type=jnp.float32)
+    return shear(products).reshape(b, heads, t, t)
 
 
 def position_terms(
@@ -68,13 +93,10 @@ def position_terms(
     [[0.0, -1.0], [1.0, 0.0]]
     """
     terms = []
-    if position_keys is not None:  # row i reads the distances i - j: T - 1, …, -T
-        products = jnp.einsum("btah,wah->batw", query, position_keys[1:], preferred_element_type=jnp.float32)
-        terms.append(shear(products))
-    if position_queries is not None:  # row j reads the distances i - j: 1 - T, …, T
-        rising = position_queries[:-1][::-1]
-        products = jnp.einsum("bsah,wah->basw", key, rising, preferred_element_type=jnp.float32)
-        terms.append(shear(products).swapaxes(-1, -2))
+    if position_keys is not None:
+        terms.append(by_distance(query, position_keys))
+    if position_queries is not None:  # seen from a key, the distances of queries rise from place to place
+        terms.append(by_distance(key, position_queries[::-1]).swapaxes(-1, -2))
     return sum(terms[1:], terms[0])
 
 

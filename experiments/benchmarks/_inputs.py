@@ -75,22 +75,23 @@ def read_settings(folder: Path) -> dict[str, Any]:
     return json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
 
 
-def write_bert(folder: Path, sizes: Mapping[str, int], texts: list[str]) -> None:
-    """Write a BERT with random weights as a Hugging Face model, with a tokenizer of the texts."""
-    config = FAMILY.config(**sizes)
-    write: Any = FAMILY.formats["huggingface"].write
-    write(folder, init_params(FAMILY, config, jax.random.key(0), tuple(FAMILY.heads)), config)
+def write_bert(folder: Path, sizes: Mapping[str, int], texts: list[str], name: str = "bert") -> None:
+    """Write a BERT, or a DeBERTa, with random weights as a Hugging Face model, with a tokenizer of the texts."""
+    family = get_family(name)
+    config, heads = family.config(**sizes), tuple(head for head in family.heads if head in ("mlm", "nsp"))
+    write: Any = family.formats["huggingface"].write
+    write(folder, init_params(family, config, jax.random.key(0), heads), config)
     if texts:
         learned = train_wordpiece(texts, min(8192, config.vocab_size))
         unused = (f"[unused{number}]" for number in range(config.vocab_size - learned.vocab_size))
         WordPiece([*learned.tokens, *unused], learned.options).save(folder)  # a piece for each row of the embeddings
 
 
-def bert_sizes(preset: str, tiny: bool) -> dict[str, int]:
-    """Return the sizes of a preset or of MiniLM; a toy's if `tiny`."""
+def bert_sizes(preset: str, tiny: bool, name: str = "bert") -> dict[str, int]:
+    """Return the sizes of a preset of a family or of MiniLM; a toy's if `tiny`."""
     if tiny:
         return {"num_layers": 2, "hidden_size": 32, "num_heads": 2, "feed_forward_size": 64, "vocab_size": 400}
-    return MINILM if preset == "minilm" else dict(FAMILY.presets[preset])
+    return MINILM if preset == "minilm" else dict(get_family(name).presets[preset])
 
 
 def prepare_step(folder: Path, tiny: bool, texts: str | None) -> None:
@@ -103,12 +104,24 @@ def prepare_step(folder: Path, tiny: bool, texts: str | None) -> None:
     write_settings(folder, recipe="bert:base", sizes=sizes)
 
 
-def prepare_encode(folder: Path, tiny: bool, texts: str | None) -> None:
-    """Write BERT-base and sentences of mixed length: the lines of a file, or 400 of the toy world."""
+def prepare_encode(folder: Path, tiny: bool, texts: str | None, name: str = "bert") -> None:
+    """Write the base size of a family and sentences of mixed length: the lines of a file, or 400 of the toy world."""
     count = 9 if tiny else 400
     sentences = read_texts(texts, count) if texts else mixed_sentences(count)
-    write_bert(folder, bert_sizes("base", tiny), sentences)
+    write_bert(folder, bert_sizes("base", tiny, name), sentences, name)
     write_settings(folder, texts=sentences, batch_size=32, one="The old ship came home to the harbour at night .")
+
+
+def prepare_deberta(folder: Path, tiny: bool, texts: str | None) -> None:
+    """Write DeBERTa-v3-base with a batch of masked words as `prepare_step`, and sentences as `prepare_encode`."""
+    prepare_encode(folder, tiny, texts, "deberta")
+    sizes = bert_sizes("base", tiny, "deberta")
+    batch = make_batch(get_family("deberta").config(**sizes), *((2, 16) if tiny else (8, 128)))
+    arrays: dict[str, Any] = {name: array for name, array in batch.items() if not name.startswith("nsp")}
+    np.savez(folder / "batch.npz", **arrays)
+    fields = {"objective": "documents", "accumulate": 1}
+    sizes = {**sizes, "embedding_difference": False}
+    write_settings(folder, **read_settings(folder), recipe="deberta:base", sizes=sizes, fields=fields)
 
 
 def prepare_finetune(folder: Path, tiny: bool, texts: str | None) -> None:

@@ -33,6 +33,14 @@ ENGLISH = Language(
         ),
         "encode": ("Encoding with BERT-base", "Sentences of mixed length, from texts to vectors; both sides tokenise."),
         "one_text": ("One short text", "The same models, one text per call."),
+        "deberta_step": (
+            "A training step of DeBERTa-v3-base on masked words",
+            "8 rows of 128 tokens with 20 predictions each, dropout, clipping, AdamW.",
+        ),
+        "deberta_encode": (
+            "Encoding with DeBERTa-v3-base",
+            "Sentences of mixed length, from texts to vectors; both sides tokenise.",
+        ),
         "first_call": ("The first call", "From the start of the process: import, load, compile, encode one text."),
         "generate": (
             "Generation with GPT-2 small",
@@ -70,6 +78,14 @@ KOREAN = Language(
         ),
         "encode": ("BERT-base로 인코딩", "길이가 섞인 문장을 텍스트에서 벡터까지 처리하며, 양쪽 모두 토큰화합니다."),
         "one_text": ("짧은 텍스트 하나", "같은 모델에 한 번에 텍스트 하나를 넣습니다."),
+        "deberta_step": (
+            "DeBERTa-v3-base의 마스크 학습 한 스텝",
+            "토큰 128개짜리 8행에 예측 20개씩, 드롭아웃, 클리핑, AdamW.",
+        ),
+        "deberta_encode": (
+            "DeBERTa-v3-base로 인코딩",
+            "길이가 섞인 문장을 텍스트에서 벡터까지 처리하며, 양쪽 모두 토큰화합니다.",
+        ),
         "first_call": ("첫 호출", "프로세스 시작부터 임포트, 읽기, 컴파일, 텍스트 하나의 인코딩까지입니다."),
         "generate": (
             "GPT-2 small로 생성",
@@ -94,6 +110,10 @@ KOREAN = Language(
             "PyTorch의 transformers: SDPA, 예측 위치의 로짓만 계산, fused AdamW",
         "transformers on PyTorch: sorted by length, SDPA, inference mode":
             "PyTorch의 transformers: 길이순 정렬, SDPA, inference mode",
+        "transformers on PyTorch: DeBERTa's own attention, gathered predictions, fused AdamW":
+            "PyTorch의 transformers: DeBERTa 자체 어텐션, 예측 위치의 로짓만 계산, fused AdamW",
+        "transformers on PyTorch: sorted by length, DeBERTa's own attention, inference mode":
+            "PyTorch의 transformers: 길이순 정렬, DeBERTa 자체 어텐션, inference mode",
         "transformers on PyTorch: AutoModel, SDPA, inference mode":
             "PyTorch의 transformers: AutoModel, SDPA, inference mode",
         "transformers' Trainer: grouped by length, SDPA, fused AdamW":

@@ -66,6 +66,8 @@ WORKS = [
     Work("step", partial(_prepare, "step"), "step", {"step": "8 × 128 tokens, 20 predictions"}, BOTH),
     Work("encode", partial(_prepare, "encode"), "encode", {"encode": "400 sentences"}, BOTH),
     Work("one_text", partial(_prepare, "encode"), "encode", {"one_text": "one sentence of 11 words, warm"}, BOTH),
+    Work("deberta_step", partial(_prepare, "deberta"), "step", {"step": "8 × 128 tokens, 20 predictions"}, BOTH),
+    Work("deberta_encode", partial(_prepare, "deberta"), "encode", {"encode": "400 sentences"}, BOTH),
     Work("first_call", partial(_prepare, "encode"), "first_call", {
         "first": "first call in a new process", "cached": "first call, compiled by an earlier process",
         "tenth": "tenth call",

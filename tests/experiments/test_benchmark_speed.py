@@ -206,7 +206,9 @@ def test_sides_that_do_not_agree_are_not_timed(speed, mine, theirs, message):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", ["step", "encode", "finetune", "tagger", "awd_lstm", "elmo"])
+@pytest.mark.parametrize(
+    "name", ["step", "encode", "deberta_step", "deberta_encode", "finetune", "tagger", "awd_lstm", "elmo"]
+)
 def test_our_sides_run(speed, program, tmp_path, monkeypatch, one_device, name):
     work = next(work for work in speed.WORKS if work.name == name)
     work.prepare(tmp_path, True, None)

@@ -49,6 +49,7 @@ def make_passes(folder: Path, precision: str) -> tuple[dict[str, Any], dict[str,
     config, _ = read_config(settings["recipe"])
     with config.unlocked():
         config.model.update({**settings["sizes"], "dtype": precision})
+        config.update(settings.get("fields", {}))
     with np.load(folder / "batch.npz") as stored:
         batch = dict(stored)
     run, objective, params = make_step(config, batch, read_model(folder).params)

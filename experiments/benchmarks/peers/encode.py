@@ -1,4 +1,4 @@
-"""Encoding in PyTorch as a careful user writes it: sorted by length, batches of 32, SDPA, inference mode."""
+"""Encoding in PyTorch as a careful user writes it: sorted by length, batches of 32, inference mode; BERT by SDPA."""
 
 import json
 from pathlib import Path
@@ -11,6 +11,7 @@ import transformers
 from .step import about
 
 NAME = "transformers on PyTorch: sorted by length, SDPA, inference mode"
+OWN_NAME = "transformers on PyTorch: sorted by length, DeBERTa's own attention, inference mode"
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
@@ -19,7 +20,9 @@ def make_passes(folder: Path, precision: str) -> tuple[dict[str, Any], dict[str,
     settings = json.loads((folder / "settings.json").read_text(encoding="utf-8"))
     texts, size = settings["texts"], settings["batch_size"]
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-    model: Any = transformers.BertModel.from_pretrained(folder, attn_implementation="sdpa", dtype=DTYPES[precision])
+    is_bert = transformers.AutoConfig.from_pretrained(folder).model_type == "bert"
+    attention = "sdpa" if is_bert else "eager"  # transformers has no other for DeBERTa
+    model: Any = transformers.AutoModel.from_pretrained(folder, attn_implementation=attention, dtype=DTYPES[precision])
     model.eval()
 
     def encode(texts: list[str]) -> list[np.ndarray]:
@@ -43,5 +46,5 @@ def make_passes(folder: Path, precision: str) -> tuple[dict[str, Any], dict[str,
 
     check = [float(x) for vectors in encode(texts[:4]) for x in vectors[0, :4]]
     pieces = sum(map(len, tokenizer(texts)["input_ids"]))
-    record = {**about(NAME, precision), "check": check, "pieces": pieces}
+    record = {**about(NAME if is_bert else OWN_NAME, precision), "check": check, "pieces": pieces}
     return {"encode": lambda: encode(texts) and None, "one_text": one_text}, record

@@ -1,4 +1,4 @@
-"""A pretraining step of BERT in PyTorch: SDPA, logits at the predictions only, fused AdamW, autocast for bfloat16."""
+"""A pretraining step in PyTorch: logits at the predictions only, fused AdamW, autocast for bfloat16; BERT by SDPA."""
 
 from pathlib import Path
 from typing import Any
@@ -9,6 +9,7 @@ import transformers
 from torch.nn.functional import cross_entropy
 
 NAME = "transformers on PyTorch: SDPA, gathered predictions, fused AdamW"
+OWN_NAME = "transformers on PyTorch: DeBERTa's own attention, gathered predictions, fused AdamW"
 
 
 def about(name: str, precision: str) -> dict[str, Any]:
@@ -19,20 +20,24 @@ def about(name: str, precision: str) -> dict[str, Any]:
 
 def make_passes(folder: Path, precision: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return a training step on the folder's batch."""
-    model: Any = transformers.BertForPreTraining.from_pretrained(folder, attn_implementation="sdpa")
+    pairs_too = transformers.AutoConfig.from_pretrained(folder).model_type == "bert"
+    if pairs_too:
+        model: Any = transformers.BertForPreTraining.from_pretrained(folder, attn_implementation="sdpa")
+    else:  # transformers has no other attention for it
+        model = transformers.DebertaV2ForMaskedLM.from_pretrained(folder)
     with np.load(folder / "batch.npz") as stored:
         batch = {name: torch.from_numpy(array.copy()) for name, array in stored.items()}
     tokens, targets = batch["tokens"].long(), batch["mlm_targets"].long().flatten()
     places = batch["mlm_positions"].long()[:, :, None].expand(-1, -1, model.config.hidden_size)
-    follows = batch["nsp_targets"].long()[:, 0]
     optimizer = torch.optim.AdamW(model.parameters(), 1e-4, weight_decay=0.01, fused=True)
 
     def loss() -> torch.Tensor:
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=precision == "bfloat16"):
-            out = model.bert(tokens)
+            out = model.base_model(tokens)
             logits = model.cls.predictions(torch.gather(out.last_hidden_state, 1, places))
-            pairs = model.cls.seq_relationship(out.pooler_output)
-        return cross_entropy(logits.flatten(0, 1).float(), targets) + cross_entropy(pairs.float(), follows)
+            pairs = model.cls.seq_relationship(out.pooler_output) if pairs_too else None
+        masked = cross_entropy(logits.flatten(0, 1).float(), targets)
+        return masked + cross_entropy(pairs.float(), batch["nsp_targets"].long()[:, 0]) if pairs_too else masked
 
     def step() -> None:
         optimizer.zero_grad()
@@ -43,4 +48,4 @@ def make_passes(folder: Path, precision: str) -> tuple[dict[str, Any], dict[str,
     with torch.no_grad():
         check = [loss().item()] if not model.eval().training else []
     model.train()
-    return {"step": step}, {**about(NAME, precision), "check": check}
+    return {"step": step}, {**about(NAME if pairs_too else OWN_NAME, precision), "check": check}
