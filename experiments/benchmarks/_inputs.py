@@ -80,7 +80,8 @@ def write_bert(folder: Path, sizes: Mapping[str, int], texts: list[str], name: s
     family = get_family(name)
     config, heads = family.config(**sizes), tuple(head for head in family.heads if head in ("mlm", "nsp"))
     write: Any = family.formats["huggingface"].write
-    write(folder, init_params(family, config, jax.random.key(0), heads), config)
+    params = init_params(family, config, jax.random.key(0), heads, pooler="nsp" in heads)
+    write(folder, params, config)
     if texts:
         learned = train_wordpiece(texts, min(8192, config.vocab_size))
         unused = (f"[unused{number}]" for number in range(config.vocab_size - learned.vocab_size))

@@ -35,7 +35,7 @@ def make_passes(folder: Path, precision: str) -> tuple[dict[str, Any], dict[str,
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=precision == "bfloat16"):
             out = model.base_model(tokens)
             logits = model.cls.predictions(torch.gather(out.last_hidden_state, 1, places))
-            pairs = model.cls.seq_relationship(out.pooler_output) if pairs_too else None
+            pairs: Any = model.cls.seq_relationship(out.pooler_output) if pairs_too else None
         masked = cross_entropy(logits.flatten(0, 1).float(), targets)
         return masked + cross_entropy(pairs.float(), batch["nsp_targets"].long()[:, 0]) if pairs_too else masked
 
