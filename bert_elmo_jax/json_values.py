@@ -24,7 +24,7 @@ class Kind(NamedTuple):
     """A kind of value: its name for messages, and its test."""
 
     called: str
-    fits: Callable[[Any], bool]
+    accepts: Callable[[Any], bool]
 
 
 Fields = Mapping[str, Kind]
@@ -81,10 +81,10 @@ def _check_depth(content: Any, source: object) -> None:
             raise ValueError(f"{source} is not JSON that can be read: it is nested too deeply")
 
 
-def whole(low: int = 0, high: int = 2**31 - 1) -> Kind:
+def whole_number(low: int = 0, high: int = 2**31 - 1) -> Kind:
     """Return the kind of the whole numbers in a range.
 
-    >>> whole(1, 9).called
+    >>> whole_number(1, 9).called
     'a whole number from 1 to 9'
     """
     called = f"a whole number from {low:,} to {high:,}" if high < 2**31 - 1 else f"a whole number, {low} or more"
@@ -103,36 +103,38 @@ def one_of(*names: str) -> Kind:
 def any_of(*kinds: Kind) -> Kind:
     """Return the kind of the values that fit one of these kinds.
 
-    >>> any_of(TEXT, whole(1, 2)).called
+    >>> any_of(TEXT, whole_number(1, 2)).called
     'a text, or a whole number from 1 to 2'
     """
-    return Kind(", or ".join(kind.called for kind in kinds), lambda value: any(kind.fits(value) for kind in kinds))
+    return Kind(", or ".join(kind.called for kind in kinds), lambda value: any(kind.accepts(value) for kind in kinds))
 
 
 def list_of(kind: Kind, most: int | None = None) -> Kind:
     """Return the kind of the lists whose every value fits a kind, with at most so many values.
 
-    >>> list_of(TEXT, most=3).called, list_of(TEXT).fits(["a", 1])
+    >>> list_of(TEXT, most=3).called, list_of(TEXT).accepts(["a", 1])
     ('a list of at most 3 values, each a text', False)
     """
     called = f"a list of {'' if most is None else f'at most {most:,} '}values, each {kind.called}"
     return Kind(
         called,
-        lambda value: isinstance(value, list) and (most is None or len(value) <= most) and all(map(kind.fits, value)),
+        lambda value: (
+            isinstance(value, list) and (most is None or len(value) <= most) and all(map(kind.accepts, value))
+        ),
     )
 
 
 def object_of(kind: Kind) -> Kind:
     """Return the kind of the objects whose every value fits a kind, or is null.
 
-    >>> object_of(TEXT).fits({"query": "query: ", "document": None})
+    >>> object_of(TEXT).accepts({"query": "query: ", "document": None})
     True
     """
 
-    def fits(value: Any) -> bool:
-        return isinstance(value, dict) and all(inner is None or kind.fits(inner) for inner in value.values())
+    def accepts(value: Any) -> bool:
+        return isinstance(value, dict) and all(inner is None or kind.accepts(inner) for inner in value.values())
 
-    return Kind(f"an object, each value {kind.called}", fits)
+    return Kind(f"an object, each value {kind.called}", accepts)
 
 
 TEXT = Kind("a text", lambda value: isinstance(value, str))
@@ -151,5 +153,5 @@ def check_fields(content: Mapping[str, Any], kinds: Fields, source: object) -> N
     """
     for name, kind in kinds.items():
         value = content.get(name)
-        if value is not None and not kind.fits(value):
+        if value is not None and not kind.accepts(value):
             raise ValueError(f"{source}: {name} is {value!r:.60}; expected {kind.called}")

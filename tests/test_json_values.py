@@ -6,7 +6,17 @@ import os
 import pytest
 
 from bert_elmo_jax.files import read_bytes, read_json, read_json_value
-from bert_elmo_jax.json_values import NUMBER, TEXT, TRUTH, any_of, check_fields, list_of, object_of, one_of, whole
+from bert_elmo_jax.json_values import (
+    NUMBER,
+    TEXT,
+    TRUTH,
+    any_of,
+    check_fields,
+    list_of,
+    object_of,
+    one_of,
+    whole_number,
+)
 
 
 @pytest.mark.parametrize(
@@ -38,18 +48,18 @@ def test_texts_of_released_files_are_read(tmp_path):
 @pytest.mark.parametrize(
     ("kind", "fitting", "others"),
     [
-        (whole(1, 9), [1, 9], [0, 10, True, 1.0, "1", [1]]),
+        (whole_number(1, 9), [1, 9], [0, 10, True, 1.0, "1", [1]]),
         (TRUTH, [True, False], ["false", 0, 1]),
         (NUMBER, [1, 0.5], [float("nan"), float("-inf"), True, "1"]),
         (one_of("cosine", "dot"), ["dot"], ["evil", 1, ["dot"]]),
         (list_of(TEXT, most=2), [[], ["a", "b"]], [["a", "b", "c"], [1], "ab"]),
-        (any_of(TEXT, whole()), ["a", 0], [-1, None, []]),
+        (any_of(TEXT, whole_number()), ["a", 0], [-1, None, []]),
         (object_of(TEXT), [{}, {"a": None}], [{"a": 1}, []]),
     ],
     ids=lambda value: getattr(value, "called", None),
 )
 def test_kinds(kind, fitting, others):
-    assert all(map(kind.fits, fitting)) and not any(map(kind.fits, others))
+    assert all(map(kind.accepts, fitting)) and not any(map(kind.accepts, others))
 
 
 def test_fields_that_are_null_or_missing_have_their_defaults():

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, get_args
 
 from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.files import read_json
-from bert_elmo_jax.json_values import OBJECT, TEXT, Kind, any_of, check_fields, list_of, whole
+from bert_elmo_jax.json_values import OBJECT, TEXT, Kind, any_of, check_fields, list_of, whole_number
 
 # Fields that change the model, with the only supported value (a missing field is fine too).
 ONLY = {
@@ -79,17 +79,17 @@ CLASS_ENDINGS = {
 MOST_LAYERS = 10_000  # more than any model has; a list of them is made
 LARGEST = 10**8  # more than any size, and any number of pieces or positions, of a model
 LARGEST_NUMBER = 1e12  # the largest are bases of rotary angles, up to 1e8
-PIECES = any_of(whole(-1, LARGEST), list_of(whole(-1, LARGEST), most=1000))  # -1: none, in old files
+PIECES = any_of(whole_number(-1, LARGEST), list_of(whole_number(-1, LARGEST), most=1000))  # -1: none, in old files
 # Fields of all families that are read from the file, but are no fields of ours: their kinds.
 READ_FIELDS: dict[str, Kind] = {
     "model_type": TEXT,
     "architectures": list_of(TEXT, most=100),
     "problem_type": TEXT,
-    "num_labels": whole(1, LARGEST),
+    "num_labels": whole_number(1, LARGEST),
     "id2label": OBJECT,
     "label2id": OBJECT,
     **{f"{piece}_token_id": PIECES for piece in ("bos", "eos", "decoder_start")},
-    **dict.fromkeys(("head_dim", "head_size", "attention_head_size", "size_per_head"), whole(1, LARGEST)),
+    **dict.fromkeys(("head_dim", "head_size", "attention_head_size", "size_per_head"), whole_number(1, LARGEST)),
 }
 
 # Other programs' names for the width of an attention head, which follows from two other fields.

@@ -14,7 +14,7 @@ import numpy as np
 
 from bert_elmo_jax.families.family import Family
 from bert_elmo_jax.files import read_json
-from bert_elmo_jax.json_values import NUMBER, TEXT, TRUTH, Fields, object_of, whole
+from bert_elmo_jax.json_values import NUMBER, TEXT, TRUTH, Fields, object_of, whole_number
 from bert_elmo_jax.optim.adapters import Merge, list_adapters
 from bert_elmo_jax.weights.huggingface_files import read_safetensors, write_safetensors
 from bert_elmo_jax.weights.parameter_tree import flatten, nest
@@ -39,12 +39,12 @@ ONLY: Mapping[str, tuple[Any, ...]] = {
 # These ways to begin change the weights below the adapter, which its file does not hold.
 CHANGED_BASE = ("pissa", "olora", "corda", "loftq")
 KINDS: Fields = {  # of the fields that are read
-    "r": whole(1, 10**5),
+    "r": whole_number(1, 10**5),
     "lora_alpha": NUMBER,
     "use_rslora": TRUTH,
     **dict.fromkeys(("peft_type", "task_type", "base_model_name_or_path"), TEXT),
     "alpha_pattern": object_of(NUMBER),
-    "rank_pattern": object_of(whole(1, 10**5)),
+    "rank_pattern": object_of(whole_number(1, 10**5)),
 }
 REPEATED_GROUP = re.compile(r"\)\s*[*+?{]")  # of a regular expression that can take time without bound
 PAIR = {"lora_A": "down", "lora_B": "up"}

@@ -10,7 +10,7 @@ import numpy as np
 from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.files import read_json, read_json_value
 from bert_elmo_jax.heads.sentence_head import MODES, NAME, SIMILARITIES, Dense, SentenceHead
-from bert_elmo_jax.json_values import TEXT, TRUTH, Fields, any_of, list_of, object_of, one_of, whole
+from bert_elmo_jax.json_values import TEXT, TRUTH, Fields, any_of, list_of, object_of, one_of, whole_number
 from bert_elmo_jax.text.tokenizer_checks import read_tokenizer_config
 from bert_elmo_jax.weights.huggingface_files import read_folder, write_safetensors
 
@@ -39,12 +39,12 @@ DENSE_FIELDS = ("in_features", "out_features", "bias", "activation_function")
 # The kinds of the fields that are read, by file.
 POOLING_FIELDS: Fields = {
     **dict.fromkeys((*OLD_MODES, "include_prompt"), TRUTH),
-    **dict.fromkeys(SIZES, whole(1, 10**6)),
+    **dict.fromkeys(SIZES, whole_number(1, 10**6)),
     "pooling_mode": any_of(TEXT, list_of(TEXT, most=len(MODES))),
 }
-DENSE_KINDS: Fields = {"in_features": whole(1, 10**6), "out_features": whole(1, 10**6), "bias": TRUTH,
+DENSE_KINDS: Fields = {"in_features": whole_number(1, 10**6), "out_features": whole_number(1, 10**6), "bias": TRUTH,
                        "activation_function": TEXT, "use_residual": TRUTH}  # fmt: skip
-LENGTH_FIELDS: Fields = {"max_seq_length": whole(3), "do_lower_case": TRUTH}
+LENGTH_FIELDS: Fields = {"max_seq_length": whole_number(3), "do_lower_case": TRUTH}
 SETTINGS_FIELDS: Fields = {
     "prompts": object_of(TEXT),
     "default_prompt_name": TEXT,

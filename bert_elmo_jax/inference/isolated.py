@@ -27,7 +27,7 @@ from bert_elmo_jax.inference.isolated import answer
 from bert_elmo_jax.inference.read_model import read_model
 answer(read_model)
 """
-# What Python and the libraries read by themselves.
+# Files that Python and the libraries read on their own.
 SYSTEM = ("/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/self/", "/sys/", "/dev/null", "/dev/urandom")
 FORBIDDEN = ("socket.connect", "socket.bind", "socket.getaddrinfo", "socket.sendto", "subprocess.Popen", "os.system",
              "os.exec", "os.posix_spawn", "os.fork", "os.forkpty", "os.remove", "os.rename", "os.mkdir", "os.rmdir",
@@ -36,13 +36,13 @@ NO_SUMS = "%s has no hashes, so nothing shows whether its files are those that i
 
 
 class Refused(PermissionError):
-    """Raised in the isolated process for what a model may not do."""
+    """Raised in the isolated process for an act that a model may not cause."""
 
 
 def check_isolated(path: Path, options: Mapping[str, Any]) -> bool:
     """Read a model in a process of its own; raise if it is refused, and return whether its folder has hashes.
 
-    `options` are those of `read_model`.
+    `options` are arguments of `read_model`.
     """
     folder = (path if path.is_dir() else path.parent).resolve()
     check_links(path, depth=10)  # into the parts of checkpoints, too
@@ -126,7 +126,7 @@ def list_prefixes(folders: Iterable[Path]) -> tuple[str, ...]:
 
 
 def find_breach(event: str, arguments: tuple[Any, ...], prefixes: tuple[str, ...]) -> str:
-    """Return what is wrong with an event of an audit, "" if it is allowed.
+    """Return the problem with an event of an audit, "" if it is allowed.
 
     >>> find_breach("open", ("/etc/passwd", "r", 0), ("/models/bert/",))
     'it would read /etc/passwd, outside its folder'

@@ -18,14 +18,14 @@ from bert_elmo_jax.json_values import (
     Kind,
     any_of,
     check_fields,
-    whole,
+    whole_number,
 )
 
 CONFIG = "tokenizer_config.json"
 CHILDREN = ("normalizers", "pretokenizers", "processors", "decoders")  # of a part that is a sequence
 PARTS = ("normalizer", "pre_tokenizer", "post_processor", "decoder")
 MOST_GROWTH = 1000  # times that all `Replace`s of a tokenizer may lengthen a text together
-IDS = whole(0, 10**8)
+IDS = whole_number(0, 10**8)
 STEPS = ("Sequence", "SpecialToken")  # of a template
 PIECE = Kind("a text, or an object with its content", lambda value: isinstance(value, str) or _has_content(value))
 CONFIG_FIELDS: Fields = {
@@ -44,14 +44,16 @@ CONFIG_FIELDS: Fields = {
 }  # fmt: skip
 ADDED = Kind(
     "a list of pieces with an id each",
-    lambda value: isinstance(value, list) and all(_has_content(entry) and IDS.fits(entry.get("id")) for entry in value),
+    lambda value: (
+        isinstance(value, list) and all(_has_content(entry) and IDS.accepts(entry.get("id")) for entry in value)
+    ),
 )
-NAMED = Kind("a piece and its id", lambda value: isinstance(value, list) and len(value) == 2 and IDS.fits(value[1]))
+NAMED = Kind("a piece and its id", lambda value: isinstance(value, list) and len(value) == 2 and IDS.accepts(value[1]))
 SPEC_FIELDS: Fields = {"added_tokens": ADDED, "model": OBJECT, **dict.fromkeys(PARTS, OBJECT)}
 MODEL_FIELDS: Fields = {
     "type": TEXT, "vocab": any_of(OBJECT, LIST), "merges": LIST, "unk_token": TEXT, "unk_id": IDS, "dropout": NUMBER,
     "continuing_subword_prefix": TEXT, "end_of_word_suffix": TEXT, "byte_fallback": TRUTH, "fuse_unk": TRUTH,
-    "ignore_merges": TRUTH, "max_input_chars_per_word": whole(1),
+    "ignore_merges": TRUTH, "max_input_chars_per_word": whole_number(1),
 }  # fmt: skip
 RANDOM = "%s: dropout %r of its BPE would cut texts another way in every call; it belongs to training, and is off here"
 
@@ -144,11 +146,11 @@ def _check_template(part: Mapping[str, Any], where: str) -> None:
     specials = part.get("special_tokens")
     try:
         names = {
-            name for name, entry in dict(specials or {}).items() if entry["ids"] and all(map(IDS.fits, entry["ids"]))
+            name for name, entry in dict(specials or {}).items() if entry["ids"] and all(map(IDS.accepts, entry["ids"]))
         }
         steps = [step for form in ("single", "pair") for step in part[form]]
         ends = [(kind, inner["id"], inner["type_id"]) for step in steps for kind, inner in step.items()]
-        if len(ends) != len(steps) or not all(kind in STEPS and IDS.fits(number) for kind, _, number in ends):
+        if len(ends) != len(steps) or not all(kind in STEPS and IDS.accepts(number) for kind, _, number in ends):
             raise ValueError("a step of another kind")
     except (KeyError, TypeError, ValueError, AttributeError):
         raise ValueError(f"{where}: its template cannot be read; expected single, pair and special_tokens") from None

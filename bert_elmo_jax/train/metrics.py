@@ -13,7 +13,7 @@ from tensorboardX.event_file_writer import EventsWriter
 from tensorboardX.proto import event_pb2, summary_pb2
 
 from bert_elmo_jax.files import write_bytes
-from bert_elmo_jax.json_values import parse_json, whole
+from bert_elmo_jax.json_values import parse_json, whole_number
 
 TAG = re.compile(r"[^-/\w.]")  # what TensorBoard does not want in names
 
@@ -94,6 +94,6 @@ def read_metrics(run: str | Path) -> list[dict[str, Any]]:
 def _read_line(line: bytes, file: Path) -> dict[str, Any]:
     """Return a line of `metrics.jsonl`; raise if it is none."""
     metrics = parse_json(line.decode(errors="replace"), file)
-    if not isinstance(metrics, dict) or not whole().fits(metrics.get("step")):
+    if not isinstance(metrics, dict) or not whole_number().accepts(metrics.get("step")):
         raise ValueError(f"{file} has the line {line[:60]!r}; expected an object with a step: restore the file")
     return metrics

@@ -67,14 +67,14 @@ class Evil:
 
 def list_bases(folder: Path) -> dict[str, Path]:
     """Return the valid folders by name; `folder` gets those that are no goldens."""
-    made = folder / "bases"
-    if not (made / "written").is_file():
-        shutil.rmtree(made, ignore_errors=True)
-        write_bases(made)
-        (made / "written").touch()
+    base_folder = folder / "bases"
+    if not (base_folder / "written").is_file():
+        shutil.rmtree(base_folder, ignore_errors=True)
+        write_bases(base_folder)
+        (base_folder / "written").touch()
     bases = {name.replace("/", "_"): GOLDENS / name for name in MODELS}
     bases |= {f"tokenizer_{name}": GOLDENS / "tokenizers" / name for name in TOKENIZERS}
-    return bases | {name: made / name for name in ("run", "sentences", "sums")}
+    return bases | {name: base_folder / name for name in ("run", "sentences", "sums")}
 
 
 def write_bases(folder: Path) -> None:
@@ -126,8 +126,8 @@ def change_json(folder: Path, coins: random.Random, values: tuple[Any, ...], nam
         fitting = [value for value in fitting if not isinstance(value, int | float) or isinstance(before, bool)]
     if before is None:  # the type of the field is unknown: true may be meant
         fitting = [value for value in fitting if isinstance(value, list | dict)] or fitting
-    others = [value for value in fitting if type(value) is not type(before)]
-    holder[key] = copy.deepcopy(coins.choice(others or fitting))
+    other_types = [value for value in fitting if type(value) is not type(before)]
+    holder[key] = copy.deepcopy(coins.choice(other_types or fitting))
     file.write_text(json.dumps(tree, ensure_ascii=False), encoding="utf-8")
     return f"{file.name} {key} = {str(holder[key])[:30]}"
 
@@ -458,10 +458,10 @@ class Attacks:
         file = place / change.split()[0]
         outcome = LOST if kind == "silent" else judge(kind, message, file, f"case/{base}")
         if outcome != SURVIVED:
-            kept = self.folder / "found" / f"{name.replace(' ', '_')}-{seed}"
-            shutil.rmtree(kept, ignore_errors=True)
+            evidence = self.folder / "found" / f"{name.replace(' ', '_')}-{seed}"
+            shutil.rmtree(evidence, ignore_errors=True)
             if way not in ("pipe", "huge"):
-                shutil.copytree(place, kept, symlinks=True)
+                shutil.copytree(place, evidence, symlinks=True)
         detail = "" if outcome == SURVIVED else f"{change}: {kind}: {message[:300]}"
         return Record(KIND, name, seed, outcome, detail, round(time.monotonic() - begun, 2), {"ended": kind})
 

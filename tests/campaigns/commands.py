@@ -153,7 +153,7 @@ def write_task(folder: Path) -> None:
     write(folder, "sst2", labels=("a", "b"))
 
 
-def judge(program: str, status: int | None, said: str, sure: bool) -> tuple[str, str]:
+def judge(program: str, status: int | None, messages: str, sure: bool) -> tuple[str, str]:
     """Return how a command ended, and its last line.
 
     >>> judge("predict", 2, "predict: --n_best=x: expected a whole number", True)
@@ -161,13 +161,13 @@ def judge(program: str, status: int | None, said: str, sure: bool) -> tuple[str,
     >>> judge("predict", 0, "", True)[0], judge("predict", 1, "Traceback (most recent call last):", False)[0]
     ('silent', 'traceback')
     """
-    lines = [line for line in said.strip().splitlines() if line.strip()]
+    lines = [line for line in messages.strip().splitlines() if line.strip()]
     last = lines[-1] if lines else ""
     if status is None:
-        return ("waits" if WAITS in said else "hang"), last
+        return ("waits" if WAITS in messages else "hang"), last
     if status < 0:
         return "crash", last
-    if "Traceback (most recent call last)" in said:
+    if "Traceback (most recent call last)" in messages:
         return "traceback", last
     if status == 0:
         return ("silent" if sure else "accepted"), last

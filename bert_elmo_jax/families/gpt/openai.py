@@ -17,7 +17,7 @@ from bert_elmo_jax.families.gpt.config import GptConfig
 from bert_elmo_jax.families.gpt.formats import SHAPES, SIZES
 from bert_elmo_jax.families.init_params import param_shapes
 from bert_elmo_jax.files import read_array, read_json, read_json_value
-from bert_elmo_jax.json_values import list_of, whole
+from bert_elmo_jax.json_values import list_of, whole_number
 from bert_elmo_jax.text.tokenizer_specs import END
 from bert_elmo_jax.weights.parameter_tree import Report, check_depth, collect, encoder_prefix, locate
 from bert_elmo_jax.weights.stored import StoredTensor, what_is
@@ -152,13 +152,13 @@ def _config_of_shapes(folder: Path) -> GptConfig:
     return _checked(file, **shown, **more)
 
 
-SHAPE_LIST = list_of(list_of(whole(1), most=4), most=100_000)
+SHAPE_LIST = list_of(list_of(whole_number(1), most=4), most=100_000)
 
 
 def _read_shapes(folder: Path) -> list[list[int]]:
     file = folder / SHAPES
     shapes: list[list[int]] = read_json_value(file)
-    if not (shapes and SHAPE_LIST.fits(shapes) and all(shapes)):
+    if not (shapes and SHAPE_LIST.accepts(shapes) and all(shapes)):
         raise ValueError(f"{file} is not a list of shapes, such as [[512, 768], …]: copy it again")
     return shapes
 
