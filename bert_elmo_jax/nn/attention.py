@@ -226,8 +226,8 @@ def check_bias(name: str) -> None:
     Traceback (most recent call last):
     ValueError: attention 'splash' has no argument bias, ...
     """
-    taken = inspect.signature(get_attention(name)).parameters.values()
-    if not any(part.name == "bias" or part.kind is inspect.Parameter.VAR_KEYWORD for part in taken):
+    parameters = inspect.signature(get_attention(name)).parameters.values()
+    if not any(part.name == "bias" or part.kind is inspect.Parameter.VAR_KEYWORD for part in parameters):
         raise ValueError(
             f"attention {name!r} has no argument bias, which the relative positions of this model need: use "
             "attention='reference' or 'fused'"

@@ -15,9 +15,9 @@ Placed = list[tuple[str, tuple[int, int]]]  # characters with their places in th
 
 @dataclass(frozen=True)
 class Cleaning:
-    """What is changed: case, accents (with compatibility forms, NFKD), and spaces (with quotes of TeX).
+    """The changes: of case, of accents (with compatibility forms, NFKD), and of spaces (with quotes of TeX).
 
-    It is false if it changes nothing.
+    It is false without changes.
 
     >>> Cleaning(lowercase=True, strip_accents=True, tidy_spaces=True).clean("  ``Caf\u00e9''  12 ")
     '"cafe" 12'
@@ -32,7 +32,7 @@ class Cleaning:
 
     @property
     def identity(self) -> bytes:
-        """Bytes for a fingerprint, none if nothing is changed."""
+        """Bytes for a fingerprint, none without changes."""
         return repr(self).encode() if self else b""
 
     def config(self) -> dict[str, Any]:

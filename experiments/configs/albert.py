@@ -21,7 +21,7 @@ def toy() -> ConfigDict:
     """An ALBERT for a laptop: two layers with the same parameters, the toy world in English and Korean.
 
     Expected score: not measured here; the best possible is shown by `experiments.benchmarks.toyworld`.
-    Cost: not measured here, about that of `bert:toy` per step.
+    Cost: not measured here, about as much per step as `bert:toy`.
     Command:
       python -m experiments.pretrain --config=albert:toy --workdir=runs/albert_toy
     """

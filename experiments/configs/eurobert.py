@@ -12,7 +12,7 @@ def toy() -> ConfigDict:
     """A EuroBERT for a laptop: two layers, the toy world in English and Korean, generated when the run starts.
 
     Expected score: not measured here; the best possible is shown by `experiments.benchmarks.toyworld`.
-    Cost: not measured here, above that of `bert:toy`.
+    Cost: not measured here, more than `bert:toy`.
     Command:
       python -m experiments.pretrain --config=eurobert:toy --workdir=runs/eurobert_toy
     """

@@ -12,7 +12,7 @@ def toy() -> ConfigDict:
     """An MPNet for a laptop: two layers, the toy world in English and Korean, generated when the run starts.
 
     Expected score: not measured here; the best possible is shown by `experiments.benchmarks.toyworld`.
-    Cost: not measured here, about that of `roberta:toy`.
+    Cost: not measured here, about as much as `roberta:toy`.
     Command:
       python -m experiments.pretrain --config=mpnet:toy --workdir=runs/mpnet_toy
     """

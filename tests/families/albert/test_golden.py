@@ -21,8 +21,8 @@ def test_the_classifier(goldens):
     folder = goldens / "albert_tiny"
     inputs, outputs = np.load(folder / "inputs.npz"), np.load(folder / "classifier" / "outputs.npz")
     model = load(folder / "classifier")
-    found = model.forward(inputs["input_ids"], inputs["token_type_ids"], inputs["attention_mask"])
-    assert np.abs(found.logits - outputs["logits"]).max() <= 1e-5 * np.abs(outputs["logits"]).max()
+    ours = model.forward(inputs["input_ids"], inputs["token_type_ids"], inputs["attention_mask"])
+    assert np.abs(ours.logits - outputs["logits"]).max() <= 1e-5 * np.abs(outputs["logits"]).max()
 
 
 @pytest.mark.parametrize(
@@ -85,8 +85,8 @@ def test_tokenizer(goldens, tmp_path):
     assert again.fingerprint == tokenizer.fingerprint
     for entry in json.loads((goldens / "albert_tiny" / "encodings.json").read_text("utf-8")):
         texts = entry["text"] if isinstance(entry["text"], list) else [entry["text"]]
-        for found in (tokenizer.encode(*texts), again.encode(*texts)):
-            assert found.ids.tolist() == entry["ids"] and found.types.tolist() == entry["types"]
+        for ours in (tokenizer.encode(*texts), again.encode(*texts)):
+            assert ours.ids.tolist() == entry["ids"] and ours.types.tolist() == entry["types"]
         if len(texts) == 1 and not set("[<") & set(texts[0]):
             assert tokenizer.encode_lines(texts)[0].tolist() == entry["ids"][1:-1]
 

@@ -28,28 +28,28 @@ def assert_close(ours, theirs):
 def test_logits_of_heads(goldens, inputs, name):
     folder, mask = goldens / "eurobert_tiny" / name, inputs["attention_mask"]
     logits = np.load(folder / "outputs.npz")["logits"]
-    found = load(folder).forward(inputs["input_ids"], mask=mask).logits
+    ours = load(folder).forward(inputs["input_ids"], mask=mask).logits
     real = mask == 1 if name == "tagger" else slice(None)
-    assert_close(found[real], logits[real])
+    assert_close(ours[real], logits[real])
 
 
 def test_padded_on_the_left(goldens, inputs):
     mask, last = inputs["left/attention_mask"], np.load(goldens / "eurobert_tiny" / "mlm" / "outputs.npz")
-    found = load(goldens / "eurobert_tiny" / "mlm").forward(inputs["left/input_ids"], mask=mask).last
-    assert_close(found[mask == 1], last["left/last_hidden_state"][mask == 1])
+    ours = load(goldens / "eurobert_tiny" / "mlm").forward(inputs["left/input_ids"], mask=mask).last
+    assert_close(ours[mask == 1], last["left/last_hidden_state"][mask == 1])
 
 
 @pytest.mark.parametrize("name", ["classifier_late", "classifier_mean", "classifier_bos"])
 def test_packed_texts_are_pooled_as_texts_alone(goldens, name):
     model = load(goldens / "eurobert_tiny" / name)
     rows = np.array([[356, 70, 71, 72, 357], [356, 80, 81, 357, 0]])
-    alone = [model.forward(row[None]).pooled[0] for row in (rows[0], rows[1, :4])]
+    single = [model.forward(row[None]).pooled[0] for row in (rows[0], rows[1, :4])]
     packed = np.concatenate([rows[0], rows[1, :4]])[None]
     segments, positions = np.array([[1] * 5 + [2] * 4]), np.array([[*range(5), *range(4)]])
     output = model.family.build(model.config, pooler=True).apply(
         {"params": model.params["encoder"]}, packed, None, positions, segments, nsp_positions=np.array([[0, 5]])
     )
-    np.testing.assert_allclose(output.pooled[0], alone, atol=1e-5)
+    np.testing.assert_allclose(output.pooled[0], single, atol=1e-5)
 
 
 def test_means_leave_out_padding_on_the_left():
@@ -80,8 +80,8 @@ def test_tokenizer(goldens, tmp_path):
     tokenizer.save(tmp_path)
     for entry in json.loads((folder / "encodings.json").read_text("utf-8")):
         texts = entry["text"] if isinstance(entry["text"], list) else [entry["text"]]
-        for found in (tokenizer.encode(*texts), load_tokenizer(tmp_path).encode(*texts)):
-            assert found.ids.tolist() == entry["ids"] and found.offsets.tolist() == entry["offsets"]
+        for ours in (tokenizer.encode(*texts), load_tokenizer(tmp_path).encode(*texts)):
+            assert ours.ids.tolist() == entry["ids"] and ours.offsets.tolist() == entry["offsets"]
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,13 @@
 """ModernBERT's configuration: both spellings of `config.json`, and unsupported settings."""
 
 import json
+import math
 
 import pytest
 
+from bert_elmo_jax.families.init_params import param_shapes
 from bert_elmo_jax.families.modernbert.config import ModernBertConfig
+from bert_elmo_jax.families.modernbert.family import FAMILY
 from bert_elmo_jax.families.modernbert.json_fields import shorten_pattern
 
 
@@ -52,8 +55,19 @@ def test_presets():
         8192,
         50_283,
     )
+    # Millions of parameters, embeddings included, as their names say.
+    sizes = {"ettin-17m": 17, "ettin-32m": 32, "ettin-68m": 68, "ettin-150m": 149, "ettin-400m": 395, "ettin-1b": 1028}
+    for name, millions in (sizes | {"mmbert-small": 140, "mmbert-base": 307}).items():
+        shapes = param_shapes(FAMILY, ModernBertConfig.preset(name), pooler=False)
+        assert round(sum(math.prod(shape) for shape in shapes.values()) / 1e6) == millions
     with pytest.raises(ValueError, match=r"no preset 'bse'.*did you mean base"):
         ModernBertConfig.preset("bse")
+
+
+def test_released_relatives_say_that_they_have_no_embeddings_of_positions():
+    config = ModernBertConfig.preset("mmbert-small")
+    written = config.to_huggingface(("mlm",)) | {"position_embedding_type": "sans_pos"}
+    assert ModernBertConfig.from_json(written) == config
 
 
 @pytest.mark.parametrize(

@@ -35,9 +35,9 @@ def test_padded_on_the_left(golden):
 
 def test_far_pieces(golden):
     model, inputs, outputs = golden
-    found = model.forward(inputs["far/input_ids"])
-    assert_close(found.last, outputs["far/last_hidden_state"])
-    assert_close(found.attentions[0, :, :, 0], outputs["far/first_query_of_layer_0"].reshape(1, 3, -1))
+    ours = model.forward(inputs["far/input_ids"])
+    assert_close(ours.last, outputs["far/last_hidden_state"])
+    assert_close(ours.attentions[0, :, :, 0], outputs["far/first_query_of_layer_0"].reshape(1, 3, -1))
 
 
 def test_packed_texts_have_the_vectors_of_texts_alone(golden):
@@ -46,8 +46,8 @@ def test_packed_texts_have_the_vectors_of_texts_alone(golden):
     packed = model.encode(texts)
     assert model.work.positions < 4 * packed.last.shape[1]  # texts share rows
     for vectors, encoding in zip(packed.last, packed.texts):
-        alone = model.forward(np.array([encoding.ids])).last[0]
-        np.testing.assert_allclose(vectors[: len(encoding)], alone, atol=2e-5)
+        single = model.forward(np.array([encoding.ids])).last[0]
+        np.testing.assert_allclose(vectors[: len(encoding)], single, atol=2e-5)
 
 
 def test_buckets_are_the_original_ones(goldens):
@@ -103,9 +103,9 @@ def test_tokenizer(goldens, tmp_path):
     assert tokenizer.fingerprint == again.fingerprint
     for entry in json.loads((folder / "encodings.json").read_text("utf-8")):
         texts = entry["text"] if isinstance(entry["text"], list) else [entry["text"]]
-        for found in (tokenizer.encode(*texts), again.encode(*texts)):
-            assert found.ids.tolist() == entry["ids"]
-            assert found.offsets.tolist() == entry["offsets"]
+        for ours in (tokenizer.encode(*texts), again.encode(*texts)):
+            assert ours.ids.tolist() == entry["ids"]
+            assert ours.offsets.tolist() == entry["offsets"]
 
 
 def test_a_vocabulary_of_another_model_is_refused(goldens, tmp_path):
