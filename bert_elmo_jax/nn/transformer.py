@@ -208,9 +208,10 @@ class NextSentence(nn.Module):
 
 
 class UntiedLM(nn.Module):
-    """Predict the pieces at some positions by a dense layer without a bias, which is not tied to the embeddings."""
+    """Predict the pieces at some positions by a dense layer that is not tied to the embeddings."""
 
     config: Any
+    use_bias: bool = False
 
     @nn.compact
     def __call__(
@@ -223,4 +224,8 @@ class UntiedLM(nn.Module):
         kernel = parameter(
             self, "kernel", truncated_normal(self.config.initializer_range), (hidden.shape[-1], words.shape[0])
         )
-        return word_logits(hidden if positions is None else at_positions(hidden, positions), jnp.asarray(kernel).T)
+        x = hidden if positions is None else at_positions(hidden, positions)
+        logits = word_logits(x, jnp.asarray(kernel).T)
+        if not self.use_bias:
+            return logits
+        return logits + parameter(self, "bias", nn.initializers.zeros, (words.shape[0],))[None, None, :]

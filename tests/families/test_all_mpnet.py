@@ -1,6 +1,6 @@
 """all-mpnet-base-v2 against the vectors and the figure of sentence-transformers 6.2.
 
-The variable ALL_MPNET names its folder; docs/results/reproductions.md says how to get it.
+The variable ALL_MPNET names its folder; docs/tutorials/sentence_vectors.md says how to get it.
 """
 
 import os

@@ -30,7 +30,7 @@ class EuroBertConfig(PieceConfig):
     """The sizes of a EuroBERT; `key_value_heads` divides `num_heads`.
 
     The pooled vector comes from the first piece ("bos"), from the mean of the states ("mean"), or is the mean of what
-    the pooler makes of each state ("late").
+    the pooler makes of each state ("late"). `feed_forward_bias` is of the decoder of masked pieces, too.
     """
 
     vocab_size: int = 128_256
@@ -97,8 +97,9 @@ class EuroBert(PieceModule):
         return pooled[:, 0] if rows.firsts is None else pooled
 
 
+HEADS = {"mlm": Head(lambda config: UntiedLM(config, config.feed_forward_bias))}
 FAMILY = Family(
     name="eurobert", called="a EuroBERT", config=EuroBertConfig, module=EuroBert, inputs=Pieces(vocab_size=128_256),
-    objectives=piece_objectives("eurobert", "documents", "sentences"), heads={"mlm": Head(UntiedLM)}, formats=FORMATS,
+    objectives=piece_objectives("eurobert", "documents", "sentences"), heads=HEADS, formats=FORMATS,
     sharding=(*TRANSFORMER_SHARDING, (r"mlm/kernel$", PartitionSpec("fsdp", "tensor"))), presets=EuroBertConfig.PRESETS,
 )  # fmt: skip
