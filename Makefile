@@ -13,6 +13,7 @@
 #                                  MINUTES= SECONDS= (for each reader) FOLDER=; make trust writes docs/results/trust.md
 #   make bench                     times beside PyTorch, AllenNLP and fastai, into docs/results; PEER_PYTHON=,
 #                                  ALLENNLP_PYTHON=, FASTAI_PYTHON=
+#   make models                    loads and uses every model of docs/models.json from the hub, and writes docs/models.md
 #   make goldens                   remakes tests/goldens (needs the `peers` extra: make peers)
 #   make wheel                     the package for other environments, in dist/
 #   make docs                      the reference and the documents as a site in site/, readable without a network
@@ -36,7 +37,7 @@ ON_DEVICES = $(shell grep -rl mark.devices tests --include='test_*.py')
 # Without bytecode files, collecting the tests takes 29 seconds instead of 8.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: quickstart check test test-all proofs tables campaign trust lint format bench wheel docs goldens peers lock audit sbom clean
+.PHONY: quickstart check test test-all proofs tables campaign trust lint format bench wheel docs models goldens peers lock audit sbom clean
 
 # On Linux, allocating memory without huge pages takes a third of the time of such small steps. Other systems ignore
 # the variable.
@@ -119,6 +120,9 @@ docs: $(DOCUMENTED)
 $(DOCUMENTED): $(INSTALLED)
 	$(RUN) -m pip install --quiet --editable ".[docs]"
 	@touch $@
+
+models: $(INSTALLED)
+	$(RUN) docs/models.py --check
 
 goldens: $(INSTALLED)
 	$(RUN) tests/goldens/make.py

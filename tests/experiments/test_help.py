@@ -57,7 +57,17 @@ def test_no_library_reads_flags_or_imports_a_program():
 
 
 @pytest.mark.parametrize(
-    "name", ["kneser_ney", "masked_baselines", "nearest_translation", "_inputs", "_results", "_page", "_utilisation"]
+    "name",
+    [
+        "kneser_ney",
+        "masked_baselines",
+        "nearest_translation",
+        "retrieval",
+        "_inputs",
+        "_results",
+        "_page",
+        "_utilisation",
+    ],
 )
 def test_examples_of_docstrings(name, monkeypatch):
     monkeypatch.chdir(ROOT)
