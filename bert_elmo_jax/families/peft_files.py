@@ -111,7 +111,7 @@ def read_adapter(folder: Path, family: Family, config: Any) -> PeftAdapter:
     weights = folder / WEIGHTS
     if not weights.is_file():
         raise FileNotFoundError(f"{folder} has no {WEIGHTS}; an adapter_model.bin must first be saved as safetensors")
-    merge = Merge(int(fields["r"]), float(fields.get("lora_alpha", 8)), bool(fields.get("use_rslora")))
+    merge = Merge(int(fields["r"]), float(fields.get("lora_alpha", 8)), bool(fields.get("use_rslora")), any_rank=True)
     head = HEADS.get(fields.get("task_type") or "")
     names = read_names(family, config, head)
     pairs: dict[str, dict[str, np.ndarray]] = {}

@@ -61,6 +61,8 @@ class PieceEncoder(Encoder):
             )
         super().__init__(config, params, tokenizer, source)
         self.family = family
+        if tokenizer is not None:
+            tokenizer.max_positions = config.max_positions
 
     # Compiled once for each shape of batch and each set of outputs.
     @functools.cached_property

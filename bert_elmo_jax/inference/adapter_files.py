@@ -7,8 +7,10 @@ from typing import Any
 
 from bert_elmo_jax.encoders.encoder import fingerprint
 from bert_elmo_jax.families import find_family
+from bert_elmo_jax.families.family import TASK_HEADS
 from bert_elmo_jax.files import check_links
 from bert_elmo_jax.inference.run_directory import StoredModel, is_run_directory, write_run_directory
+from bert_elmo_jax.inference.save_model import check_bias
 from bert_elmo_jax.optim.adapters import Merge
 from bert_elmo_jax.train.checkpoint import load_params
 
@@ -75,7 +77,13 @@ def save_adapter(
     """
     from bert_elmo_jax.families.peft_files import write_adapter
 
+    if "adapters" in adapters:
+        raise ValueError('adapters has a part "adapters": give trained["adapters"], and other trained parts as parts=…')
+    merge(encoder.params, adapters)  # raises for adapters of another model or rank
     family = find_family(encoder.config)
+    for name, part in (parts or {}).items():
+        if name in TASK_HEADS:
+            check_bias(family, name, part)
     write_adapter(Path(folder), family, encoder.config, adapters, merge, parts or {}, base=str(encoder.source))
     return Path(folder)
 

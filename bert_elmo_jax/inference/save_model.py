@@ -10,7 +10,7 @@ import numpy as np
 
 from bert_elmo_jax.data.tasks.rows import check_length
 from bert_elmo_jax.data.tasks.task import Task, task_named
-from bert_elmo_jax.families import find_family
+from bert_elmo_jax.families import Family, find_family
 from bert_elmo_jax.heads.features import Features
 from bert_elmo_jax.inference.run_directory import describe_encoder, write_run_directory
 from bert_elmo_jax.inference.task_model import make_head
@@ -110,6 +110,8 @@ def _check_encoder(params: Mapping[str, Any], encoder: Any) -> None:
     """Raise ValueError, in one line, unless `params` has a tree of the encoder's shapes."""
     if "encoder" not in params:
         raise ValueError(f'params has the parts {", ".join(params)}; expected {{"encoder": …, head: …}}')
+    if set(params["encoder"]) == {"params"}:
+        raise ValueError('params["encoder"] is {"params": …}, as `encoder.variables`: give encoder.variables["params"]')
     expected, shapes = (
         {path: np.shape(x) for path, x in flatten(tree).items() if not path.startswith("pooler/")}
         for tree in (encoder.params["encoder"], params["encoder"])
@@ -136,20 +138,31 @@ def _check_head(params: Mapping[str, Any], name: str, task: Task, encoder: Any, 
         raise ValueError(
             f"the task {task.name} needs a head params[{name!r}], and params has the parts {', '.join(params)}"
         )
+    if set(params[name]) == {"params"}:
+        raise ValueError(f'params[{name!r}] is {{"params": …}}, as Linen gives it: give what is inside, ["params"]')
+    family = find_family(encoder.config)
+    check_bias(family, name, params[name])
     kernel = np.shape(params[name].get("kernel"))
     outputs = kernel[-1] if len(kernel) == 2 else 0
+    if task.kind == "regression" and outputs != 1:
+        raise ValueError(f"the task {task.name} has one number, and the head {name} has {outputs} outputs: Classify(1)")
     if task.kind in LABELLED and outputs != len(task.labels):
         raise ValueError(
-            f"{len(task.labels)} labels were given ({', '.join(task.labels)}), and the head {name} has {outputs} "
+            f"labels has {len(task.labels)} names ({', '.join(task.labels)}), and the head {name} has {outputs} "
             "outputs: give one label for each"
         )
-    family = find_family(encoder.config)
     pooled = name == "classify" and family.pooler and not family.causal(encoder.config) and features is None
     if pooled and "pooler" not in params["encoder"]:
         raise ValueError(
             f'the head {name} reads the pooled vector, and params["encoder"] has no pooler: add its parameters, or say '
             "which layers the head reads with features=…"
         )
+
+
+def check_bias(family: Family, name: str, part: Mapping[str, Any]) -> None:
+    """Raise ValueError if a head has a bias in a family whose heads have none, such as a GPT's."""
+    if "bias" in part and not family.task_head(name).bias:
+        raise ValueError(f"{family.called} has a head {name} without a bias: make it with Classify(…, use_bias=False)")
 
 
 def _save_network(

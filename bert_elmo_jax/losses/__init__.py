@@ -16,6 +16,9 @@ from bert_elmo_jax.losses.full_softmax import full_softmax, perplexity
 from bert_elmo_jax.losses.sampled_softmax import Negatives, draw_negatives, sampled_softmax
 
 if TYPE_CHECKING:
-    from bert_elmo_jax.losses.crf import crf_loss, log_partition, marginals, viterbi
+    from bert_elmo_jax.losses.crf import crf_loss as crf_loss
+    from bert_elmo_jax.losses.crf import log_partition as log_partition
+    from bert_elmo_jax.losses.crf import marginals as marginals
+    from bert_elmo_jax.losses.crf import viterbi as viterbi
 
 __all__, __getattr__ = lazy_names(__name__, __file__)

@@ -203,6 +203,8 @@ def register_attention(name: str, attend: Attend) -> None:
     """
     if name in BUILT_IN or name in ("bidirectional", "causal"):
         raise ValueError(f"attention {name!r} is a name of this package: register your function under another one")
+    if not callable(attend):
+        raise TypeError(f"attention {name!r}: {attend!r:.60} is given; expected a function called like `reference`")
     if REGISTERED.get(name, attend) is not attend:
         jax.clear_caches()
     REGISTERED[name] = attend

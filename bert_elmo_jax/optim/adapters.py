@@ -34,6 +34,7 @@ class Merge:
     rank: int
     alpha: float
     rslora: bool = False
+    any_rank: bool = False  # matrices of other ranks are scaled already, as `load` does with those of peft
 
     @property
     def scale(self) -> float:
@@ -42,6 +43,8 @@ class Merge:
 
     def __call__(self, params: Mapping[str, Any], adapters: Mapping[str, Any]) -> dict[str, Any]:
         """Return parameters with the adapters added to their kernels; raise if they are for other kernels."""
+        if not self.any_rank:
+            check_ranks(adapters, self.rank)
         return _merge(params, adapters, self.scale, "")
 
 
@@ -124,6 +127,22 @@ def list_adapters(adapters: Mapping[str, Any], path: str = "") -> Iterator[tuple
         if not isinstance(part, Mapping):
             raise ValueError(f"adapters have {path}/{name}, which is neither `down` nor `up` of a layer: see lora()")
         yield from list_adapters(part, f"{path}/{name}" if path else name)
+
+
+def check_ranks(adapters: Mapping[str, Any], rank: int) -> None:
+    """Raise ValueError unless all adapters have this rank: with another one, their factor would be another.
+
+    >>> check_ranks({"query": {"down": np.zeros((6, 2)), "up": np.zeros((2, 4))}}, 4)
+    Traceback (most recent call last):
+    ...
+    ValueError: the adapter of query has rank 2, and `merge` is for rank 4: use the `merge` that `lora` gave with it
+    """
+    for path, pair in list_adapters(adapters):
+        if (size := np.shape(pair["down"])[-1]) != rank:
+            raise ValueError(
+                f"the adapter of {path} has rank {size}, and `merge` is for rank {rank}: use the `merge` that `lora` "
+                "gave with it"
+            )
 
 
 def choose_targets(kernels: Mapping[str, Any], targets: Sequence[str]) -> list[str]:

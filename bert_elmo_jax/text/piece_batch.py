@@ -33,6 +33,10 @@ def batch_texts(
         raise ValueError(f"length={length}: use {least} or more, special pieces included")
     read = [text_ids(tokenizer, text, number, length) for number, text in enumerate(texts)]
     sizes = [len(ids) for ids, _ in read]
+    most = tokenizer.max_positions
+    if most is not None and (max(sizes) > most or ((length or 0) > most and not packed)):
+        size = f"text {int(np.argmax(sizes))} has {max(sizes)} pieces" if max(sizes) > most else f"length={length}"
+        raise ValueError(f"{size}, and the model has {most} positions: give length={most} to cut texts")
     width = length or max(sizes)
     places = _pack(sizes, width) if packed else [(number, 0) for number in range(len(read))]
     height = places[-1][0] + 1

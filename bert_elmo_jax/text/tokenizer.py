@@ -40,6 +40,7 @@ class Tokenizer(ABC):
     tokens: tuple[str, ...]
     word_starts: Bool[np.ndarray, "V"]
     fingerprint: str
+    max_positions: int | None = None  # of the model that it was loaded with, for `batch`
 
     def encode(self, text: str, pair: str | None = None, *, specials: bool = True) -> Encoding:
         """Encode a text, or two as `[CLS] text [SEP] pair [SEP]` (see `frame`), without truncating.
