@@ -3,7 +3,6 @@
 import json
 import shutil
 
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
@@ -130,6 +129,25 @@ def test_adapters_that_do_not_fit_are_refused_in_one_line(case, tmp_path):
 
 def test_families_without_files_of_transformers_have_no_names(tmp_path):
     encoder = load(GOLDENS / "elmo_tiny")
-    adapters = {"encoder": {"forward": {"down": jnp.ones((2, 1)), "up": jnp.ones((1, 2))}}}
     with pytest.raises(ValueError, match="has no files of transformers"):
-        save_adapter(tmp_path, encoder, adapters, lora({"a": {"kernel": jnp.ones((2, 2))}}, 1, "a").merge)
+        save_adapter(tmp_path, encoder, *lora(encoder.params, 1, ["projection"]))
+
+
+def test_what_load_would_refuse_is_not_written(tmp_path):
+    encoder, gpt = load(GOLDENS / "bert_tiny"), load(GOLDENS / "gpt2_tiny")
+    adapters, merge = lora(encoder.params, rank=2)
+    head = {"kernel": np.ones((gpt.width, 2), np.float32), "bias": np.ones(2, np.float32)}
+    for model, given, parts, message in (
+        (encoder, lora(gpt.params, rank=2).adapters, {}, "it is of another model"),
+        (encoder, lora(encoder.params, rank=4).adapters, {}, "has rank 4, and `merge` is for rank 2"),
+        (encoder, {"adapters": adapters}, {}, r'give trained\["adapters"\]'),
+        (
+            gpt,
+            lora(gpt.params, rank=2).adapters,
+            {"classify": head},
+            r"without a bias: make it with Classify\(…, use_b",
+        ),
+    ):
+        with pytest.raises(ValueError, match=message):
+            save_adapter(tmp_path / "adapter", model, given, merge, parts)
+    assert not (tmp_path / "adapter").exists()

@@ -244,7 +244,18 @@ HEAD = {"kernel": np.zeros((64, 2), np.float32), "bias": np.zeros(2, np.float32)
 REFUSED = {
     "no encoder": (lambda: {"classify": HEAD}, {}, "params has the parts classify; expected {"),
     "another model": (two_layers, {}, "is not of this model, .*layer_2/.* is missing"),
-    "too many labels": (None, {"labels": ["a", "b", "c"]}, r"3 labels were given \(a, b, c\), .* has 2 outputs"),
+    "too many labels": (None, {"labels": ["a", "b", "c"]}, r"labels has 3 names \(a, b, c\), .* has 2 outputs"),
+    "two numbers": (None, {"task": "regression"}, r"one number, and the head classify has 2 outputs: Classify\(1\)"),
+    "all of Linen's variables": (
+        lambda: {**bert_params()[1], "classify": {"params": HEAD}},
+        {"labels": ["a", "b"]},
+        "give what is inside",
+    ),
+    "all variables of the encoder": (
+        lambda: {"encoder": {"params": bert_params()[1]["encoder"]}},
+        {},
+        r'give encoder.variables\["params"\]',
+    ),
     "no labels": (None, {}, "needs labels="),
     "a label twice": (None, {"labels": ["a", "a"]}, "expected a list of different strings"),
     "another task": (None, {"task": "tags", "labels": ["a", "b"]}, r"needs a head params\['tag'\]"),
@@ -294,6 +305,8 @@ def test_packed_texts_have_the_vectors_of_single_ones():
         (["a"], {"packed": True}, "needs length"),
         (["a"], {"rows": 2}, "is for packed=True"),
         (["a"], {"length": 3}, "use 5 or more"),
+        (["a"], {"length": 49}, "length=49, and the model has 48 positions: give length=48"),
+        (["a", "b " * 99], {}, "text 1 has 101 pieces, and the model has 48 positions: give length=48 to cut texts"),
         (["a b c d"] * 9, {"length": 8, "packed": True, "rows": 2}, "and rows=2: give fewer texts"),
     ],
 )
