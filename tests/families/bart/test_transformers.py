@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pytest
+import tokenizers
 from safetensors.numpy import load_file, save_file
 
 from bert_elmo_jax import load
@@ -177,3 +178,64 @@ def test_the_first_piece_is_forced_in_older_files_too(tmp_path):
     file.write_text(json.dumps(json.loads(file.read_text()) | fields | {"min_length": 4, "max_length": 8}))
     config = read_config(tmp_path)
     assert (config.forced_start_id, config.min_new, config.max_new) == (5, 3, 7)
+
+
+@pytest.mark.peers
+def test_filled_gaps_are_those_of_transformers(peers, goldens):
+    torch, transformers = peers
+    with their_warnings():
+        model = transformers.BartForConditionalGeneration.from_pretrained(goldens / "bart_tiny").eval()
+    ours = load(goldens / "bart_tiny")
+    text = "the <mask> of a <mask> boat"
+    ids = ours.tokenizer.encode(text).ids
+    with torch.no_grad():
+        logits = model(input_ids=torch.from_numpy(np.array(ids, np.int64)[None])).logits[0]
+    chances = torch.softmax(logits[torch.from_numpy(np.flatnonzero(ids == ours.tokenizer.mask_id))], -1)
+    best, pieces = torch.topk(chances, 3)
+    guesses = ours.fill_mask(text, top=3)
+    assert [guess.piece for guess in guesses] == [ours.tokenizer.tokens[piece] for piece in pieces.flatten().tolist()]
+    np.testing.assert_allclose([guess.probability for guess in guesses], best.flatten().numpy(), rtol=1e-5)
+
+
+KOBART = {  # fields of its config.json that other folders lack, or have with other values
+    "author": "a name", "kobart_version": 2.0, "do_blenderbot_90_layernorm": False, "extra_pos_embeddings": 2,
+    "add_bias_logits": False, "add_final_layer_norm": False, "force_bos_token_to_be_generated": False,
+    "normalize_before": False, "normalize_embedding": True, "static_position_embeddings": False,
+    "tokenizer_class": "PreTrainedTokenizerFast", "id2label": {"0": "NEGATIVE", "1": "POSITIVE"},
+    "label2id": {"NEGATIVE": 0, "POSITIVE": 1}, "classif_dropout": 0.1, "num_hidden_layers": 2,
+}  # fmt: skip
+
+
+def test_a_folder_like_kobarts(tmp_path, caplog):
+    """Its tokenizer puts no pieces around a text, and the ids of the special pieces are its own."""
+    special = ("<s>", "</s>", "<usr>", "<pad>", "<sys>", "<unk>", "<mask>")
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE(unk_token="<unk>", fuse_unk=True))
+    tokenizer.normalizer = tokenizers.normalizers.NFKC()
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Metaspace()
+    tokenizer.decoder = tokenizers.decoders.Metaspace()
+    trainer = tokenizers.trainers.BpeTrainer(vocab_size=48, special_tokens=list(special), show_progress=False)
+    tokenizer.train_from_iterator(["강가의 은행에서 배를 타고", "배를 깎으셨다"] * 5, trainer)
+    config = dataclasses.replace(
+        SMALL, start_id=1, end_ids=(1,), forced_end_id=1, forced_start_id=None, pad_id=3, max_positions=26
+    )
+    write(tmp_path, random_params(Model(config, "")), config)
+    (tmp_path / "generation_config.json").unlink()
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    names = {
+        "bos_token": "<s>",
+        "eos_token": "</s>",
+        "unk_token": "<unk>",
+        "pad_token": "<pad>",
+        "mask_token": "<mask>",
+    }
+    (tmp_path / "special_tokens_map.json").write_text(json.dumps(names))
+    (tmp_path / "tokenizer_config.json").write_text('{"tokenizer_class": "PreTrainedTokenizerFast"}')
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | KOBART))
+    model = load(tmp_path)
+    assert model.config == config
+    assert {record.args[1].split(" ")[0] for record in caplog.records} == {"author", "kobart_version"}
+    assert model.tokenizer.encode("배를 타고").tokens[::3] == ("<s>", "</s>")
+    assert model.encode(["강가의 은행에서", "배를"]).last.shape[0] == 2
+    [[text]] = model.generate(["배를 타고"], max_new=6)
+    assert len(text.ids) <= 6 and text.ids[-1] == 1
