@@ -78,6 +78,7 @@ TASK_METRICS: Mapping[str, tuple[str, ...]] = {
     "classification": ("accuracy", "macro_f1"),
     "regression": ("pearson", "spearman"),
     "sentences": ("spearman", "pearson"),
+    "rank": ("spearman", "pearson"),
     **dict.fromkeys(_BY_ACCURACY, ("accuracy",)),
 }
 

@@ -43,6 +43,7 @@ class TaskHead:
     pools_pieces: bool = False  # heads of pieces read each piece through the encoder's pooler, too
     sentences: SentenceHead | None = None  # of the kind "sentences"
     use_bias: bool = True  # of the dense layer of `classify`
+    logistic: bool = False  # the output of a regression is the log-odds of its label, a number between 0 and 1
     both_orders: bool = False  # an example is two rows, a pair in both orders, whose vectors are added
 
     @property
@@ -198,8 +199,9 @@ def task_loss(
     """Return `loss(params, batch, key, carry)` for a task's batches; `coefficients` names its terms.
 
     The loss is cross entropy, with each example weighted by its label's `class_weights`; for regression squared
-    error; for questions the cross entropies of start and end. `score_next(params, states)` returns logits of the next
-    pieces; with it, the term `lm` is the loss of a language model on the texts of the task.
+    error, or the cross entropy of a label between 0 and 1 if the head is `logistic`; for questions the cross entropies
+    of start and end. `score_next(params, states)` returns logits of the next pieces; with it, the term `lm` is the loss
+    of a language model on the texts of the task.
     """
     scale = None if class_weights is None else np.asarray(class_weights, np.float32)
     if scale is not None and len(scale) != head.num_labels:
@@ -219,6 +221,9 @@ def task_loss(
                 places = [batch[NUMBERED] + place for place in places]
             sides = zip(("start", "end"), outputs, places)
             return {name: cross_entropy(scores, at, weights) for name, scores, at in sides} | more, {}, carry
+        if head.logistic:
+            error = jnp.where(weights > 0, jax.nn.softplus(outputs) - batch["labels"] * outputs, 0.0)
+            return {"cross_entropy": ((weights * error).sum(), weights.sum()), **more}, {}, carry
         if head.kind == "regression":
             error = jnp.where(weights > 0, jnp.square(outputs - batch["labels"]), 0.0)
             return {"squared_error": ((weights * error).sum(), weights.sum()), **more}, {}, carry
@@ -230,7 +235,7 @@ def task_loss(
     return loss
 
 
-def coefficients(kind: Kind) -> dict[str, float]:
+def coefficients(kind: Kind, logistic: bool = False) -> dict[str, float]:
     """Return the coefficient of each term of a task's loss.
 
     >>> coefficients("questions")
@@ -240,4 +245,4 @@ def coefficients(kind: Kind) -> dict[str, float]:
         return {"start": 0.5, "end": 0.5}
     if kind == "sentences":
         return {"sentences": 1.0}
-    return {"squared_error" if kind == "regression" else "cross_entropy": 1.0}
+    return {"squared_error" if kind == "regression" and not logistic else "cross_entropy": 1.0}

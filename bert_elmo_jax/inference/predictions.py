@@ -185,6 +185,8 @@ def make_predictions(
     if task.kind == "regression":
         if len(task.labels) > 1:
             return [Numbers(dict(zip(task.labels, output.tolist()))) for output in outputs]
+        if task.name == "rank":
+            outputs = [sigmoid(output) for output in outputs]
         return [Number(float(output)) for output in outputs]
     if task.kind == "sentences":
         return [Number(cosine(vectors[0], vectors[1])) for vectors in outputs]

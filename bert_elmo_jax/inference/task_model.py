@@ -225,7 +225,7 @@ def make_head(task: Task, features: Features | None, config: Any, sentences: Sen
     return TaskHead(
         task.kind, len(task.labels) or 1, features, config.head_dropout, config.initializer_range,
         at_end=family.causal(config), pools_pieces=family.task_head("tag").pooled, sentences=sentences,
-        use_bias=family.task_head("classify").bias, both_orders=task.both_orders,
+        use_bias=family.task_head("classify").bias, both_orders=task.both_orders, logistic=task.name == "rank",
     )  # fmt: skip
 
 

@@ -19,7 +19,7 @@ Kind = Literal["classification", "regression", "tags", "choice", "questions", "s
 Example = TextExample | TaggedSentence | ChoiceExample | Question | SentenceExample
 
 # For users' own files, with columns given by name.
-OWN_FILES = ("classification", "regression", "entities", "tags", "sentences")
+OWN_FILES = ("classification", "regression", "entities", "tags", "sentences", "rank")
 QUESTIONS = ("squad", "korquad", "qamr")
 TASKS = (*OWN_FILES, *LAYOUTS, *TAG_LAYOUTS, "swag", *QUESTIONS)
 
@@ -106,6 +106,9 @@ def task_named(
     if name == "sentences":
         layout = Layout(text or "", pair or "", label or "label", regression=True)
         return Task(name, "sentences", layout, **options)
+    if name == "rank":  # of pairs with a label of 0 or 1, or a score between them
+        layout = Layout(text or "query", pair or "passage", label or "label", regression=True)
+        return Task(name, "regression", layout, activation="sigmoid", **options)
     if name in TAG_LAYOUTS:
         return Task(name, "tags", TAG_LAYOUTS[name], **options)
     if name not in ("classification", "regression", *LAYOUTS):
@@ -158,6 +161,8 @@ def with_labels(task: Task, train: Sequence[Any]) -> Task:
     """Return the task with the labels of its training data, and whether some questions have no answer."""
     if task.kind == "classification":
         return dataclasses.replace(task, labels=tuple(find_labels(train)))
+    if task.name == "rank":
+        check_labels(task, train)
     if task.kind == "tags":
         return dataclasses.replace(task, labels=tuple(find_tags(train, entities=task.entities)))
     if task.kind == "questions":
@@ -193,6 +198,11 @@ def check_labels(task: Task, examples: Sequence[Any]) -> None:
     elif task.kind == "tags":
         for sentence in examples:
             tag_ids(sentence, task.labels)
+    elif task.name == "rank":
+        for example in examples:
+            if not 0 <= float(example.label) <= 1:
+                problem = f"the label {example.label}, and labels of rank are 0, 1 or between them"
+                raise BadRow(example.file, example.line, problem, "divide scores by the highest possible one")
     elif task.kind == "sentences":
         for example in examples:
             if example.label is None:
