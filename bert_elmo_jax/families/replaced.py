@@ -88,7 +88,7 @@ def replaced_objectives(family: str) -> dict[str, Callable[[ConfigDict, Any], Ob
         from bert_elmo_jax.families import get_family
 
         objective = lazy_function("bert_elmo_jax.families.replaced_objective", "replaced_objective")
-        made: Objective = objective(get_family(family), config, model)
-        return made
+        replaced: Objective = objective(get_family(family), config, model)
+        return replaced
 
     return {"replaced": make}

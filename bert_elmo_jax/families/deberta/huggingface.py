@@ -14,7 +14,7 @@ from bert_elmo_jax.weights.huggingface_files import read_folder
 from bert_elmo_jax.weights.parameter_tree import Report
 
 POOLER = {"encoder/pooler": "pooler.dense"}
-# The names of the head of masked words: the older ones, and those of the released files of version 3.
+# The names of the head of masked words: first the older ones, then the ones in the released files of version 3.
 LEGACY = {"mlm/dense": "cls.predictions.transform.dense", "mlm/norm": "cls.predictions.transform.LayerNorm"}
 LATER = {"mlm/dense": "lm_predictions.lm_head.dense", "mlm/norm": "lm_predictions.lm_head.LayerNorm"}
 MODULES = {"query": "query_proj", "key": "key_proj", "value": "value_proj"}
@@ -81,7 +81,7 @@ def read_weights(
     """Return the parameter tree of a folder and a report on every tensor.
 
     The names in the file decide where released folders lack fields: `legacy`, which names the head of masked words, and
-    `architectures`, which tells classifiers of texts, with a pooler, from those of pieces.
+    `architectures`, which tells a classifier of texts, with a pooler, from one of pieces.
     """
     config = config or read_config(folder)
     names = read_folder(Path(folder))[1]

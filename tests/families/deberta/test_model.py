@@ -83,20 +83,20 @@ def test_packed_texts_have_the_vectors_of_texts_alone(encode):
     firsts = np.array([[0, 3, 12]], np.int32)
     packed = encode(tokens, None, positions, segments, nsp_positions=firsts)
     for number, (first, size) in enumerate(zip(firsts[0], sizes)):
-        alone = encode(tokens[:, first : first + size])
-        np.testing.assert_allclose(packed.layers[:, :, first : first + size], alone.layers, atol=1e-5)
-        np.testing.assert_allclose(packed.pooled[:, number], alone.pooled, atol=1e-5)
+        single = encode(tokens[:, first : first + size])
+        np.testing.assert_allclose(packed.layers[:, :, first : first + size], single.layers, atol=1e-5)
+        np.testing.assert_allclose(packed.pooled[:, number], single.pooled, atol=1e-5)
 
 
 def test_padding_by_segments_by_lengths_and_on_the_left_changes_nothing(encode):
     tokens = np.random.default_rng(1).integers(1, 40, (1, 7)).astype(np.int32)
-    alone = encode(tokens).last
+    unpadded = encode(tokens).last
     behind, before = np.pad(tokens, ((0, 0), (0, 5))), np.pad(tokens, ((0, 0), (5, 0)))
     mask = (np.arange(12) < 7).astype(np.int32)[None]
-    np.testing.assert_allclose(encode(behind, None, None, mask).last[:, :7], alone, atol=1e-5)
-    np.testing.assert_allclose(encode(behind, lengths=np.array([7])).last[:, :7], alone, atol=1e-5)
+    np.testing.assert_allclose(encode(behind, None, None, mask).last[:, :7], unpadded, atol=1e-5)
+    np.testing.assert_allclose(encode(behind, lengths=np.array([7])).last[:, :7], unpadded, atol=1e-5)
     places = np.maximum(np.arange(12) - 5, 0).astype(np.int32)[None]
-    np.testing.assert_allclose(encode(before, None, places, mask[:, ::-1]).last[:, 5:], alone, atol=1e-5)
+    np.testing.assert_allclose(encode(before, None, places, mask[:, ::-1]).last[:, 5:], unpadded, atol=1e-5)
 
 
 @pytest.mark.parametrize("fields", [{"scan": True}, {"remat": True}], ids=str)

@@ -23,8 +23,8 @@ CONFIG = DebertaConfig(
 @pytest.fixture(scope="module")
 def params():
     heads = ("generator", "replaced")
-    made = jax.jit(lambda: init_params(FAMILY, CONFIG, jax.random.key(0), heads, pooler=False))()
-    return jax.device_get(made)
+    fresh = jax.jit(lambda: init_params(FAMILY, CONFIG, jax.random.key(0), heads, pooler=False))()
+    return jax.device_get(fresh)
 
 
 def batch():
@@ -53,8 +53,9 @@ def test_each_network_trains_its_own_table(params):
                 for term in ("mlm", "replaced")]  # fmt: skip
 
     of_generator, of_discriminator = jax.device_get(gradients(params))
-    for found, trained, still in ((of_generator, "word", "difference"), (of_discriminator, "difference", "word")):
-        assert found["encoder"]["embeddings"][trained].any() and not found["encoder"]["embeddings"][still].any()
+    for gradient, trained, still in ((of_generator, "word", "difference"), (of_discriminator, "difference", "word")):
+        assert gradient["encoder"]["embeddings"][trained].any()
+        assert not gradient["encoder"]["embeddings"][still].any()
     assert not any(leaf.any() for leaf in jax.tree.leaves(of_discriminator["generator"]))
 
 
