@@ -32,19 +32,17 @@ FLAGS = flags.FLAGS
 
 def define() -> None:
     """Define the flags."""
-    flags.DEFINE_string(
-        "model", None, "The run directory of a fine-tuning run, or a released model with a head.", required=True
-    )
+    flags.DEFINE_string("model", None, "A run of finetune, or a released model with a head.", required=True)
     flags.DEFINE_string("input", "-", "A file like the task's, a .txt with one example per line, or - for stdin.")
     flags.DEFINE_string("output", "-", "The file to write, .csv, .tsv or .jsonl; - for JSON lines on standard output.")
     flags.DEFINE_bool("overwrite", False, "Replace --output if it exists.")
     flags.DEFINE_bool("guard_formulas", False, "Put a ' before cells of a table that a spreadsheet would compute.")
-    flags.DEFINE_integer("n_best", None, "Candidates for each question; 20, or 1 of a released reader.", lower_bound=1)
-    flags.DEFINE_enum("aggregation", None, AGGREGATIONS, "The entities of raw texts, from the labels of their pieces.")
+    flags.DEFINE_string("encoding", None, "Of the input file; by default as in the run's files.")
     flags.DEFINE_string("text", None, "The column of texts in a table, for a released model; by default text.")
     flags.DEFINE_string("pair", None, "The column of second texts, for a released model.")
+    flags.DEFINE_integer("n_best", None, "Candidates for each question; 20, or 1 of a released reader.", lower_bound=1)
+    flags.DEFINE_enum("aggregation", None, AGGREGATIONS, "The entities of raw texts, from the labels of their pieces.")
     flags.DEFINE_integer("batch_size", 32, "Rows per batch.", lower_bound=1)
-    flags.DEFINE_string("encoding", None, "Of the input file; by default as in the run's files.")
     flags.DEFINE_enum("dtype", "float32", ["float32", "bfloat16"], "The type that the model computes in.")
     flags.DEFINE_bool("untrusted", False, "First read the model in a process that may open no other file; see load.")
 
@@ -58,4 +56,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    start("predict", define, main, stopped="stopped; from a file to a file, the same command resumes")
+    headings = {"model": "Files", "n_best": "Predictions", "batch_size": "Computation"}
+    start("predict", define, main, headings, stopped="stopped; from a file to a file, the same command resumes")

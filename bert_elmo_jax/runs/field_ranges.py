@@ -148,6 +148,11 @@ RANGES: Mapping[str, Range] = {
     "sentences.top_score": FACTOR,
     "translations": OPTIONAL_COUNT,
     "beams": Range(1, 1_024),
+    "model.beams": Range(1, 1_024),
+    "model.max_new": Range(1, LENGTH),
+    "model.min_new": Range(0, LENGTH),
+    "model.no_repeat_ngram_size": Range(0, LENGTH),
+    "model.length_penalty": Range(-100, 100, integers=False),
     "length_penalty": Range(0, 100, integers=False),
     # Models. Where a size is also limited by another, the model's configuration says so.
     "*dropout": RATE,

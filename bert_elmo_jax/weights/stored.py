@@ -18,6 +18,7 @@ FIRST_BYTES = {
     b"\x89HDF\r\n": "an HDF5 file",
     b"\x80": "a Python pickle",
     b"{": "a JSON text",
+    b"[": "a JSON text",
 }
 
 

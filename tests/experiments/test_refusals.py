@@ -75,7 +75,7 @@ pretrain --config=experiments/__init__.py --workdir=x | __init__.py: it has no f
 pretrain --config=experiments/configs/bert_toi.py | did you mean bert:toy?
 pretrain --config=experiments/configs/bert_toy.py | did you mean bert:toy?
 pretrain --config elmo-smal --workdir=x | did you mean elmo:small?
-pretrain --config=강가.py | there is no such file; give your own file, or one of awd_lstm, bcn,
+pretrain --config=강가.py | there is no such file; give your own file, or one of albert, awd_lstm,
 pretrain --config=experiments/configs/bert.py | bert.py: it needs a recipe; choose from toy, tiny, mini,
 pretrain --config=experiments/configs/bert.py:toi | there is no recipe 'toi'; choose from toy, tiny, mini
 pretrain --config=experiments/configs/bert.py:toi | did you mean toy?
@@ -110,7 +110,7 @@ USES = """
 plan PLAN --memory=nan | --memory=nan: expected a finite number
 plan PLAN --memory=0 | --memory=0: expected GiB of a device, above 0
 plan PLAN --memory=-1 | --memory=-1: expected GiB of a device, above 0
-plan PLAN --vocab_size=0 | --vocab_size=0: expected a whole number of at least 1
+plan PLAN --vocab_size=0 | --vocab_size=0: expected a whole number from 1 to 100,000,000
 plan PLAN --topology=cpu:1000000 | --topology=cpu:1000000: expected 1 to 1,024 simulated devices
 plan --topology=cpu:8 | --config=… is needed
 plan --config=experiments/configs/bert.py:tiny | --topology=… is needed
@@ -128,20 +128,20 @@ predict --model=x --output= | --output= is empty: give a value, or leave it out
 predict --model=x --output=x.pdf | --output=x.pdf: predictions are no .pdf; end the name in .csv, .tsv
 predict --model=x --batch_size=0 | --batch_size=0:
 predict --model=x surplus | unexpected argument 'surplus'
-predict --model=tests/goldens/bert_tiny | was not fine-tuned for a task
+predict --model=tests/goldens/bert_tiny | has no head of a task: give a run of finetune, or a released classifier
 predict --model=/nowhere/at/all | nowhere
 convert --from=x | convert: --to=… is needed
 convert --from=tests/goldens/bert_tiny --to=x --classifier=tag | which has no classifier: leave it out
 generate GPT --prompt=a --input=b.txt | --prompt and --input=b.txt were both given: choose one
 generate GPT --input=b.txt --output=b.txt | --output=b.txt would replace the input
-generate GPT --prompt=a --temperature=0 | temperature=0.0: use a number above 0
+generate GPT --prompt=a --temperature=0 | temperature=0.0: use a number above 1e-06
 generate GPT --prompt=a --n_best=2 | n_best=2, but beams=1
 generate GPT --prompt=a --max_new=65 | max_new=65 is too many: use
 generate GPT --prompt=a --beams=2 --stop=b | is a text, which a beam search does not follow
 generate --model=tests/goldens/bert_tiny --prompt=a | a BERT does not write
 """
 BENCHMARKS = """
-benchmarks.speed --what=encoding | --what=encoding is not known; it is of step, encode, one_text, first_
+benchmarks.speed --what=encoding | --what=encoding is not known; it is of step, encode, one_text, deberta_step,
 benchmarks.toyworld --run=nowhere | benchmarks.toyworld: nowhere is not a run directory
 benchmarks.transfer --output=x | --models=… is needed
 benchmarks.transfer --output=x --models=tests/goldens/elmo_tiny --ways=all,gradul | 'gradul' is not a way of this study

@@ -11,8 +11,6 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import torch
-import transformers
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from tests.families.replicas import draw_batch, draw_weight, read_models, shrink
@@ -20,6 +18,9 @@ from tests.families.replicas import draw_batch, draw_weight, read_models, shrink
 
 def compute(config: dict) -> dict[str, np.ndarray]:
     """Return the parameters' shapes, and the last states or the head's scores for the batch, of a replica."""
+    import torch
+    import transformers
+
     settings = shrink(config)
     model_type, (architecture,) = settings.pop("model_type"), settings.pop("architectures")
     built = transformers.AutoConfig.for_model(model_type, **settings)

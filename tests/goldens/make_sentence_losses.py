@@ -6,9 +6,6 @@ python tests/goldens/make_sentence_losses.py
 from pathlib import Path
 
 import numpy as np
-import torch
-from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer import losses, modules
 
 LOSSES = {
     "MultipleNegativesRankingLoss": 3,  # texts of an example
@@ -21,6 +18,10 @@ LOSSES = {
 
 def main() -> None:
     """Write sentence_losses.npz beside this file."""
+    import torch
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer import losses, modules
+
     draw = np.random.default_rng(0)
     arrays = {name: draw.normal(size=(7, 6)).astype(np.float32) for name in ("anchors", "positives", "negatives")}
     arrays["scores"] = np.array([0.2, 0.9, 0.2, 0.5, 1.0, 0.0, 0.5], np.float32)

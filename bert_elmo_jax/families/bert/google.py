@@ -26,10 +26,10 @@ RENAMED = {
 }
 
 
-def names(num_layers: int, classifier: str = "classify") -> dict[str, str]:
+def names(config: BertConfig, classifier: str = "classify") -> dict[str, str]:
     """Return their name for each path of the tree, without prefix; `classifier` is the head stored at the top level."""
     table = {}
-    for ours, theirs in WEIGHTS.names(num_layers, classifier).items():
+    for ours, theirs in WEIGHTS.names(config, classifier).items():
         head, *_, kind = ours.split("/")
         if head in (*SCOPES, classifier):
             table[ours] = SCOPES.get(head, "") + ("output_weights" if kind == "kernel" else "output_bias")
@@ -78,7 +78,7 @@ def read_weights(
         )
     scope = encoder_prefix(weights, WORD_EMBEDDINGS, "/", report.source)
     check_depth(config.num_layers, stored, report.source)
-    table = names(config.num_layers, classifier)
+    table = names(config, classifier)
     located, expected = locate(table, {name: name for name in weights}, scope, "/")
     transposed = {ours for ours, name in table.items() if name.endswith("output_weights")}
     rows = [weights[name].shape[:1] for ours, name in located.items() if ours.split("/")[0] == classifier]

@@ -61,7 +61,7 @@ def test_loss_and_every_gradient(golden):
     value, gradients = jax.jit(jax.value_and_grad(loss))(model.params)
     assert float(value) == pytest.approx(float(outputs["loss"]), rel=1e-5)
     theirs = {name.removeprefix("grad/"): outputs[name] for name in outputs.files if name.startswith("grad/")}
-    names = {path: f"model.{name}" for path, name in weight_file(model.config).names(2).items()}
+    names = {path: f"model.{name}" for path, name in weight_file(model.config).names(model.config).items()}
     ours = flatten(gradients)
     assert not np.abs(ours.pop("encoder/decoder/output_bias")).any()  # a constant
     assert {names[path] for path in ours} == theirs.keys()

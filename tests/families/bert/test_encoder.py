@@ -244,7 +244,7 @@ def test_weights_without_heads_or_tokenizer_say_so(encoder):
     with pytest.raises(ValueError, match="bare has no tokenizer"):
         bare.encode(["a"])
     with pytest.raises(ValueError, match="bare has no masked-language-model head; it has: none"):
-        bare.fill_mask("[MASK]")
+        PieceEncoder(FAMILY, encoder.config, bare.params, encoder.tokenizer, "bare").fill_mask("[MASK]")
     without = {"embeddings": None, **encoder.params["encoder"]}
     del without["pooler"]
     poolerless = PieceEncoder(

@@ -23,7 +23,7 @@ def variables(parts=("encoder", "pooler")) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(0)
     sizes = {"word": 11, "position": 5, "type": 2}
     made = {}
-    for ours, theirs in names(2).items():
+    for ours, theirs in names(BertConfig.from_json(CONFIG)).items():
         part = "pooler" if "/pooler/" in ours else ours.split("/")[0]
         if part not in parts:
             continue
@@ -158,7 +158,7 @@ def test_no_checkpoint_and_no_configuration(tmp_path, google):
 def test_names_in_both_formats():
     path = "encoder/layer_11/attention/output/kernel"
     assert WEIGHTS.names(BertConfig())[path] == "encoder.layer.11.attention.output.dense.weight"
-    table = names(12)
+    table = names(BertConfig())
     assert table[path] == "encoder/layer_11/attention/output/dense/kernel"
     assert table["encoder/embeddings/type"] == "embeddings/token_type_embeddings"
     assert table["encoder/layer_0/attention/norm/scale"] == "encoder/layer_0/attention/output/LayerNorm/gamma"
