@@ -14,7 +14,7 @@ from bert_elmo_jax.evals.top_k import Hits
 
 CHUNK = 131_072  # pieces of texts that are compared at a time
 
-PieceVectors = Float32[np.ndarray, "pieces D"]
+PieceVectors = Float32[np.ndarray, "_ D"]
 
 
 def piece_vectors(encoder: Any, texts: Sequence[Any], batch_size: int = 32) -> list[PieceVectors]:

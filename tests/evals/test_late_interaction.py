@@ -35,6 +35,7 @@ def test_pieces_of_a_text_do_not_depend_on_the_others():
     assert [len(x) for x in together] == [5, 3]
 
 
+@pytest.mark.usefixtures("as_users_run")
 @pytest.mark.parametrize("texts", [[], [np.ones((2, 4)), np.ones((2, 5))], [np.ones((0, 4))]])
 def test_wrong_texts_and_counts(texts):
     with pytest.raises(ValueError, match="expected one array"):

@@ -1,6 +1,7 @@
 """Pooling of packed texts, dense layers and normalisation, against numpy."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -36,7 +37,7 @@ def pool_one(x, mode):
 def test_a_packed_text_is_pooled_by_itself(strict_dtypes, mode, skip):
     x = np.random.default_rng(0).normal(size=(2, 6, 4)).astype(np.float32)
     x[0, 5] = np.inf  # padding
-    found = np.asarray(jax.jit(lambda x: pool_texts(x, SEGMENTS, POSITIONS, 2, [mode], skip))(x))
+    found = np.asarray(jax.jit(lambda x: pool_texts(x, *map(jnp.asarray, (SEGMENTS, POSITIONS)), 2, [mode], skip))(x))
     for row, first, end in TEXTS:
         text = x[row, first + skip : end]
         expected = pool_one(text, mode)

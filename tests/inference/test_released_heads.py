@@ -132,6 +132,7 @@ def test_predictions_for_a_table_name_its_columns(tmp_path):
     )
 
 
+@pytest.mark.usefixtures("as_users_run")
 @pytest.mark.parametrize(
     ("name", "inputs", "options", "message"),
     [

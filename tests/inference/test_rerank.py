@@ -47,7 +47,7 @@ def test_the_activation_of_the_config(tmp_path):
         folder = shutil.copytree(GOLDENS, tmp_path / str(number))
         config = json.loads((folder / "config.json").read_text(encoding="utf-8")) | fields
         (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
-        scores = load(folder).score(frozen["pairs"])
+        scores = load(folder).score([tuple(pair) for pair in frozen["pairs"]])
         np.testing.assert_allclose(scores, activation(frozen["answers"]["predict with Identity"]), atol=LIMIT)
     config["sbert_ce_default_activation_function"] = "my_code.Squash"
     (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
@@ -64,7 +64,7 @@ def test_a_folder_of_sentence_transformers_6(tmp_path):
     for name, content in (("config_sentence_transformers.json", described), ("modules.json", modules)):
         (folder / name).write_text(json.dumps(content), encoding="utf-8")
     frozen = reranker()[1]
-    scores = load(folder).score(frozen["pairs"])
+    scores = load(folder).score([tuple(pair) for pair in frozen["pairs"]])
     np.testing.assert_allclose(scores, frozen["answers"]["predict with Identity"], atol=LIMIT)
     (folder / "modules.json").write_text(json.dumps(modules * 2), encoding="utf-8")
     with pytest.raises(ValueError, match="only rerankers of one module"):
@@ -78,6 +78,7 @@ def test_several_labels_have_scores_and_no_ranking(goldens):
         model.rank("a river", ["a bridge"])
 
 
+@pytest.mark.usefixtures("as_users_run")
 @pytest.mark.parametrize(
     ("request_scores", "message"),
     [

@@ -1,6 +1,7 @@
 """Losses of sentence vectors: values by hand, slopes, and examples without weight."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -84,13 +85,11 @@ def test_masked_equals_subset(name):
 
 GOLDEN = dict(np.load(GOLDENS / "sentence_losses.npz"))
 OF_SENTENCE_TRANSFORMERS = {
-    "MultipleNegativesRankingLoss": lambda a, p, n, s: in_batch_loss(a, p, np.ones(len(a), np.float32), n),
-    "MultipleNegativesSymmetricRankingLoss": lambda a, p, n, s: in_batch_loss(
-        a, p, np.ones(len(a), np.float32), both_ways=True
-    ),
-    "CoSENTLoss": lambda a, p, n, s: cosent_loss(a, p, s, np.ones(len(a), np.float32)),
-    "TripletLoss": lambda a, p, n, s: triplet_loss(a, p, n, np.ones(len(a), np.float32), margin=5.0),
-    "CosineSimilarityLoss": lambda a, p, n, s: score_loss(a, p, s, np.ones(len(a), np.float32)),
+    "MultipleNegativesRankingLoss": lambda a, p, n, s: in_batch_loss(a, p, jnp.ones(len(a)), n),
+    "MultipleNegativesSymmetricRankingLoss": lambda a, p, n, s: in_batch_loss(a, p, jnp.ones(len(a)), both_ways=True),
+    "CoSENTLoss": lambda a, p, n, s: cosent_loss(a, p, s, jnp.ones(len(a))),
+    "TripletLoss": lambda a, p, n, s: triplet_loss(a, p, n, jnp.ones(len(a)), margin=5.0),
+    "CosineSimilarityLoss": lambda a, p, n, s: score_loss(a, p, s, jnp.ones(len(a))),
 }
 
 
@@ -100,10 +99,10 @@ def test_values_and_gradients_are_those_of_sentence_transformers(name):
     loss = OF_SENTENCE_TRANSFORMERS[name]
 
     def mean(*vectors):
-        total, weight = loss(*vectors, GOLDEN["scores"])
+        total, weight = loss(*vectors, jnp.asarray(GOLDEN["scores"]))
         return total / weight
 
-    arrays = [GOLDEN[part] for part in ("anchors", "positives", "negatives")]
+    arrays = [jnp.asarray(GOLDEN[part]) for part in ("anchors", "positives", "negatives")]
     value, gradients = jax.jit(jax.value_and_grad(mean, argnums=(0, 1, 2)))(*arrays)
     np.testing.assert_allclose(value, GOLDEN[f"{name}/loss"], rtol=1e-5)
     for part, gradient in zip(("anchors", "positives", "negatives"), gradients):

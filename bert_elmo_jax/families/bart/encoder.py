@@ -1,5 +1,6 @@
 """The encoder object of a BART: vectors from its encoder, texts from its decoder."""
 
+import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -61,8 +62,8 @@ class BartEncoder(PieceEncoder):
         `mask` is 1 for real pieces and 0 for padding; without it all are real. A BART has no `types`, which change
         nothing. `target` is the input of the decoder: its first piece is `config.start_id`, and `logits[:, n]` are for
         the piece after `target[:, n]`. Without it, the decoder reads the text itself, shifted by one place, so that
-        `logits[:, n]` are for `tokens[:, n]`. `layers` and `attentions` are the encoder's; those of the decoder have
-        names of their own.
+        `logits[:, n]` are for `tokens[:, n]`; a classifier then gives its `pooled` vectors and its own logits. `layers`
+        and `attentions` are the encoder's; those of the decoder have names of their own.
         """
         ids = arguments.to_ids("tokens", tokens)
         arguments.check_batch(self.config, ids)
@@ -78,7 +79,12 @@ class BartEncoder(PieceEncoder):
             arguments.check_batch(self.config.target, decoded)
         read = {"tokens": ids.astype(np.int32), "segments": None if real is None else real.astype(np.int32)}
         written = {"tokens": decoded.astype(np.int32)}
-        return self._run_pair(self.working_params, read, written, every=True, maps=True)
+        output = self._run_pair(self.working_params, read, written, every=True, maps=True)
+        if target is None and "pooler" in self.params["encoder"]:
+            head = super().forward(ids, None, real)
+            logits = output.logits if head.logits is None else head.logits
+            output = dataclasses.replace(output, pooled=head.pooled, logits=logits)
+        return output
 
     def mask_logits(self, arrays: PieceArrays) -> Float[Array, "B T V"]:
         """Return the logits of every piece of a text, whose gaps the decoder fills."""

@@ -52,7 +52,8 @@ class Bart(Transformer):
         firsts = jnp.zeros((b, 1), jnp.int32) if rows.firsts is None else jnp.asarray(rows.firsts)
         ends = find_ends(jnp.asarray(rows.tokens), marks, firsts, c.end_ids[0])
         states = at_positions(state, ends)
-        return pooler(states[:, 0], None, True) if rows.firsts is None else pooler(states, None, True)
+        pooled = pooler(states, None, True)
+        return pooled[:, 0] if rows.firsts is None else pooled
 
     @property
     def _words(self) -> Float[Array, "V D"]:

@@ -26,7 +26,8 @@ def read_more(fields: Mapping[str, Any], num_layers: int) -> tuple[dict[str, Any
         if len(set(values.values())) > 1:
             problems.append(" but ".join(f"{name} is {value!r}" for name, value in values.items()) + ": delete one")
         elif values:
-            ours[field] = next(iter(values.values()))
+            value = next(iter(values.values()))
+            ours[field] = float(value) if field == "rotary_theta" else value  # files have 250000
     return ours, problems
 
 

@@ -114,6 +114,8 @@ def piece_logits(
 class PairOutput:
     """The result of encoder and decoder for a batch of pairs; without a target, the decoder's fields are None.
 
+    The logits of a released classifier are those of its head.
+
     Layer 0 of each side is the embeddings. `cross_attentions` are the maps from the target (fourth axis) to the source.
     """
 
@@ -123,6 +125,7 @@ class PairOutput:
     decoder_attentions: Float32[Array, "L B A U U"] | None = None
     cross_attentions: Float32[Array, "L B A U T"] | None = None
     logits: Float32[Array, "B U V"] | None = None
+    pooled: Float[Array, "B D"] | None = None  # of a BART
 
     @property
     def layers(self) -> Float[Array, "M B T D"] | None:

@@ -11,6 +11,8 @@ import pytest
 from bert_elmo_jax import load
 from bert_elmo_jax.families.bart.huggingface import weight_file
 from bert_elmo_jax.families.bart.model import denoising_logits
+from bert_elmo_jax.families.init_params import init_task_params
+from bert_elmo_jax.heads.task_head import TaskHead
 from bert_elmo_jax.losses import cross_entropy
 from bert_elmo_jax.weights.parameter_tree import flatten
 
@@ -108,3 +110,15 @@ def test_arguments_replace_the_rules_of_the_folder(golden, goldens):
         ]
     drawn = model.generate(source=sources[:1], temperature=1.0, max_new=5)  # draws have one beam
     assert len(drawn[0][0].ids) <= 5
+
+
+def test_a_classifier_gives_its_pooled_vectors_and_logits(golden):
+    model, _, _ = golden
+    head = TaskHead("classification", num_labels=3)
+    params = init_task_params(model.family, model.config, head, jax.random.key(0))
+    classifier = type(model)(model.config, params, None)
+    tokens = np.array([[0, 9, 8, 2], [0, 7, 2, 1]])
+    output = classifier.forward(tokens=tokens, mask=np.array([[1, 1, 1, 1], [1, 1, 1, 0]]))
+    kernel, bias = (np.asarray(params["classify"][name]) for name in ("kernel", "bias"))
+    np.testing.assert_allclose(output.logits, np.asarray(output.pooled) @ kernel + bias, atol=1e-5)
+    assert output.logits.shape == (2, 3) and output.layers.shape[:2] == (model.config.num_layers + 1, 2)

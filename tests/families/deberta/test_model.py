@@ -38,8 +38,8 @@ def looked_up(query, key, keys, queries, rows):
 @pytest.mark.parametrize("terms", ["c2p|p2c", "c2p", "p2c"])
 def test_terms_and_gradients_equal_look_ups(length, buckets, largest, terms):
     draw = np.random.default_rng(0).normal
-    query, key = (draw(size=(2, length, 3, 4)).astype(np.float32) for _ in range(2))
-    tables = [draw(size=(2 * (buckets or largest), 12)).astype(np.float32) for _ in range(2)]
+    query, key = (jnp.asarray(draw(size=(2, length, 3, 4)), jnp.float32) for _ in range(2))
+    tables = [jnp.asarray(draw(size=(2 * (buckets or largest), 12)), jnp.float32) for _ in range(2)]
     weights = draw(size=(2, 3, length, length)).astype(np.float32)
     places = np.arange(length)
     rows = table_rows((places[:, None] - places[None]).ravel(), buckets, largest).reshape(length, length)
@@ -126,6 +126,7 @@ def test_rows_of_any_length_without_absolute_positions():
 FIRST = {"model_type": "deberta", "share_att_key": False, "norm_relative": False}
 
 
+@pytest.mark.usefixtures("as_users_run")
 @pytest.mark.parametrize(
     ("fields", "message"),
     [

@@ -84,6 +84,7 @@ def test_tokenizer(goldens, tmp_path):
             assert ours.ids.tolist() == entry["ids"] and ours.offsets.tolist() == entry["offsets"]
 
 
+@pytest.mark.usefixtures("as_users_run")
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
