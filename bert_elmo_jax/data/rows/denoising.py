@@ -10,7 +10,7 @@ from bert_elmo_jax.data.pipeline.windows import Text
 from bert_elmo_jax.data.rows.draws import DAMAGE, generator
 from bert_elmo_jax.data.rows.translation import PairExamples, PairRows, pack_pairs
 
-Pieces = Integer[np.ndarray, "N"]
+Pieces = Integer[np.ndarray, "_"]
 
 
 @dataclass(frozen=True)
