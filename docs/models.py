@@ -43,7 +43,7 @@ TEXTS = (
             "1e-5 (`tests/families/test_released_models.py`). *Loaded* is the day on which `make models` "
             "last loaded the released files and used them."
         ),
-        "columns": ("model", "family", "language", "tokenizer", "head", "parameters", "replica", "loaded"),
+        "columns": ("model", "family", "language", "tokenizer", "head", "parameters", "loaded"),
         "million": "{} M",
         "end": (
             "Other models of these families load as well: `load` says what it cannot honour. A model that is "
@@ -59,7 +59,7 @@ TEXTS = (
             "쓰며, 출력은 transformers와 1e-5까지 같습니다(`tests/families/test_released_models.py`). "
             "*불러옴*은 `make models`가 공개된 파일을 마지막으로 불러와 써 본 날입니다."
         ),
-        "columns": ("모델", "계열", "언어", "토크나이저", "헤드", "파라미터", "복제본", "불러옴"),
+        "columns": ("모델", "계열", "언어", "토크나이저", "헤드", "파라미터", "불러옴"),
         "million": "{} M",
         "end": (
             "같은 계열의 다른 모델도 불러올 수 있습니다. 지킬 수 없는 설정이 있으면 `load`가 알려 줍니다. "
@@ -103,7 +103,7 @@ def _row(model: Model, korean: bool) -> str:
     cells = [
         f"`{model['name']}`", f"`{config['model_type']}`", LANGUAGES[model["language"]][korean], model["tokenizer"],
         config["architectures"][0].partition("For")[2] or "–", TEXTS[korean]["million"].format(model["millions"]),
-        "1e-5", model.get("loaded", "–"),
+        model.get("loaded", "–"),
     ]  # fmt: skip
     return f"| {' | '.join(cells)} |"
 

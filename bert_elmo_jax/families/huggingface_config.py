@@ -131,6 +131,22 @@ class ConfigFile:
     to_ours: Callable[[dict[str, Any]], dict[str, Any]] = lambda values: values
     to_theirs: Callable[[dict[str, Any]], dict[str, Any]] = lambda fields: fields
 
+    def read_folder(
+        self, kind: Any, folder: str | Path, called: str, read_fields: Callable[[str | Path], Any] | None = None
+    ) -> Any:
+        """Return the configuration of a folder, from its `config.json`, or from the fields of several files."""
+        path = Path(folder) / "config.json"
+        if not path.is_file():
+            raise FileNotFoundError(
+                f"{folder} has no config.json, which holds the sizes of the {called}: copy it there, or give config="
+            )
+        if read_fields is None:
+            return self.read(kind, path)
+        try:
+            return self.read(kind, read_fields(folder))
+        except ValueError as error:
+            raise ValueError(str(error).replace("The configuration", str(path), 1)) from None
+
     def read(self, config: type[Any], source: Mapping[str, Any] | str | Path) -> Any:
         """Return the configuration in a file, by path or content; raise on fields that cannot be honoured.
 

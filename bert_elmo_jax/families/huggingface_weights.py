@@ -127,13 +127,7 @@ class WeightFile:
 
     def read_config(self, folder: str | Path) -> Any:
         """Return the configuration of a folder, from its `config.json`."""
-        path = Path(folder) / "config.json"
-        if not path.is_file():
-            raise FileNotFoundError(
-                f"{folder} has no config.json, which holds the sizes of the {self._title}: copy it there, or give "
-                "config="
-            )
-        return self.config_file.read(self._family.config, path)
+        return self.config_file.read_folder(self._family.config, folder, self._title)
 
     def read_weights(
         self, folder: str | Path, *, config: Any = None, classifier: str | None = None

@@ -88,15 +88,7 @@ def weight_file(config: BartConfig) -> WeightFile:
 
 def read_config(folder: str | Path) -> BartConfig:
     """Return the configuration of a folder, from its `config.json` and `generation_config.json`."""
-    path = Path(folder) / "config.json"
-    if not path.is_file():
-        raise FileNotFoundError(
-            f"{folder} has no config.json, which holds the sizes of the BART: copy it there, or give config="
-        )
-    try:
-        config: BartConfig = FILE.read(BartConfig, read_fields(folder))
-    except ValueError as error:
-        raise ValueError(str(error).replace("The configuration", str(path), 1)) from None
+    config: BartConfig = FILE.read_folder(BartConfig, folder, "BART", read_fields)
     return config
 
 

@@ -46,15 +46,7 @@ def layer_names(config: TransformerConfig) -> dict[str, str]:
 
 def read_config(folder: str | Path) -> TransformerConfig:
     """Return the configuration of a folder, from its `config.json` and `generation_config.json`."""
-    path = Path(folder) / "config.json"
-    if not path.is_file():
-        raise FileNotFoundError(
-            f"{folder} has no config.json, which holds the sizes of the Marian model: copy it there, or give config="
-        )
-    try:
-        config: TransformerConfig = FILE.read(TransformerConfig, read_fields(folder))
-    except ValueError as error:
-        raise ValueError(str(error).replace("The configuration", str(path), 1)) from None
+    config: TransformerConfig = FILE.read_folder(TransformerConfig, folder, "Marian model", read_fields)
     return config
 
 
