@@ -6,7 +6,8 @@
 #                                  is faster, because what was compiled is kept in .pytest_cache
 #   make test PYTHON=python3.12    the same with the newest JAX, in its own environment
 #   make proofs                    every night: all tests with types and shapes checked on each call, and the long ones:
-#                                  kills, memory, Ray, documented commands, notebooks, pages, without Linux's system calls
+#                                  kills, memory, Ray, documented commands, notebooks, pages, without Linux's system calls;
+#                                  started again on the same commit, it leaves out what passed
 #   make tables                    the tables of all sweeps at toy scale, which take most of an hour
 #   make test-all                  make test, make proofs and make tables
 #   make campaign                  kills, faults, broken files, fuzzing, lost machines, attacks: hours, and resumable; KINDS= COUNT=
@@ -31,6 +32,8 @@ INSTALLED = $(VENV)/installed
 DOCUMENTED = $(VENV)/installed-docs
 # All tests of a file run in one worker; tests/conftest.py orders the files.
 TESTS = $(RUN) -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
+# Hours long, so what passed on a commit is written down.
+RECORDED = -p tests.recorded_proofs
 # The number of devices is fixed when a process starts, so tests of several devices have a run of their own.
 ON_DEVICES = $(shell grep -rl mark.devices tests --include='test_*.py')
 
@@ -53,8 +56,8 @@ test: lint
 	TEST_DEVICES=8 $(TESTS) -m "devices and not long" $(ON_DEVICES)
 
 proofs: $(INSTALLED)
-	TEST_TYPES=1 $(TESTS) -m "not tables and not devices" --doctest-modules bert_elmo_jax tests
-	TEST_TYPES=1 TEST_DEVICES=8 $(TESTS) -m devices $(ON_DEVICES)
+	TEST_TYPES=1 $(TESTS) $(RECORDED) -m "not tables and not devices" --doctest-modules bert_elmo_jax tests
+	TEST_TYPES=1 TEST_DEVICES=8 $(TESTS) $(RECORDED) -m devices $(ON_DEVICES)
 
 tables: $(INSTALLED)
 	$(TESTS) -m tables tests

@@ -1,0 +1,64 @@
+"""The record of `make proofs`: what passed on a commit is not run again, what failed or was cut off is."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TESTS = """
+import os, pytest
+def test_passes(): pass
+def test_fails(): assert "REPAIRED" in os.environ
+@pytest.mark.skip(reason="no card")
+def test_skipped(): pass
+@pytest.fixture
+def broken(): raise OSError("no disk")
+def test_without_its_fixture(broken): pass
+"""
+
+
+@pytest.fixture
+def project(tmp_path):
+    (tmp_path / "test_three.py").write_text(TESTS)
+    (tmp_path / ".gitignore").write_text(".pytest_cache\n__pycache__\n")
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b"]
+    for arguments in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "first"]):
+        subprocess.run([*git, *arguments], cwd=tmp_path, check=True)
+    return tmp_path
+
+
+def run(project: Path, *options, **variables) -> str:
+    root = Path(__file__).parents[1]
+    command = [sys.executable, "-m", "pytest", "-p", "tests.recorded_proofs", "-q", *options]
+    environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(root), **variables}
+    return subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True).stdout
+
+
+def test_what_passed_on_a_commit_is_not_run_again(project):
+    first = run(project, "-n2")
+    assert "1 failed, 1 passed, 1 skipped, 1 error" in first
+    [record] = (project / ".pytest_cache/proofs").iterdir()
+    outcomes = {
+        row["test"].split("::")[1]: row["outcome"] for row in map(json.loads, record.read_text().strip().splitlines())
+    }
+    assert outcomes == {
+        "test_passes": "passed",
+        "test_fails": "failed",
+        "test_skipped": "skipped",
+        "test_without_its_fixture": "failed",
+    }
+    with record.open("a") as file:
+        file.write('{"test": "test_three.py::test_fa')  # a kill in the middle of a line
+    again = run(project, REPAIRED="1")
+    assert "1 passed, 1 skipped, 1 deselected, 1 error" in again
+    assert "so far: 1 failed, 2 passed, 1 skipped" in again
+
+
+def test_with_uncommitted_changes_everything_runs_and_nothing_is_recorded(project):
+    run(project)
+    (project / "test_three.py").write_text(TESTS + "\n")
+    output = run(project)
+    assert "1 passed" in output and "not recorded" in output
+    assert len(list((project / ".pytest_cache/proofs").iterdir())) == 1
