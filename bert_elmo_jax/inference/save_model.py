@@ -12,7 +12,7 @@ from bert_elmo_jax.data.tasks.rows import check_length
 from bert_elmo_jax.data.tasks.task import Task, task_named
 from bert_elmo_jax.families import Family, find_family
 from bert_elmo_jax.heads.features import Features
-from bert_elmo_jax.inference.run_directory import describe_encoder, write_run_directory
+from bert_elmo_jax.inference.run_directory import check_finite, describe_encoder, write_run_directory
 from bert_elmo_jax.inference.task_model import make_head
 from bert_elmo_jax.inference.task_networks import NETWORKS, check_task, network_name
 from bert_elmo_jax.weights.parameter_tree import flatten
@@ -56,6 +56,7 @@ def save(
     """
     folder = Path(folder)
     params = jax.tree.map(np.asarray, dict(encoder.params if params is None else params))
+    check_finite(params, "params")
     run = {"program": "save", "from": str(encoder.source)}
     if network is not None:
         _save_network(folder, encoder, params, _choose_task(params, task, labels, "tags"), network, lexicon, run)

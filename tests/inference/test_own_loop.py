@@ -258,6 +258,11 @@ REFUSED = {
     ),
     "no labels": (None, {}, "needs labels="),
     "a label twice": (None, {"labels": ["a", "a"]}, "expected a list of different strings"),
+    "diverged": (
+        lambda: bert_params(classify={**HEAD, "bias": np.full(2, np.nan, np.float32)})[1],
+        {"labels": ["a", "b"]},
+        "params holds NaN or infinity in classify/bias; .* training diverged",
+    ),
     "another task": (None, {"task": "tags", "labels": ["a", "b"]}, r"needs a head params\['tag'\]"),
     "too long": (None, {"labels": ["a", "b"], "length": 4000}, "use 8 to 48"),
 }

@@ -18,6 +18,7 @@ NETWORK = {"unknown": "unk", "word_size": 6, "lstm_size": 4, "lstm_layers": 1, "
 # For each kind of model: the config's file, the task, and further fields. Dropout would differ.
 KINDS = {
     "head": ("finetune", "sst2", {"max_length": 32, "dropout": 0.0}),
+    "adapters": ("finetune", "sst2", {"max_length": 32, "dropout": 0.0, "transfer": "lora", "lora.rank": 2}),
     "network": ("tagger", "entities", NETWORK),
     "documents": ("ulmfit", "classification", {"drop_factor": 0.0, "lm.epochs": 0.0, "documents.dropout": (0.0, 0.0)}),
 }
@@ -38,7 +39,7 @@ def test_pmap_trains_as_a_mesh_does(kind, tmp_path):
     config.update_from_flattened_dict({name: value for name, value in fields.items() if name != "documents.dropout"})
     config.optimizer.learning_rate = 5e-3
     init = None
-    if kind == "head":
+    if kind in ("head", "adapters"):
         init = str(write_model(tmp_path / "model"))
     elif kind == "documents":
         init = write_lm(tmp_path / "model")
