@@ -1,5 +1,6 @@
 """The `config.json` and `generation_config.json` of a Marian model in transformers."""
 
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,12 @@ DEFAULTS = {
 DEFAULTS |= {f"{side}_{name}": size for side in ("encoder", "decoder") for name, size in (
     ("layers", 12), ("ffn_dim", 4096), ("attention_heads", 16))}  # fmt: skip
 GENERATION = ("decoder_start_token_id", "eos_token_id", "forced_eos_token_id", "bad_words_ids")
+# Fields that change what transformers writes and that we do not follow, with the values that change nothing.
+NOT_FOLLOWED = {
+    "do_sample": (False,), "repetition_penalty": (1,), "encoder_repetition_penalty": (1,), "num_beam_groups": (1,),
+    "encoder_no_repeat_ngram_size": (0,), "diversity_penalty": (0,), "penalty_alpha": (0,), "suppress_tokens": ([],),
+    "begin_suppress_tokens": ([],), "sequence_bias": ({},),
+}  # fmt: skip
 # Fields whose absence from `generation_config.json` means that generation does without.
 ONLY_THERE = ("forced_eos_token_id", "bad_words_ids")
 
@@ -57,6 +64,13 @@ def read_fields(folder: str | Path, only_there: tuple[str, ...] = ONLY_THERE) ->
     if not path.is_file():
         return fields
     generation = read_json(path, fields=READ_FIELDS)
+    ignored = {name: value for name, neutral in NOT_FOLLOWED.items()
+               if (value := generation.get(name)) is not None and value not in neutral}  # fmt: skip
+    if ignored:
+        fields_ignored = ", ".join(f"{name}={value!r:.40}" for name, value in ignored.items())
+        logging.getLogger(__name__).warning(
+            "%s asks for %s, which `generate` does not take from a file: give its own options", path, fields_ignored
+        )
     names = (*GENERATION, *only_there)
     fields |= {name: generation[name] for name in names if generation.get(name) is not None}
     return fields | {name: None for name in only_there if generation.get(name) is None}

@@ -73,6 +73,14 @@ def test_generation_config(tmp_path, asked, found):
     assert (config.forbidden_ids, config.forced_end_id, config.end_ids, config.start_id) == found
 
 
+def test_fields_of_writing_that_are_not_followed_are_named(tmp_path, caplog):
+    (tmp_path / "config.json").write_text(json.dumps(RELEASED))
+    fields = {"do_sample": True, "repetition_penalty": 1.2, "num_beam_groups": 1, "suppress_tokens": []}
+    (tmp_path / "generation_config.json").write_text(json.dumps(fields))
+    read_config(tmp_path)
+    assert "asks for do_sample=True, repetition_penalty=1.2, which `generate` does not take" in caplog.text
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
