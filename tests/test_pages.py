@@ -74,6 +74,11 @@ def unlocalised(code):
     return re.sub(r"\s*\\\n\s*", " ", code)
 
 
+def in_millions(korean):
+    """Return Korean text with numbers of ten thousands (1,140만) as those of millions (11.4), as English has them."""
+    return re.sub(r"([0-9][0-9,]*)만", lambda found: f"{int(found[1].replace(',', '')) / 100:g}", korean)
+
+
 def commands():
     """Return each command of a program in the English pages, as (page, program, flags)."""
     return [(str(page), program, flags) for page in ENGLISH for program, flags in COMMAND.findall(read(page))]
@@ -214,7 +219,7 @@ def test_twins_have_the_same_headings_and_tables(english, korean):
 def test_rows_of_twins_have_the_same_figures_and_code(english, korean):
     rows = [[row for table in tables(read(page)) for row in table] for page in (english, korean)]
     for mine, theirs in zip(*rows, strict=True):
-        numbers = [[NUMBER.findall(cell) for cell in row] for row in (mine, theirs)]
+        numbers = [[NUMBER.findall(cell) for cell in row] for row in (mine, map(in_millions, theirs))]
         assert numbers[1] == numbers[0], f"{'|'.join(theirs)} has other figures than {'|'.join(mine)}"
         code = [[sorted(CODE.findall(cell)) for cell in row] for row in (mine, theirs)]
         assert code[1] == code[0], f"{'|'.join(theirs)} has other code than {'|'.join(mine)}"
