@@ -27,13 +27,11 @@ def check_stream(texts: Any) -> None:
 
 
 def check_list(texts: Any) -> None:
-    """Raise unless the argument is a list of texts that is not empty."""
+    """Raise unless the argument is a list of texts, which may be empty."""
     check_stream(texts)
     if not isinstance(texts, Sized):
         kind = type(texts).__name__
         raise TypeError(f"encode takes all texts at once, a {kind} was given: write list(texts), or use encode_batches")
-    if not len(texts):
-        raise ValueError("no texts were given: the list is empty")
 
 
 def check_whole(name: str, value: Any, low: int, high: int | None = None, meaning: str = "") -> int:

@@ -131,8 +131,8 @@ def blank(
     texts: Sequence[Encoding], word_counts: Sequence[tuple[int, int]], width: int, *, layers: int | None, pooled: bool
 ) -> Encoded:
     """Return zeros for the vectors of texts, of `width` numbers each; `layers` is the number of layers, if any."""
-    shape = (len(texts), max(map(len, texts)))
-    mask = np.arange(shape[1]) < np.array([len(text) for text in texts])[:, None]
+    shape = (len(texts), max(map(len, texts), default=0))
+    mask = np.arange(shape[1]) < np.array([len(text) for text in texts], np.int64)[:, None]
     return Encoded(
         np.zeros((*shape, width), np.float32),
         mask.astype(np.int32),

@@ -12,6 +12,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float32, PRNGKeyArray
 
+from bert_elmo_jax.encoders.warm_up import warm_up
 from bert_elmo_jax.weights.parameter_tree import flatten
 
 READ_AHEAD = 4  # batches of sentences that are sorted together
@@ -60,6 +61,7 @@ class Loaded:
 
     _params: dict[str, Any]
     _process: int | None = None
+    warm_up = warm_up
 
     @property
     def params(self) -> dict[str, Any]:

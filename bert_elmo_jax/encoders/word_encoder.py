@@ -66,8 +66,8 @@ class EncodedWords:
     @classmethod
     def blank(cls: type[E], sentences: Sequence[list[str]], widths: Sequence[int]) -> E:
         """Return zeros for the layers of sentences; `widths` has one for each layer."""
-        lengths = np.array([len(words) for words in sentences])
-        mask = np.arange(lengths.max()) < lengths[:, None]
+        lengths = np.array([len(words) for words in sentences], np.int64)
+        mask = np.arange(lengths.max(initial=0)) < lengths[:, None]
         return cls(cls.zeros(mask.shape, widths), mask.astype(np.int32), list(sentences))
 
     @classmethod
@@ -190,6 +190,8 @@ class WordEncoder(Encoder):
 
     def _fill(self, targets: Sequence[Any], sentences: Sequence[Words], batch_size: int, progress: bool) -> Any:
         """Compute sentences, and write the layers of each into its target."""
+        if not sentences:
+            return
         rows, places = self.read_rows(sentences)
         with tqdm(total=len(rows), desc="encoding", unit="sentences", disable=not progress) as bar:
             for batch in batches([len(row) for row in rows], batch_size):

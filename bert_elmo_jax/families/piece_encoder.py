@@ -357,6 +357,8 @@ class PieceEncoder(Encoder):
         progress: bool,
     ) -> None:
         """Compute rows, and write the vectors of each into its target."""
+        if not rows:
+            return
         windows = Windows(rows)
         request = Request(layers=numbers or (), pooled=targets[0].pooled is not None)
         with tqdm(total=len(rows), desc="encoding", unit="texts", disable=not progress) as bar:

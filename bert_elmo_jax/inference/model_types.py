@@ -230,5 +230,11 @@ class Model(Protocol):
         no_answer: bool | None = None,
         aggregation: Literal["none", "simple", "first", "average", "max"] | None = None,
         stride: int | None = None,
+        on_bad: Literal["raise", "none"] = "raise",
     ) -> list[Prediction]:
-        """Return a prediction for each input of a model with a head."""
+        """Return a prediction for each input of a model with a head; None for a bad one with `on_bad="none"`."""
+
+    def warm_up(
+        self, lengths: int | Sequence[int] = 64, rows: int | Sequence[int] = 1, *, call: str = "", **options: Any
+    ) -> None:
+        """Compile the shapes of requests before the first one arrives."""

@@ -49,7 +49,7 @@ def score_pairs(
         raise ValueError(f"score() is for models that read pairs of texts, and this one predicts {model.task.kind}")
     examples = [_to_pair(pair, number) for number, pair in enumerate(pairs)]
     if not examples:
-        return np.zeros(0, np.float32)
+        return np.zeros((0, len(model.labels)) if len(model.labels) > 1 else 0, np.float32)
     rows, compute = model.rows_of(examples)
     bar = len(rows) >= BAR_FROM if progress is None else progress
     outputs = compute(batch_size=check_whole("batch_size", batch_size, 1), progress=bar)

@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import numpy as np
@@ -14,6 +14,7 @@ from bert_elmo_jax.data.tasks.task import Example, Task
 from bert_elmo_jax.encoders.arguments import check_list, check_whole
 from bert_elmo_jax.encoders.encoder import BAR_FROM
 from bert_elmo_jax.encoders.rows import lone_surrogate, shorten
+from bert_elmo_jax.encoders.warm_up import warm_up
 from bert_elmo_jax.families import Family, find_family
 from bert_elmo_jax.families.forward import choose_head
 from bert_elmo_jax.families.piece_encoder import PieceEncoder
@@ -48,6 +49,7 @@ class Predictor:
     text_rows: Callable[..., Any] | None = None
     rows_of: Callable[..., Any]  # examples -> rows, and the function (batch size, progress) -> outputs of each row
     predictions: Callable[..., Any]  # (examples, rows, outputs of each row, answer options) -> predictions
+    warm_up = warm_up
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -65,7 +67,8 @@ class Predictor:
         no_answer: bool | None = None,
         aggregation: Aggregation | None = None,
         stride: int | None = None,
-    ) -> list[Prediction]:
+        on_bad: Literal["raise", "none"] = "raise",
+    ) -> list[Prediction | None]:
         """Return a prediction for each input: a text, a pair (tuple), a list of words, or a (question, context).
 
         Long inputs are cut, or read in windows, as in training. A question has `n_best` candidates, or `top_k` of them;
@@ -73,14 +76,28 @@ class Predictor:
         with an `aggregation` (none, simple, first, average, max) are texts, whose `entities` have characters and
         probabilities, as in transformers' pipeline; long texts are cut, or with `stride` read in parts that overlap by
         so many pieces.
+
+        An input that cannot be read, such as an empty text, raises an error with its number; with `on_bad="none"` its
+        prediction is None, and the others are predicted.
         """
         check_list(inputs)
+        if on_bad not in ("raise", "none"):
+            raise ValueError(f"on_bad={shorten(on_bad)} is not known; use 'raise' or 'none'")
         to_input = to_example if aggregation is None else to_text
-        examples = [to_input(self.task, value, number) for number, value in enumerate(inputs)]
-        return self.predict_examples(
-            examples, batch_size=batch_size, n_best=n_best, progress=progress, top_k=top_k, no_answer=no_answer,
-            aggregation=aggregation, stride=stride,
+        examples: dict[int, Example] = {}  # by the number of the input
+        for number, value in enumerate(inputs):
+            try:
+                examples[number] = to_input(self.task, value, number)
+            except ValueError as error:
+                if on_bad == "raise":
+                    hint = '; on_bad="none" predicts the others' if len(inputs) > 1 else ""
+                    raise ValueError(f"{error}{hint}") from None
+        predictions = self.predict_examples(
+            list(examples.values()), batch_size=batch_size, n_best=n_best, progress=progress, top_k=top_k,
+            no_answer=no_answer, aggregation=aggregation, stride=stride,
         )  # fmt: skip
+        by_number = dict(zip(examples, predictions, strict=True))
+        return [by_number.get(number) for number in range(len(inputs))]
 
     def predict_examples(
         self,
@@ -100,6 +117,8 @@ class Predictor:
         top_k = None if top_k is None else check_whole("top_k", top_k, 1)
         if self.task.kind != "questions" and (top_k is not None or no_answer is not None):
             raise ValueError(f"top_k and no_answer are for questions, and this model predicts {self.task.kind}")
+        if not examples:
+            return []
         if aggregation is not None or stride is not None:
             rows, compute = self._text_rows(aggregation, stride)(examples, stride)
         else:

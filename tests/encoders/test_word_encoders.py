@@ -94,13 +94,16 @@ def test_a_progress_bar_shows_for_many(encoder, capsys):
     [
         (["a", " "], {}, ValueError, "text 1 has no words"),
         ("a b", {}, TypeError, "a single string was given"),
-        ([], {}, ValueError, "the list is empty"),
         (["a"], {"batch_size": 0}, ValueError, "batch_size=0: use a whole number"),
     ],
 )
 def test_refused_sentences(encoder, sentences, options, error, message):
     with pytest.raises(error, match=message):
         encoder.encode(sentences, **options)
-    if sentences:  # a stream may be empty
-        with pytest.raises(error, match=message):
-            list(encoder.encode_batches(sentences, **options))
+    with pytest.raises(error, match=message):
+        list(encoder.encode_batches(sentences, **options))
+
+
+def test_no_sentences(encoder):
+    encoding = encoder.encode([])
+    assert len(encoding) == 0 and encoding.last.shape[:2] == (0, 0)

@@ -86,7 +86,6 @@ def test_lower_casing(encoder, texts):
 @pytest.mark.parametrize(
     ("given", "options", "message"),
     [
-        ([], {}, "the list is empty"),
         ("text", {}, "a single string was given"),
         ([""], {}, "text 0 is empty"),
         (["[MASK]", " "], {"prompt": "query: "}, "text 1 is empty"),

@@ -195,8 +195,50 @@ def test_invalid_inputs(runs):
             to_example(task_named(name), value, 1)
     with pytest.raises(TypeError, match="a list of texts is expected, a single string was given"):
         load(runs["sst2"]).predict("one text")
-    with pytest.raises(ValueError, match="no texts were given"):
-        load(runs["sst2"]).predict([])
+    with pytest.raises(ValueError, match=r'input 1 is .*not empty; on_bad="none" predicts the others'):
+        load(runs["sst2"]).predict(["one text", ""])
+    with pytest.raises(ValueError, match="on_bad='skip' is not known; use 'raise' or 'none'"):
+        load(runs["sst2"]).predict(["one text"], on_bad="skip")
+
+
+@pytest.mark.parametrize("name", INPUTS)
+def test_no_inputs_and_bad_ones(runs, name):
+    model = load(runs[name])
+    assert model.predict([]) == model.predict([], on_bad="none") == []
+    good = INPUTS[name][:2]
+    first, bad, second, other = model.predict([good[0], "", good[1], None], on_bad="none")
+    assert bad is None and other is None
+    for prediction, expected in zip((first, second), model.predict(good)):
+        close(prediction, expected)
+    assert model.predict([""], on_bad="none") == [None]
+
+
+def test_no_texts_have_no_vectors(runs):
+    model = load(runs["sst2"])
+    assert model.encode([], layers=[0, 1]).layers.shape == (2, 0, 0, 16) and list(model.encode([])) == []
+    assert model.sentences([]).shape == (0, 16)
+    assert model.score([]).shape == (0, 2) and load(runs["stsb"]).score([]).shape == (0,)
+    assert load(runs["stsb"]).rank("ship", []) == []
+
+
+def test_requests_after_a_warm_up_compile_nothing(runs):
+    draw = np.random.default_rng(0)
+    for name in ("sst2", "squad"):
+        model = load(runs[name])
+        model.warm_up(lengths=16, rows=[1, 4])
+        compiled = model._scores._cache_size()
+        assert model.work.pieces == 0
+        for _ in range(20):
+            texts = [" ".join(["ship"] * draw.integers(1, 10)) for _ in range(draw.integers(1, 5))]
+            model.predict([("ship", text) for text in texts] if name == "squad" else texts)
+        assert model._scores._cache_size() == compiled <= 4
+    for options, message in (
+        ({"lengths": 0}, "lengths=0: use a whole number"),
+        ({"rows": []}, "use a whole number, or a list of some"),
+        ({"call": "generate"}, "call='generate' cannot be warmed up; use one of predict, encode, sentences, score"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            model.warm_up(**options)
 
 
 def test_small_and_printable():

@@ -55,8 +55,9 @@ def test_texts_are_predicted(tmp_path):
     for text, label in zip(texts, found):
         [alone] = model.predict([text])
         assert alone.probabilities == pytest.approx(label.probabilities, abs=1e-5)
-    with pytest.raises(ValueError, match="no texts were given"):
-        model.predict([])
+    assert model.predict([]) == []
+    assert model.predict([" ", texts[0]], on_bad="none")[0] is None
+    model.warm_up(lengths=4, rows=2)
     with pytest.raises(ValueError, match="input 1 is ' '; expected a text that is not empty"):
         model.predict(["배", " "])
     with pytest.raises(ValueError, match=r"input 0 is .*; expected a text"):

@@ -132,6 +132,8 @@ class CoveEncoder(WordEncoder):
         source, and ten more.
         """
         check_list(texts)
+        if not len(texts):
+            return []
         if max_new is None:
             max_new = 10 + 2 * max(len(to_words(text, number)) for number, text in enumerate(texts))
         return [best.text for best, *_ in self.generate(list(texts), max_new=max_new, **options)]

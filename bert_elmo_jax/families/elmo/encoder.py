@@ -138,6 +138,8 @@ class ElmoEncoder(WordEncoder):
         check_list(sentences)
         batch_size, warmup = self._check_batch_size(batch_size), check_whole("warmup", warmup, 0)
         words = [to_words(text, number) for number, text in enumerate(sentences)]
+        if not words:
+            return self._blank(words)
         if state is not None:
             if warmup:
                 raise ValueError("state and warmup were both given: a warm state replaces the one given; leave one out")
@@ -339,6 +341,8 @@ class SentenceBatches:
         if length is not None and length < 3:
             raise ValueError(f"length={length}: use 3 or more, both marks included")
         check_list(texts)
+        if not len(texts):
+            raise ValueError("no texts were given: the list is empty, and a batch has at least one row")
         self._encoder.check_words()
         sentences = [to_words(text, number)[: None if length is None else length - 2]
                      for number, text in enumerate(texts)]  # fmt: skip

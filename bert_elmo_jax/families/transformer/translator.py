@@ -96,6 +96,8 @@ class Translator(PieceEncoder):
         self.check_decoder()
         if "n_best" in options:
             raise TypeError("translate returns one text for each source; for n_best= call generate")
+        if not len(texts):
+            return []
         if max_new is None:
             longest = max(len(self.tokenizer.encode(text)) for text in texts)
             max_new = min(longest + MORE, self.config.max_positions)

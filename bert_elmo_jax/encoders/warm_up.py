@@ -1,0 +1,90 @@
+"""Compile a model for the requests of a service before the first one: the method `warm_up` of models."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from bert_elmo_jax.encoders.arguments import check_whole
+
+# Sizes that rows are padded to are among these, or between two that are padded to the same one.
+LENGTHS = (8, 12, 16, 20, 24, 28, 32, 40, 48, 56, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 2048, 4096, 8192)
+WORD = "a"
+CALLS = ("predict", "encode", "sentences", "score")
+
+
+def warm_up(
+    model: Any, lengths: int | Sequence[int] = 64, rows: int | Sequence[int] = 1, *, call: str = "", **options: Any
+) -> None:
+    """Compile what requests of up to `rows` texts of up to `lengths` pieces need; a list stands for its largest number.
+
+    Such a request then takes as long as any later one, instead of some seconds more. `call` is the method that is
+    warmed up: predict (the default of a model with a task), encode, sentences or score; `options` are its arguments,
+    such as `batch_size`, and should be those of the requests. Models of words count words instead of pieces. Longer
+    texts than the model reads are left out.
+
+    >>> from bert_elmo_jax import load
+    >>> encoder = load("tests/goldens/bert_tiny")
+    >>> encoder.warm_up(lengths=16, rows=2, call="sentences")
+    >>> encoder.sentences(["[MASK] [MASK]", "[MASK]"]).shape
+    (2, 64)
+    """
+    call = call or next(name for name in CALLS if hasattr(model, name))
+    if call not in CALLS or not hasattr(model, call):
+        raise ValueError(
+            f"call={call!r} cannot be warmed up; use one of {', '.join(n for n in CALLS if hasattr(model, n))}"
+        )
+    longest = min(_largest("lengths", lengths), _most_pieces(model))
+    most = _largest("rows", rows)
+    work = getattr(model, "work", None)
+    if work is not None:
+        model.work = type(work)()
+    try:
+        for length in _sizes(longest, LENGTHS):
+            request = _make_request(model, call, length)
+            for count in _sizes(most, [1 << power for power in range(20)]):
+                getattr(model, call)([request] * count, **{"progress": False, **options})
+    finally:
+        if work is not None:  # it counts the texts of requests
+            model.work = work
+
+
+def _largest(name: str, sizes: int | Sequence[int]) -> int:
+    """Return a number, or the largest of a list."""
+    listed = [sizes] if not isinstance(sizes, Sequence | range) else sizes
+    if not len(listed) or isinstance(sizes, str):
+        raise ValueError(f"{name}={sizes!r}: use a whole number, or a list of some")
+    return max(check_whole(name, size, 1) for size in listed)
+
+
+def _sizes(largest: int, steps: Sequence[int]) -> Iterator[int]:
+    """Yield the steps below the largest number, and that.
+
+    >>> list(_sizes(20, LENGTHS)), list(_sizes(4, [1, 2, 4]))
+    ([8, 12, 16, 20], [1, 2, 4])
+    """
+    yield from (step for step in steps if step < largest)
+    yield largest
+
+
+def _most_pieces(model: Any) -> int:
+    """Return the largest number of pieces that the model reads at once, or of words that are warmed up."""
+    task = getattr(model, "task", None)
+    limits = [getattr(task, "max_length", None), getattr(model.config, "max_positions", None)]
+    return min([size for size in limits if size is not None], default=LENGTHS[-1])
+
+
+def _make_request(model: Any, call: str, length: int) -> Any:
+    """Return an input of so many pieces, or words."""
+    task = getattr(model, "task", None) if call == "predict" else None
+    kind = "" if task is None else task.kind
+    pair = call == "score" or (task is not None and (task.pairs or kind in ("questions", "choice", "sentences")))
+    frame = getattr(getattr(model, "family", None) and getattr(model, "tokenizer", None), "frame", None)
+    specials = 0 if frame is None else frame.count(pair=pair)
+    words = max(2 if pair else 1, length - specials)
+    first, second = [WORD] * (1 if kind in ("questions", "choice") else words // 2), [WORD] * (words - words // 2)
+    if kind == "tags":
+        return [WORD] * words
+    if not pair:
+        return " ".join([WORD] * words)
+    if kind == "choice":
+        return " ".join(first), [" ".join(second)] * 2
+    return " ".join(first), " ".join(second)
