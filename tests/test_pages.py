@@ -20,7 +20,7 @@ DOCS = [path.relative_to(ROOT) for path in sorted((ROOT / "docs").rglob("*.md"))
 ENGLISH = [Path("README.md"), *(page for page in DOCS if not page.name.endswith(".ko.md"))]
 TWINS = [(page, page.with_name(f"{page.stem}.ko.md")) for page in ENGLISH]
 PAGES = [page for twins in TWINS for page in twins]
-LARGEST = (12_000, 12_000)  # bytes of an English and of a Korean page
+LARGEST = (12_000, 12_800)  # bytes of an English and of a Korean page, whose letters take three bytes
 LARGEST_OF = {"README": (11_000, 14_000), "own_code": (12_400, 13_400)}
 # Words that Korean pages avoid, and the term of docs/glossary.ko.md to use instead.
 REJECTED = {"라벨": "레이블", "매개변수": "파라미터", "파인튜닝": "미세 조정", "미세조정": "미세 조정",
