@@ -155,6 +155,7 @@ print(len(sys.modules) > 300)
 """
 
 
+@pytest.mark.long
 def test_importing_every_module_uses_no_network():
     command = [sys.executable, "-W", "ignore", "-c", IMPORTS]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)

@@ -52,7 +52,7 @@ def config_of(fields, **changes):
 EPOCHS = {"classification": 25, "entities": 1, "squad": 1, "swag": 1}  # the first is to be learned
 
 
-@pytest.mark.parametrize("task", [pytest.param(t, marks=[pytest.mark.long] * (t == "swag")) for t in EPOCHS])
+@pytest.mark.parametrize("task", [pytest.param(t, marks=[pytest.mark.long] * (t in ("swag", "squad"))) for t in EPOCHS])
 def test_from_a_file_to_predictions(task, files, model, tmp_path, capsys):
     steps = 4 * EPOCHS[task]
     config = config_of(files[task], epochs=float(EPOCHS[task]), eval_every=steps, dropout=0.0)
@@ -86,6 +86,7 @@ def moved_parts(model, run):
     return [any(jax.tree.leaves(part)) for part in moved.values()]
 
 
+@pytest.mark.long
 def test_a_frozen_encoder_and_patience_that_ends_a_run(files, model, tmp_path):
     """Nothing gets better; the best on dev is kept_runs."""
     config = config_of(files["sst2"], epochs=40.0, patience=2, dropout=0.0, transfer="frozen")

@@ -151,7 +151,8 @@ def gru_config(files, way, folder):
     return config
 
 
-@pytest.mark.parametrize("way", [pytest.param(way, marks=[pytest.mark.long] * (way != "gru")) for way in WAYS])
+@pytest.mark.long
+@pytest.mark.parametrize("way", WAYS)
 def test_cells_characters_and_directions_learn_and_are_loaded(files, way, tmp_path):
     config, run = gru_config(files, way, tmp_path), tmp_path / "run"
     assert finetune(config, run) == 0

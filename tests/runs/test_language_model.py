@@ -98,6 +98,7 @@ def test_pieces_of_a_korean_tokenizer(files, tmp_path):
     assert len(ready.rows) == len(data.train) and all(row.ids.max() < tokenizer.vocab_size for row in ready.rows)
 
 
+@pytest.mark.long
 def test_from_scratch_with_the_words_of_the_texts(files, models, tmp_path):
     """The language model has no initial weights; its words are the most frequent words of the task."""
     config = small(files, vocab_size=20, preset=models["forward"])

@@ -79,6 +79,7 @@ def test_a_run_is_complete_without_its_teacher(alone):
     assert json.loads((alone / "teacher.json").read_text())["fingerprint"]
 
 
+@pytest.mark.long
 def test_it_resumes_exactly_with_a_teacher_that_has_moved(alone, corpus, teacher, tmp_path):
     workdir, moved = tmp_path / "run", tmp_path / "moved"
     shutil.copytree(teacher, moved)
@@ -91,6 +92,7 @@ def test_it_resumes_exactly_with_a_teacher_that_has_moved(alone, corpus, teacher
     jax.tree.map(np.testing.assert_array_equal, load_params(workdir)[1], load_params(alone)[1])
 
 
+@pytest.mark.long
 def test_another_teacher_is_refused(alone, corpus, tmp_path):
     other = write_model(tmp_path / "other", corpus, seed=3)
     with pytest.raises(ValueError, match=re.escape(f"config.teacher={other} is another model (")):
@@ -121,6 +123,7 @@ def test_what_is_refused(corpus, teacher, tmp_path):
         assert not (tmp_path / "new" / "run.json").exists()
 
 
+@pytest.mark.long
 def test_given_weights_and_the_teachers_contradict_each_other(alone, corpus, teacher, tmp_path):
     with pytest.raises(ValueError, match=r"both choose the first parameters: add --config\.init_from_teacher=False"):
         pretrain(make_config(corpus, teacher), tmp_path, init=str(alone))

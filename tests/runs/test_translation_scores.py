@@ -49,6 +49,7 @@ def test_the_end_of_a_run(run):
     assert json.loads((run / "checkpoints" / "average" / "facts.json").read_text())["steps"] == [2, 4]
 
 
+@pytest.mark.long
 def test_which_texts_are_translated(run, corpus):
     tokenizer = load_tokenizer(corpus / "tokenizer")
     pairs = [[tokenizer.decode(side) for side in document] for document in open_store(corpus, "heldout")]

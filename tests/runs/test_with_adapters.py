@@ -66,6 +66,7 @@ def test_checkpoints_hold_what_is_trained_and_load_merges(run, model):
     assert losses[-1] < losses[0]
 
 
+@pytest.mark.long
 def test_interrupted_it_ends_as_if_left_alone(run, files, model, tmp_path, monkeypatch):
     config = config_of(files, checkpoint_every=1)
     whole = tmp_path / "whole"

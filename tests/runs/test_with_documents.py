@@ -81,6 +81,7 @@ def read(folder):
     return found, lines, json.loads((folder / "result.json").read_text(encoding="utf-8"))
 
 
+@pytest.mark.long
 def test_it_learns_the_task(run):
     found, lines, result = read(run)
     assert result["dev"]["accuracy"] > 0.8
@@ -92,6 +93,7 @@ def test_it_learns_the_task(run):
     assert "Perplexity of held-out texts of the task" in report and "adapted_backward" in report
 
 
+@pytest.mark.long
 def test_predictions_are_the_mean_of_both_directions(run, tmp_path):
     model = load(run)
     texts = [f"a {GOOD[0]} film", f"a {BAD[0]} film, really", "\u200b영화"]
@@ -123,6 +125,7 @@ def test_predictions_are_the_mean_of_both_directions(run, tmp_path):
     )
 
 
+@pytest.mark.long
 def test_two_directions_are_not_converted_to_one_model(run, tmp_path):
     with pytest.raises(ValueError, match=r"averages an AWD-LSTM with .*/backward, and no format holds several models"):
         convert(str(run), tmp_path / "out")
@@ -130,6 +133,7 @@ def test_two_directions_are_not_converted_to_one_model(run, tmp_path):
     assert load(tmp_path / "out").config.direction == "backward"
 
 
+@pytest.mark.long
 def test_new_words_are_added(run, capsys):
     """All stages and both directions have the new words; a word that is seen once is not added."""
     words = load(run).encoder.vocabulary.words

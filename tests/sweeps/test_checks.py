@@ -236,6 +236,7 @@ assert not sys.modules["jax._src.xla_bridge"]._backends
 """
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("as_users_run")
 def test_no_device_is_taken(read, data, tmp_path):
     """A GPU's memory and a TPU are the runs' own."""

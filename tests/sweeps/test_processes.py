@@ -47,7 +47,11 @@ ENDS = {"0": 0, "7": 7, "refuse": 2, "break": 1, "kill": -9, "text": 1}
 
 
 @pytest.mark.parametrize(
-    ("method", "words"), [("forkserver", list(ENDS)), ("spawn", ["refuse", "7"])], ids=["forkserver", "spawn"]
+    ("method", "words"),
+    [
+        pytest.param("forkserver", list(ENDS), id="forkserver", marks=pytest.mark.long),
+        pytest.param("spawn", ["refuse", "7"], id="spawn"),
+    ],
 )
 def test_every_way_to_end(odd, tmp_path, monkeypatch, method, words):
     monkeypatch.setattr(platform_support, "start_method", lambda: method)
@@ -158,6 +162,7 @@ def test_a_signal_to_the_whole_group_reaches_no_run(sweep):
     assert log.read_text(encoding="utf-8").endswith("saved\n"), "by the sweep, which has waited for it"
 
 
+@pytest.mark.long
 def test_the_library_can_be_preloaded():
     """Importing what runs need starts no thread and no device, so that a fork server may fork."""
     code = (

@@ -36,7 +36,7 @@ def test_owners_of_parameters(layers, groups, inner, owners):
     assert AlbertConfig(**SMALL, num_layers=layers, groups=groups, layers_per_group=inner).layer_owners == owners
 
 
-@pytest.mark.parametrize(("groups", "inner"), [(1, 1), (1, 2)])
+@pytest.mark.parametrize(("groups", "inner"), [pytest.param(1, 1, marks=pytest.mark.long), (1, 2)])
 def test_layers_share_parameters_and_loops_give_the_same(groups, inner):
     config = AlbertConfig(**SMALL, num_layers=4, groups=groups, layers_per_group=inner)
     params = init_params(FAMILY, config, jax.random.key(0), pooler=False)["encoder"]

@@ -56,6 +56,7 @@ def test_a_resumed_run_ends_as_if_left_alone(run, corpus, tmp_path):
     assert read_metrics(copy)[-1] == read_metrics(run)[-1]
 
 
+@pytest.mark.long
 def test_the_run_is_loaded_and_written_for_fastai(run, tmp_path):
     lm = load(run)
     assert lm.config.layer_sizes == (12, 8) and lm.encode([["ship", "배"]]).last.shape == (1, 2, 8)

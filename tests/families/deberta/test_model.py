@@ -99,6 +99,7 @@ def test_padding_by_segments_by_lengths_and_on_the_left_changes_nothing(encode):
     np.testing.assert_allclose(encode(before, None, places, mask[:, ::-1]).last[:, 5:], unpadded, atol=1e-5)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fields", [{"scan": True}, {"remat": True}], ids=str)
 def test_scan_and_remat_compute_the_same(fields):
     config = dataclasses.replace(CONFIG, num_layers=4)

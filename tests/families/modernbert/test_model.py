@@ -42,10 +42,8 @@ def params():
     return params_of(CONFIG)
 
 
-@pytest.mark.parametrize(
-    ("pattern", "num_layers"),
-    [("gl", 5), *(pytest.param(other, 8, marks=pytest.mark.long) for other in ("gll", "g", "gllllllll"))],
-)
+@pytest.mark.long
+@pytest.mark.parametrize(("pattern", "num_layers"), [("gl", 5), ("gll", 8), ("g", 8), ("gllllllll", 8)])
 def test_scanned_layers_equal_layers_one_by_one(pattern, num_layers):
     """After the first layer: two periods, also of three layers and with one layer more; seven; none that repeats."""
     config = dataclasses.replace(CONFIG, attention_pattern=pattern, num_layers=num_layers)
