@@ -40,7 +40,7 @@ def define() -> None:
     flags.DEFINE_enum("overflow", None, ["raise", "truncate", "windows"], "For long texts of pieces. Default: raise.")
     flags.DEFINE_integer("warmup", None, "How often ELMo reads each text before the reading that counts. Default: 0.")
     flags.DEFINE_integer("batch_size", 32, "Most rows per batch; it bounds memory.")
-    flags.DEFINE_enum("dtype", "float32", ["float32", "bfloat16"], "The type that the model computes in.")
+    flags.DEFINE_enum("dtype", "float32", ["float32", "bfloat16", "int8"], "The type that the model computes in.")
     flags.DEFINE_bool("untrusted", False, "First read the model in a process that may open no other file; see load.")
 
 

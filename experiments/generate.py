@@ -40,7 +40,7 @@ def define() -> None:
     flags.DEFINE_float("repetition_penalty", 1.0, "Above 1, pieces that were used become less likely.")
     flags.DEFINE_integer("seed", 0, "Of the draws; the same seed and prompt give the same text.", lower_bound=0)
     flags.DEFINE_integer("batch_size", 32, "Prompts per batch.", lower_bound=1)
-    flags.DEFINE_enum("dtype", "float32", ["float32", "bfloat16"], "The type that the model computes in.")
+    flags.DEFINE_enum("dtype", "float32", ["float32", "bfloat16", "int8"], "The type that the model computes in.")
     flags.DEFINE_bool("untrusted", False, "First read the model in a process that may open no other file; see load.")
 
 

@@ -43,7 +43,7 @@ def define() -> None:
     flags.DEFINE_integer("n_best", None, "Candidates for each question; 20, or 1 of a released reader.", lower_bound=1)
     flags.DEFINE_enum("aggregation", None, AGGREGATIONS, "The entities of raw texts, from the labels of their pieces.")
     flags.DEFINE_integer("batch_size", 32, "Rows per batch.", lower_bound=1)
-    flags.DEFINE_enum("dtype", "float32", ["float32", "bfloat16"], "The type that the model computes in.")
+    flags.DEFINE_enum("dtype", "float32", ["float32", "bfloat16", "int8"], "The type that the model computes in.")
     flags.DEFINE_bool("untrusted", False, "First read the model in a process that may open no other file; see load.")
 
 

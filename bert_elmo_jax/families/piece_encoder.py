@@ -28,6 +28,7 @@ from bert_elmo_jax.generation.generate import generate, stream_text
 from bert_elmo_jax.heads.sentence_head import SentenceHead
 from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.nn.dropout import dropout_options
+from bert_elmo_jax.nn.int8_kernels import is_int8
 from bert_elmo_jax.nn.matrix_product import cast_kernels, transposed_is_faster, turn_kernels
 from bert_elmo_jax.text import Tokenizer
 
@@ -116,6 +117,11 @@ class PieceEncoder(Encoder):
     @functools.cached_property
     def _cast_params(self) -> dict[str, Any]:
         return {**self.params, "encoder": cast_kernels(self.params["encoder"], jnp.dtype(self.config.dtype))}
+
+    @functools.cached_property
+    def _turns(self) -> bool:
+        """True if small requests use kernels that lie transposed."""
+        return self.config.dtype == "float32" and transposed_is_faster() and not is_int8(self.params)
 
     @functools.cached_property
     def _turned_params(self) -> dict[str, Any]:
@@ -393,7 +399,7 @@ class PieceEncoder(Encoder):
         """Return the outputs of a batch; `pooled` has one vector per window of a row."""
         if self.family.inputs.packs:
             self.check_process()
-            if self.config.dtype == "float32" and arrays.tokens.size <= SMALL and transposed_is_faster():
+            if self._turns and arrays.tokens.size <= SMALL:
                 return self._run_turned(self._turned_params, *arrays, request=request)
             return self._run(self.working_params, *arrays, request=request)
         output = self._run(self.working_params, arrays.tokens, arrays.types, None, arrays.segments, request=request)

@@ -12,10 +12,12 @@ from bert_elmo_jax.families.sentence_files import write_sentence_files
 from bert_elmo_jax.files import read_json, write_bytes, write_sums
 from bert_elmo_jax.heads.sentence_head import NAME
 from bert_elmo_jax.inference.adapter_files import read_adapted
+from bert_elmo_jax.inference.load_model import quantise_model
 from bert_elmo_jax.inference.model_kinds import find_kind
 from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.inference.released_task import find_task
 from bert_elmo_jax.inference.run_directory import check_finite, is_run_directory, write_run_directory
+from bert_elmo_jax.nn.int8_kernels import is_int8
 from bert_elmo_jax.text import Tokenizer
 from bert_elmo_jax.train.checkpoint import load_params, saved_steps
 from bert_elmo_jax.weights.digest import digest
@@ -34,13 +36,15 @@ def convert(
     verify: bool = False,
     untrusted: bool = False,
     adapter: str | None = None,
+    dtype: str | None = None,
 ) -> tuple[str, Report]:
     """Read a model in any format and write it in another; return the format written and the report of all tensors.
 
     `to_format` is "run" or a format that the family can write, by default its own. `average` is the number of newest
     checkpoints of a run directory to average. `verify` checks the hashes of the source first. `adapter` is a folder of
-    peft, whose adapters are added to the weights. The folder appears when
-    it is complete, with the hashes of its files in `SHA256SUMS`; the report has the digest of the tensors.
+    peft, whose adapters are added to the weights. `dtype="int8"` writes the kernels of a transformer's layers in int8,
+    as a run directory, which is smaller and computes in int8. The folder appears when it is complete, with the hashes
+    of its files in `SHA256SUMS`; the report has the digest of the tensors.
     """
     target = Path(target)
     if target.exists() and any(target.iterdir()):
@@ -68,6 +72,20 @@ def convert(
         )
     if model.network:
         raise ValueError(f"{source} holds {called}, which has no format other than its own: copy the folder")
+    if dtype is not None:
+        if dtype != "int8":
+            raise ValueError(f"--dtype={dtype} is not known; leave it out for float32, or use int8")
+        if to_format not in (None, "run"):
+            raise ValueError(f"--dtype=int8 with --to_format={to_format}: only run directories hold int8 models")
+        to_format = "run"
+        if not is_int8(model.params):
+            attends = hasattr(model.config, "attention")
+            model = dataclasses.replace(model, params=quantise_model(model.params, attends, source))
+    elif is_int8(model.params) and to_format != "run":
+        raise ValueError(
+            f"{source} is an int8 model, which only run directories hold: copy the folder, or convert the model that "
+            "it was made from"
+        )
     writers = {name: form.write for name, form in get_family(model.kind).formats.items() if form.write} | {"run": None}
     to_format = to_format or next(iter(writers))
     if to_format not in writers:

@@ -37,7 +37,7 @@ def extract(
     column: int | None = None,
     encoding: str = "utf-8",
     batch_size: int = 32,
-    dtype: Literal["float32", "bfloat16"] = "float32",
+    dtype: Literal["float32", "bfloat16", "int8"] = "float32",
     untrusted: bool = False,
     **options: Any,
 ) -> int:

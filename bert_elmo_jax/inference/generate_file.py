@@ -36,7 +36,7 @@ def generate_file(
     source: str = "-",
     target: str = "-",
     batch_size: int = 32,
-    dtype: Literal["float32", "bfloat16"] = "float32",
+    dtype: Literal["float32", "bfloat16", "int8"] = "float32",
     untrusted: bool = False,
     overwrite: bool = False,
     **options: Any,

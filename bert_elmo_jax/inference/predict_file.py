@@ -56,7 +56,7 @@ def predict_file(
     text: str | None = None,
     pair: str | None = None,
     encoding: str | None = None,
-    dtype: Literal["float32", "bfloat16"] = "float32",
+    dtype: Literal["float32", "bfloat16", "int8"] = "float32",
     overwrite: bool = False,
     guard_formulas: bool = False,
     untrusted: bool = False,

@@ -17,6 +17,7 @@ from bert_elmo_jax.heads.features import Features
 from bert_elmo_jax.heads.sentence_head import SentenceHead
 from bert_elmo_jax.inference.model_kinds import Reads, find_kind, get_kind, read_config, read_facts
 from bert_elmo_jax.lazy_imports import lazy_function
+from bert_elmo_jax.nn.int8_kernels import drop_scales
 from bert_elmo_jax.text import WordVocabulary
 from bert_elmo_jax.weights.parameter_tree import Report, check_depth, check_shapes, count_layers, flatten
 
@@ -131,7 +132,7 @@ def describe(
     ]
     if foreign:
         raise ValueError(f"{', '.join(foreign)} was given, but {family.called} has no classifier: leave it out")
-    shapes = {path: np.shape(value) for path, value in flatten(params).items()}
+    shapes = drop_scales({path: np.shape(value) for path, value in flatten(params).items()}, "the parameters")
     fields: dict[str, Any] = {
         "family": family.name,
         "config": dataclasses.asdict(config),
@@ -201,7 +202,7 @@ def read_run_directory(path: str | Path, *, step: int | None = None) -> StoredMo
         source = f"{folder}, the mean of steps {', '.join(map(str, averaged[0]))}"
     if "lora" in fields:
         params = read_adapted(folder, fields["lora"], params)
-    shapes = {name: np.shape(value) for name, value in flatten(params).items()}
+    shapes = drop_scales({name: np.shape(value) for name, value in flatten(params).items()}, source)
     check_depth(count_layers(config), shapes, source)  # before shapes are made for every layer
     check_shapes(shapes, family.shapes(config, fields, str(file)), source)
     check_finite(params, source)

@@ -10,9 +10,10 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.typing import DTypeLike
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, Int8
 
 from bert_elmo_jax.nn.any_array import AnyArray
+from bert_elmo_jax.nn.int8_kernels import SCALE, multiply_int8
 from bert_elmo_jax.nn.matrix_product import multiply
 from bert_elmo_jax.nn.parameter import parameter
 
@@ -55,16 +56,20 @@ def truncated_normal(stddev: float, cut: float = 2.0) -> Initialiser:
 
 
 def dense(
-    x: Float[Array, "*B I"], kernel: Float[AnyArray, "I O"], bias: Float[AnyArray, " O"] | None = None
+    x: Float[Array, "*B I"],
+    kernel: Float[AnyArray, "I O"] | Int8[AnyArray, "I O"],
+    bias: Float[AnyArray, " O"] | None = None,
+    kernel_scale: Float[AnyArray, " O"] | None = None,
 ) -> Float[Array, "*B O"]:
-    """Return `x @ kernel + bias`, computed in the type of `x`.
+    """Return `x @ kernel + bias`, computed in the type of `x`; a kernel in int8 has a scale.
 
     >>> dense(jnp.ones((4, 2, 3), jnp.bfloat16), jnp.ones((3, 5)), jnp.ones(5)).dtype
     dtype(bfloat16)
     """
     # Flattened, so that the kernel's gradient is a plain matrix product: on a CPU, XLA sums over two axes at half the
     # speed, which costs a sixth of a BERT training step.
-    y = multiply(x.reshape(math.prod(x.shape[:-1]), x.shape[-1]), kernel)
+    flat = x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
+    y = multiply(flat, kernel) if kernel_scale is None else multiply_int8(flat, kernel, kernel_scale)
     if bias is not None:
         y = _add_bias(y, jnp.asarray(bias))
     return y.reshape(*x.shape[:-1], kernel.shape[1])
@@ -110,7 +115,8 @@ class Dense(nn.Module):
         init = nn.initializers.glorot_normal() if self.stddev is None else truncated_normal(self.stddev, self.cut)
         kernel = parameter(self, "kernel", init, (x.shape[-1], self.size))
         bias = parameter(self, "bias", nn.initializers.zeros, (self.size,)) if self.use_bias else None
-        return dense(x.astype(self.dtype), kernel, bias)
+        scale = self.get_variable("params", SCALE) if kernel.dtype == jnp.int8 else None
+        return dense(x.astype(self.dtype), kernel, bias, scale)
 
 
 def layer_norm(

@@ -36,6 +36,8 @@ def multiply(x: Float[Array, "N I"], kernel: Float[AnyArray, "I O"]) -> Float[Ar
 def cast_kernels(params: Mapping[str, Any], dtype: jnp.dtype) -> dict[str, Any]:
     """Return parameters with every `kernel` in this type, so that no call has to cast it again; the others stay.
 
+    So do kernels in int8.
+
     >>> params = cast_kernels({"up": {"kernel": jnp.ones((2, 2)), "bias": jnp.ones(2)}}, jnp.dtype("bfloat16"))
     >>> params["up"]["kernel"].dtype, params["up"]["bias"].dtype
     (dtype(bfloat16), dtype('float32'))
@@ -44,7 +46,7 @@ def cast_kernels(params: Mapping[str, Any], dtype: jnp.dtype) -> dict[str, Any]:
     def cast(name: str, value: Any) -> Any:
         if isinstance(value, Mapping):
             return cast_kernels(value, dtype)
-        return value if name != "kernel" or value.dtype == dtype else value.astype(dtype)
+        return value if name != "kernel" or value.dtype in (dtype, jnp.int8) else value.astype(dtype)
 
     return {name: cast(name, value) for name, value in params.items()}
 

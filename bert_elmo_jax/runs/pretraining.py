@@ -18,6 +18,7 @@ from bert_elmo_jax.families.family import Inputs, Objective
 from bert_elmo_jax.files import write_json
 from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.inference.run_directory import describe_run, is_run_directory
+from bert_elmo_jax.nn.int8_kernels import refuse_int8
 from bert_elmo_jax.optim import Schedule
 from bert_elmo_jax.runs.data_facts import DATA, describe_corpora
 from bert_elmo_jax.runs.initial_state import (
@@ -167,6 +168,7 @@ def start_model(
     if init is None:
         return family.config_for(tokenizer, **config.model), None
     stored = read_model(init)
+    refuse_int8(stored.params, f"--init={init}")
     if stored.kind != family.name:
         raise ValueError(f"--init={init} is not {family.called}; give one, or a config of its family")
     same = stored.tokenizer is not None and stored.tokenizer.fingerprint == tokenizer.fingerprint

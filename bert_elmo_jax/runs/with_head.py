@@ -26,6 +26,7 @@ from bert_elmo_jax.inference.predictions import make_predictions
 from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.inference.run_directory import StoredModel, describe_run
 from bert_elmo_jax.inference.task_model import RowShapes, make_head
+from bert_elmo_jax.nn.int8_kernels import refuse_int8
 from bert_elmo_jax.nn.layers import layer_numbers
 from bert_elmo_jax.runs.framed import frame_texts
 from bert_elmo_jax.runs.initial_state import adopt_config, choose, fill_missing
@@ -108,6 +109,7 @@ def list_presets(documents: bool = False) -> dict[str, tuple[Family, Mapping[str
 
 def _read_encoder(source: str, flag: str) -> tuple[StoredModel, Family]:
     stored = read_model(source)
+    refuse_int8(stored.params, f"{flag}={source}")
     if stored.network or not get_family(stored.kind).inputs.takes_heads:
         families = ", ".join(family.name for family in all_families() if family.inputs.takes_heads)
         raise ValueError(f"{flag}={source} is of the kind {stored.kind}, which reads no pieces: give one of {families}")

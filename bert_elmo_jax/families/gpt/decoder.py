@@ -90,7 +90,7 @@ def _attend(
     read = layer_norm(x, **p["norm"], eps=c.norm_eps) if c.norm_first else x
 
     def project(name: str) -> Float[Array, "B A T H"]:
-        return dense(read, p[name]["kernel"], p[name]["bias"]).reshape(b, t, c.num_heads, c.head_size).swapaxes(1, 2)
+        return dense(read, **p[name]).reshape(b, t, c.num_heads, c.head_size).swapaxes(1, 2)
 
     new = {name: project(name).astype(memory[name].dtype) for name in ("key", "value")}
     memory = {name: lax.dynamic_update_slice_in_dim(memory[name], new[name], at, axis=2) for name in new}
@@ -99,5 +99,5 @@ def _attend(
     scores = jnp.einsum("bath,bash->bats", query, key, preferred_element_type=jnp.float32)
     maps = jax.nn.softmax(jnp.where(jnp.broadcast_to(sees[:, None], scores.shape), scores, HIDDEN))
     y = jnp.einsum("bats,bash->bath", maps.astype(value.dtype), value).swapaxes(1, 2).reshape(b, t, c.hidden_size)
-    x = x + dense(y, p["output"]["kernel"], p["output"]["bias"])
+    x = x + dense(y, **p["output"])
     return x if c.norm_first else layer_norm(x, **p["norm"], eps=c.norm_eps), memory
