@@ -1,0 +1,1 @@
+"""A server for one model: predictions, vectors and rankings over HTTP (the extra `serve`)."""

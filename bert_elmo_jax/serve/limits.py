@@ -1,0 +1,27 @@
+"""Limits of the server, and the error that an HTTP client sees."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds for one request, and for all requests that wait.
+
+    >>> Limits(inputs=8).queue
+    1024
+    """
+
+    body: int = 1 << 20  # bytes of a request
+    inputs: int = 128  # of a request
+    characters: int = 20_000  # of an input, all its texts together
+    queue: int = 1024  # inputs that wait for the model
+    seconds: float = 30.0  # until a request is answered
+    connections: int = 512
+
+
+class RequestError(Exception):
+    """A request that is refused: the HTTP status, and a message for the client."""
+
+    def __init__(self, status: int, message: str, retry_after: int | None = None):
+        super().__init__(message)
+        self.status, self.retry_after = status, retry_after

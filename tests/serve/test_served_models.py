@@ -1,0 +1,143 @@
+"""The server with real models: the results of `load(folder).predict`, for every kind of model."""
+
+import asyncio
+import base64
+import json
+
+import numpy as np
+import pytest
+
+from bert_elmo_jax import load
+from bert_elmo_jax.inference.predictions import to_json
+from bert_elmo_jax.serve.app import Service
+from bert_elmo_jax.serve.limits import Limits
+from bert_elmo_jax.serve.served_model import ServedModel
+
+from .in_process import ask, get, post, post_all
+from .malformed_requests import draw_request
+
+TEXTS = ["The river had risen.", "She'd brought bread, and the water was high.", "배", "a " * 40]
+PAIRS = [(text, TEXTS[0]) for text in TEXTS]
+HEADS = "released_heads"
+
+
+@pytest.fixture(scope="module")
+def serve(goldens):
+    """Return the model of a folder, and its application."""
+    services = []
+
+    def start(folder):
+        model = load(goldens / folder)
+        services.append(Service(ServedModel(model, "model"), Limits(inputs=128)))
+        return model, services[-1].build_app()
+
+    yield start
+    for service in services:
+        service.batcher.stop()
+
+
+def assert_close(answer, expected):
+    """Compare JSON values; numbers to rounding, since a batch has other shapes."""
+    if isinstance(expected, dict):
+        assert answer.keys() == expected.keys()
+        for key in expected:
+            assert_close(answer[key], expected[key])
+    elif isinstance(expected, list | tuple):
+        assert len(answer) == len(expected)
+        for one, other in zip(answer, expected):
+            assert_close(one, other)
+    elif isinstance(expected, float):
+        assert answer == pytest.approx(expected, abs=1e-5)
+    else:
+        assert answer == expected
+
+
+def as_list(value):
+    return list(value) if isinstance(value, tuple) else value
+
+
+KINDS = [
+    ("roberta_nli3", PAIRS, {}, ("text", "pair")),
+    ("bert_multilabel", TEXTS, {}, None),
+    ("electra_regression", TEXTS, {}, None),
+    ("bert_ner", TEXTS, {"aggregation": "first"}, None),
+    ("bert_ner", [*TEXTS, ["two", "words"]], {}, None),
+    ("distilbert_qa", PAIRS, {"top_k": 2, "no_answer": True}, ("question", "context")),
+]
+
+
+@pytest.mark.parametrize(("folder", "inputs", "options", "names"), KINDS)
+def test_predictions_are_those_of_predict(serve, folder, inputs, options, names):
+    model, app = serve(f"{HEADS}/{folder}")
+    expected = [to_json(one) for one in model.predict(inputs, **options)]
+    expected = json.loads(json.dumps(expected))
+    # Each in a request of its own, at the same time.
+    answers = post_all(app, "/predict", [{"inputs": [as_list(value)], **options} for value in inputs])
+    assert [answer.status for answer in answers] == [200] * len(inputs)
+    assert_close([answer.json["predictions"][0] for answer in answers], expected)
+    if names:
+        named = [dict(zip(names, value)) for value in inputs]
+        assert_close(post(app, "/predict", {"inputs": named, **options}).json["predictions"], expected)
+    assert get(app, "/").status == 200
+
+
+def test_a_reranker_ranks(serve):
+    model, app = serve("reranker")
+    answer = post(app, "/rank", {"query": "Who brought bread?", "texts": TEXTS, "top_k": 3})
+    expected = model.rank("Who brought bread?", TEXTS, top_k=3)
+    assert_close(answer.json["results"], [vars(one) for one in expected])
+    assert post(app, "/rank", {"query": "a", "texts": TEXTS, "top_k": 0}).status == 422
+    assert post(app, "/rank", {"texts": TEXTS}).status == 422
+
+
+@pytest.mark.parametrize("folder", ["distilbert_tiny", "elmo_tiny"])
+def test_vectors_of_encoders(serve, folder):
+    model, app = serve(folder)
+    texts = ["[MASK] [MASK]", "[MASK]"] if folder != "elmo_tiny" else ["The river", "bread"]
+    if folder == "elmo_tiny":
+        expected = [one.last[0].mean(axis=0) for one in model.encode(texts)]
+    else:
+        expected = model.sentences(texts)
+    plain = post(app, "/v1/embeddings", {"input": texts, "model": "any", "user": "x"}).json
+    assert [one["index"] for one in plain["data"]] == [0, 1] and plain["model"] == "model"
+    assert plain["usage"]["total_tokens"] == (7 if folder != "elmo_tiny" else 3)
+    for one, vector in zip(plain["data"], expected, strict=True):
+        np.testing.assert_allclose(one["embedding"], vector, atol=1e-5)
+    packed = post(app, "/v1/embeddings", {"input": texts[0], "encoding_format": "base64", "dimensions": 8}).json
+    vector = np.frombuffer(base64.b64decode(packed["data"][0]["embedding"]), "<f4")
+    np.testing.assert_allclose(vector, expected[0][:8], atol=1e-5)
+    tensor = {"name": "text", "datatype": "BYTES", "shape": [2], "data": texts}
+    [output] = post(app, "/v2/models/model/infer", {"inputs": [tensor]}).json["outputs"]
+    np.testing.assert_allclose(np.reshape(output["data"], output["shape"]), expected, atol=1e-5)
+    refused = post(app, "/predict", {"inputs": texts})
+    assert refused.status == 404 and "/v1/embeddings" in refused.json["error"]
+    for wrong in ({"dimensions": 10**6}, {"prompt_name": "query"}, {"encoding_format": "hex"}, {"input": [1, 2]}):
+        assert post(app, "/v1/embeddings", {"input": texts, **wrong}).status == 422
+
+
+def test_options_of_another_kind_are_refused(serve):
+    _, app = serve(f"{HEADS}/bert_ner")
+    for options in ({"top_k": 1}, {"aggregation": "most"}, {"stride": 2}, {"aggregation": "max", "stride": 10**6}):
+        assert post(app, "/predict", {"inputs": TEXTS, **options}).status == 422
+    assert post(app, "/predict", {"inputs": TEXTS, "aggregation": None}).status == 200
+
+
+FOLDERS_AT_NIGHT = [
+    pytest.param(folder, marks=pytest.mark.long) for folder in (f"{HEADS}/bert_ner", "distilbert_tiny", "reranker")
+]
+
+
+@pytest.mark.parametrize("folder", [f"{HEADS}/roberta_nli3", *FOLDERS_AT_NIGHT])
+def test_malformed_requests_are_refused(serve, folder):
+    _, app = serve(folder)
+    seeds = range(1000)
+
+    async def send_all():
+        return [await ask(app, *draw_request(seed)) for seed in seeds]
+
+    answers = asyncio.run(send_all())
+    wrong = [seed for seed, answer in zip(seeds, answers, strict=True) if not 400 <= answer.status < 500]
+    # A change by chance may give a request that is valid.
+    assert all(answers[seed].status == 200 for seed in wrong) and len(wrong) < 10, wrong[:9]
+    assert {400, 404, 405, 413, 415, 422} <= {answer.status for answer in answers}
+    assert all("error" in answer.json for answer in answers if answer.status >= 400 and answer.body)
