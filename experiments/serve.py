@@ -26,9 +26,10 @@ def define() -> None:
     """Define the flags."""
     flags.DEFINE_string("model", None, "A run, or a released model: a folder or a hub name.")
     flags.DEFINE_string("name", None, "Its name for clients; by default the folder's.")
-    flags.DEFINE_enum("dtype", "float32", ["float32", "bfloat16"], "The type that the model computes in.")
+    flags.DEFINE_enum("dtype", "float32", ["float32", "bfloat16", "int8"], "The type that the model computes in.")
     flags.DEFINE_bool("untrusted", False, "First read the model in a process that may open no other file; see load.")
-    flags.DEFINE_bool("warm_up", True, "Compile the usual shapes before the first request.")
+    flags.DEFINE_integer("warm_length", 64, "Pieces of the longest input that is compiled for before the start.", 1)
+    flags.DEFINE_integer("warm_rows", 16, "Inputs that arrive together and are compiled for; 0 for none.", 0)
     flags.DEFINE_integer("batch_size", 64, "Most inputs of several requests that are computed together.", 1)
     flags.DEFINE_string("host", "127.0.0.1", "The address to listen at; 0.0.0.0 for all, behind a proxy.")
     flags.DEFINE_integer("port", 8000, "The port; 0 for any that is free.", 0, 65535)
@@ -44,7 +45,7 @@ def main(words: list[str]) -> None:
     if len(words) + (FLAGS.model is not None) != 1:
         raise ValueError("one model is needed: --model=FOLDER, or the folder alone")
     limits = Limits(FLAGS.most_bytes, FLAGS.most_inputs, FLAGS.most_characters, FLAGS.most_waiting, FLAGS.seconds)
-    options = read_values(("name", "dtype", "untrusted", "warm_up", "batch_size", "host", "port"))
+    options = read_values(("name", "dtype", "untrusted", "warm_length", "warm_rows", "batch_size", "host", "port"))
     serve(FLAGS.model or words[0], limits=limits, **options)
 
 

@@ -237,12 +237,17 @@ def small_search(words, command):
     return Start(words[0], small(words, command).words, until=f"{value_of(words, 'workdir')}/*/*/report.html")
 
 
+def small_server(words, command):
+    # On any free port, until it has printed that it is ready.
+    return Start(words[0], [*words[1:], "--port=0", "--warm_rows=1"], until="log.out")
+
+
 def small_quickstart(words, command):
     return Start(words[0], words[1:], until="runs/quickstart/*/metrics.jsonl")
 
 
 SMALL = {"pretrain": small_pretraining, "finetune": small_finetuning, "plan": small_plan, "sweep": small_sweep,
-         "search": small_search, "quickstart": small_quickstart}  # fmt: skip
+         "search": small_search, "quickstart": small_quickstart, "serve": small_server}  # fmt: skip
 
 
 # Run directories that commands read: the command that makes each, the flags added to it, and its copies.

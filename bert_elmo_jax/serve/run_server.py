@@ -22,14 +22,16 @@ def serve(
     name: str | None = None,
     batch_size: int = 64,
     limits: Limits | None = None,
-    warm_up: bool = True,
+    warm_length: int = 64,
+    warm_rows: int = 16,
     show: Callable[[str], object] = print,
     **load_options: Any,
 ) -> None:
     """Serve the model of a folder, a run or a hub name until SIGTERM or Ctrl-C.
 
     `name` is the model's name for clients, by default the folder's. `load` gets the `load_options`. `show` gets one
-    line when the server is ready. At a signal, requests in progress are answered and new ones refused.
+    line when the server is ready. Before that, the shapes of up to `warm_rows` inputs of up to `warm_length` pieces
+    are compiled. At a signal, requests in progress are answered and new ones refused.
     """
     check_installed()
     listener = bind(host, port)
@@ -39,8 +41,8 @@ def serve(
         from bert_elmo_jax.serve.served_model import ServedModel
 
         model = ServedModel(load(path, **load_options), name)
-        if warm_up:
-            model.warm_up()
+        if warm_rows:
+            model.warm_up(warm_length, warm_rows)
         service = Service(model, limits, batch_size)
         address = _show_address(listener)
         labels = f", {', '.join(model.model.labels)}" if model.predicts and model.model.labels else ""

@@ -24,7 +24,6 @@ PARTS = {
     "questions": ("question", "context"),
 }
 MOST_ANSWERS = 100
-WARM_LENGTHS, WARM_COUNTS = (5, 25, 100), (1, 4, 16, 64)  # words, and inputs that arrive together
 
 
 class Predict(NamedTuple):
@@ -68,7 +67,8 @@ class ServedModel:
         self.name = name or PurePath(str(model.source)).name or "model"
         self.task: Any = getattr(model, "task", None)
         self.predicts = self.task is not None and hasattr(model, "predict")
-        self.embeds = hasattr(model, "sentences") or hasattr(model, "encode")
+        self.pools = hasattr(model, "sentences")  # else vectors are means of words
+        self.embeds = self.pools or hasattr(model, "encode")
         self.ranks = self.kind in ("classification", "regression") and hasattr(model, "rank") and len(model.labels) < 2
         self.options = find_options(self.kind, model)
         if not self.predicts and not self.embeds:
@@ -163,7 +163,7 @@ class ServedModel:
     def read_embedding(self, prompt_name: Any, width: Any) -> Embed:
         """Return the work of `/v1/embeddings` with these options; raise on one that is wrong."""
         if prompt_name is not None:
-            names = [name for name, _ in find_head(self.model).prompts] if hasattr(self.model, "sentences") else []
+            names = [name for name, _ in find_head(self.model).prompts] if self.pools else []
             if prompt_name not in names:
                 has = f"it is one of {', '.join(names)}" if names else "this model has no prompts"
                 raise RequestError(422, f"prompt_name is {shorten(prompt_name)}; {has}")
@@ -176,12 +176,12 @@ class ServedModel:
     @property
     def width(self) -> int:
         """The size of a vector of `/v1/embeddings`."""
-        if hasattr(self.model, "sentences"):
+        if self.pools:
             return int(find_head(self.model).width(self.model.config.hidden_size))
         return int(self.model.widths[-1])
 
     def _encode(self, work: Embed, texts: list[str]) -> Float32[np.ndarray, "N E"]:
-        if hasattr(self.model, "sentences"):
+        if self.pools:
             vectors: Any = self.model.sentences(
                 texts, prompt_name=work.prompt_name, width=work.width, overflow="truncate", progress=False
             )
@@ -193,7 +193,7 @@ class ServedModel:
         return means[:, : work.width]
 
     def _count_pieces(self, work: Embed, texts: list[str]) -> list[int]:
-        if not hasattr(self.model, "sentences"):
+        if not self.pools:
             return [len(text.split()) for text in texts]
         head = find_head(self.model)
         before = find_prompt(head, work.prompt_name)
@@ -202,20 +202,9 @@ class ServedModel:
             for number, text in enumerate(texts)
         ]
 
-    def warm_up(self) -> None:
-        """Compile the usual shapes: short and long inputs, alone and together."""
-        work: Any = Predict() if self.predicts else Embed()
-        for words in WARM_LENGTHS:
-            text = "a " * (words - 1) + "a"
-            for count in WARM_COUNTS:
-                self.compute(work, [self._example(text)] * count)
-
-    def _example(self, text: str) -> Any:
-        """Return an input of this model with a text."""
-        kind = self.kind
-        if kind == "choice":
-            return (text, [text, text])
-        return (text, text) if kind in ("questions", "sentences") or (self.predicts and self.task.pairs) else text
+    def warm_up(self, length: int, rows: int) -> None:
+        """Compile the shapes of up to `rows` inputs of up to `length` pieces that arrive together."""
+        self.model.warm_up(length, rows, call="predict" if self.predicts else "sentences" if self.pools else "encode")
 
 
 def check_count(values: Any, limits: Limits, name: str = "inputs") -> None:
