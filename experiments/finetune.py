@@ -43,6 +43,7 @@ def define() -> None:
     flags.DEFINE_string("text", None, "In your own files: the column of the text or word, by name or number.")
     flags.DEFINE_string("pair", None, "In your own files: the column of the second text.")
     flags.DEFINE_string("label", None, "In your own files: the column of the label, number or tag.")
+    flags.DEFINE_enum("on_bad", None, ["stop", "skip"], "skip: rows that cannot be read, listed in skipped.jsonl.")
     flags.DEFINE_string("grid", None, "Fields and their values: 'batch_size=16,32 optimizer.learning_rate=5e-5,3e-5'.")
     flags.DEFINE_list("seeds", None, "Numbers: every setting runs with each of these seeds.")
     flags.DEFINE_enum("parallel", "jit", ["jit", "pmap"], "How several devices share the work.")

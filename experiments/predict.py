@@ -44,15 +44,15 @@ def define() -> None:
     flags.DEFINE_enum("aggregation", None, AGGREGATIONS, "The entities of raw texts, from the labels of their pieces.")
     flags.DEFINE_integer("batch_size", 32, "Rows per batch.", lower_bound=1)
     flags.DEFINE_enum("dtype", "float32", ["float32", "bfloat16", "int8"], "The type that the model computes in.")
+    flags.DEFINE_enum("on_bad", "stop", ["stop", "skip"], "skip: rows that cannot be read, listed in a file.")
     flags.DEFINE_bool("untrusted", False, "First read the model in a process that may open no other file; see load.")
 
 
 def main() -> None:
     """Write the predictions."""
     check_ending(FLAGS.output)
-    names = ("n_best", "batch_size", "aggregation", "text", "pair", "encoding", "dtype", "overwrite", "guard_formulas")
-    options = read_values((*names, "untrusted"))
-    predict_file(FLAGS.model, FLAGS.input, FLAGS.output, **options)
+    names = "n_best batch_size aggregation text pair encoding dtype overwrite guard_formulas on_bad untrusted".split()
+    predict_file(FLAGS.model, FLAGS.input, FLAGS.output, **read_values(names))
 
 
 if __name__ == "__main__":

@@ -34,9 +34,11 @@ def warm_up(
         )
     longest = min(_largest("lengths", lengths), _most_pieces(model))
     most = _largest("rows", rows)
-    work = getattr(model, "work", None)
+    work, warns = getattr(model, "work", None), getattr(model, "warns_of_texts", None)
     if work is not None:
         model.work = type(work)()
+    if warns is not None:
+        model.warns_of_texts = False
     try:
         for length in _sizes(longest, LENGTHS):
             request = _make_request(model, call, length)
@@ -45,6 +47,8 @@ def warm_up(
     finally:
         if work is not None:  # it counts the texts of requests
             model.work = work
+        if warns is not None:
+            model.warns_of_texts = warns
 
 
 def _largest(name: str, sizes: int | Sequence[int]) -> int:

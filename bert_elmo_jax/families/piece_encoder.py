@@ -19,6 +19,7 @@ from bert_elmo_jax.encoders.encoded import Encoded, blank, join
 from bert_elmo_jax.encoders.encoder import BAR_FROM, MOST_AHEAD, Encoder, stream
 from bert_elmo_jax.encoders.layout import PieceArrays, Windows
 from bert_elmo_jax.encoders.rows import Overflow, Row, Text, to_row
+from bert_elmo_jax.encoders.unfamiliar_texts import SAMPLE, warn_of_unfamiliar
 from bert_elmo_jax.families import find_decoder
 from bert_elmo_jax.families.family import Family
 from bert_elmo_jax.families.fill_mask import fill_mask
@@ -47,6 +48,7 @@ class PieceEncoder(Encoder):
     USUAL_LAYERS: ClassVar[Any] = [-1]  # of `extract`
     EXTRACT_OPTIONS: ClassVar[tuple[str, ...]] = ("units", "pool", "overflow")
     sentence_head, warned_of_length = SentenceHead(), False  # of `sentences`; `load` sets the head of the model
+    warns_of_texts = True  # that the tokenizer knows little of
     pooling_unread = ""  # why `load` could not read that head
     sentences, save_sentences, generate, stream = encode_sentences, save_sentences, generate, stream_text
     find_decoder, fill_mask = find_decoder, fill_mask
@@ -160,6 +162,7 @@ class PieceEncoder(Encoder):
         batch_size, numbers = self._wishes(batch_size, layers)
         read = self._reader(overflow, stride, max_length)
         rows = [read(text, number) for number, text in enumerate(texts)]
+        warn_of_unfamiliar(self, (row.encoding.ids for row in rows), texts[:SAMPLE])
         encoded = self._blank(rows, numbers, pooled)
         self._fill(list(encoded), rows, batch_size, numbers, len(rows) >= BAR_FROM if progress is None else progress)
         return encoded
@@ -182,10 +185,20 @@ class PieceEncoder(Encoder):
         arguments.check_stream(texts)
         batch_size, numbers = self._wishes(batch_size, layers)
 
+        sample: list[Text] = []
+        reader = self._reader(overflow, stride, max_length)
+
+        def read(text: Text, number: int) -> Row:
+            if number < SAMPLE:
+                sample.append(text)
+            return reader(text, number)
+
         def fill(encoded: list[Encoded], rows: list[Row]) -> None:
+            if sample:  # in the first round
+                warn_of_unfamiliar(self, (row.encoding.ids for row in rows), sample)
+                sample.clear()
             self._fill(encoded, rows, batch_size, numbers, progress=False)
 
-        read = self._reader(overflow, stride, max_length)
         return stream(iter(texts), batch_size, read, lambda row: self._blank([row], numbers, pooled), fill, join, len)
 
     def check(

@@ -16,6 +16,7 @@ from bert_elmo_jax.encoders import arguments
 from bert_elmo_jax.encoders.encoder import BAR_FROM
 from bert_elmo_jax.encoders.layout import PieceArrays, Windows
 from bert_elmo_jax.encoders.rows import Row, Text, shorten, to_row
+from bert_elmo_jax.encoders.unfamiliar_texts import SAMPLE, warn_of_unfamiliar
 from bert_elmo_jax.families.forward import Request
 from bert_elmo_jax.heads.sentence_head import NAME, SentenceHead, sentence_vectors
 
@@ -76,6 +77,8 @@ def encode_sentences(
         for first in range(0, len(texts), ROUND):
             chosen = range(first, min(first + ROUND, len(texts)))
             rows = [read_row(encoder, head, add_prompt(texts[n], before, n), n, overflow) for n in chosen]
+            if first == 0:
+                warn_of_unfamiliar(encoder, (row.encoding.ids for row in rows), texts[:SAMPLE])
             _fill(encoder, head, vectors[first : first + ROUND], rows, batch_size, skip, bar)
     return vectors
 

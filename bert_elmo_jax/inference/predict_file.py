@@ -12,7 +12,7 @@ import jax
 from tqdm import tqdm
 
 from bert_elmo_jax.data.tasks.examples import ChoiceExample, Question, TextExample
-from bert_elmo_jax.data.tasks.files import BadRow, check_file, read_lines
+from bert_elmo_jax.data.tasks.files import BadRow, OnBad, check_file, describe_skipped, read_lines, stop, write_skipped
 from bert_elmo_jax.data.tasks.layouts import Layout
 from bert_elmo_jax.data.tasks.tables import FORMATS, read_records
 from bert_elmo_jax.data.tasks.task import Task, read_examples, task_named
@@ -59,6 +59,7 @@ def predict_file(
     dtype: Literal["float32", "bfloat16", "int8"] = "float32",
     overwrite: bool = False,
     guard_formulas: bool = False,
+    on_bad: Literal["stop", "skip"] = "stop",
     untrusted: bool = False,
 ) -> int:
     """Predict each example of `source`, write the predictions to `target`, and return their number.
@@ -67,9 +68,14 @@ def predict_file(
     one that was stopped, unless its input was standard input. `encoding` is the source's; by default the encoding of
     the run's own files. With `guard_formulas`, a cell of a table that a spreadsheet would compute gets a `'` in front.
     `aggregation` finds the entities of raw texts. A released model does not know the columns of its tables: `text`
-    (default: text) and `pair` name them. `untrusted` is as in `load`.
+    (default: text) and `pair` name them. `on_bad="skip"` leaves out the rows of a table, and the lines of a text, that
+    cannot be read, and lists them in `<target>.skipped.jsonl`. `untrusted` is as in `load`.
     """
+    if on_bad not in ("stop", "skip"):
+        raise ValueError(f"on_bad={on_bad!r} is not known; it is one of stop, skip")
     source = "-" if source in STDIN else source
+    skipped: list[BadRow] = []
+    bad_row = stop if on_bad == "stop" else skipped.append
     path, ending = find_output(target, source, overwrite=overwrite), Path(target).suffix.lower()
     if source != "-":
         check_file(source)
@@ -89,24 +95,38 @@ def predict_file(
         encoding = encoding or str(read_json(Path(model, "run.json"), default={}).get("encoding", "utf-8"))
         names = "standard input" if source == "-" else source, "standard output" if path is None else target
         print(f"{model} ({loaded.task.name}): {' -> '.join(names)}, on {describe_devices()}", file=sys.stderr)
-        columns = read_columns(task, source, encoding) if ending in (".csv", ".tsv") else {}
+        columns = read_columns(task, source, encoding, bad_row) if ending in (".csv", ".tsv") else {}
         options: dict[str, Any] = {"n_best": n_best or 20, "batch_size": batch_size, "aggregation": aggregation}
         if loaded.task.kind == "questions":
             options["top_k"] = n_best
-        settings = {**options, "encoding": encoding, "dtype": dtype, "ending": ending}
+        settings = {
+            **options,
+            "encoding": encoding,
+            "dtype": dtype,
+            "ending": ending,
+            **({"on_bad": on_bad} if on_bad != "stop" else {}),
+        }
         resumable = Path(source).is_file()  # a pipe can be read only once
         out.begin({**settings, "guard": guard_formulas, **_describe_request(loaded, source)} if resumable else None)
+        skipped.clear()  # the columns of the same rows were read
+        read = _read_examples(task, source, encoding, AHEAD * batch_size, aggregation, bad_row)
         lines = choose_writer(ending, columns, out.header, guard_formulas)
         count = 0
         with tqdm(desc="predicting", unit="examples", disable=path is None) as bar:
-            for examples in _read_examples(task, source, encoding, AHEAD * batch_size, aggregation):
+            for examples in read:
                 if not out.skip(len(examples)):
                     predictions = loaded.predict_examples(examples, **options, progress=False)
                     out.add(lines(examples, predictions), len(examples))
+                    loaded.warns_of_texts = False  # once is enough
                 bar.update(len(examples))
                 count += len(examples)
     if out.finished is not None:  # by an earlier start of the same command
         return out.finished
+    if skipped:
+        print(f"warning: {describe_skipped(skipped, count + len(skipped))}", file=sys.stderr)
+        if path is not None:
+            write_skipped(f"{target}.skipped.jsonl", skipped)
+            print(f"{target}.skipped.jsonl: all rows that are skipped", file=sys.stderr)
     assert isinstance(loaded, Predictor)
     if path is not None:
         before = f"; {out.done:,} of them are from a stopped run" if out.done else ""
@@ -154,17 +174,20 @@ def print_work(model: Predictor) -> None:
 
 
 def _read_examples(
-    task: Task, source: str, encoding: str, size: int, aggregation: str | None = None
+    task: Task, source: str, encoding: str, size: int, aggregation: str | None = None, on_bad: OnBad = stop
 ) -> Iterator[Sequence[Any]]:
     """Yield the examples, `size` at a time; from a terminal one at a time."""
     if source != "-" and Path(source).suffix != ".txt":
-        examples = read_examples(source, task, labelled=False, encoding=encoding)
+        examples = read_examples(source, task, labelled=False, encoding=encoding, on_bad=on_bad)
         yield from (examples[at : at + size] for at in range(0, len(examples), size))
         return
     size = 1 if source == "-" and sys.stdin.isatty() else size
     batch: list[Any] = []
     for number, line in enumerate(_standard_input() if source == "-" else read_lines(source, encoding), start=1):
-        batch.append(_read_line(task, line.rstrip("\n"), source, number, aggregation))
+        try:
+            batch.append(_read_line(task, line.rstrip("\n"), source, number, aggregation))
+        except BadRow as error:
+            on_bad(error)
         if len(batch) == size:
             yield batch
             batch = []
@@ -286,7 +309,7 @@ def output_cells(prediction: Prediction) -> Cells:
             return {"predicted": prediction.answer, "probability": prediction.probability}
 
 
-def read_columns(task: Task, source: str, encoding: str) -> Mapping[int, Cells]:
+def read_columns(task: Task, source: str, encoding: str, on_bad: OnBad = stop) -> Mapping[int, Cells]:
     """Return the cells of each row of an input table by its line; nothing for other inputs."""
     layout, ending = task.layout, Path(source).suffix.lower()
     if not isinstance(layout, Layout) or source == "-" or ending == ".txt" or not (layout.table or ending in FORMATS):
@@ -294,6 +317,7 @@ def read_columns(task: Task, source: str, encoding: str) -> Mapping[int, Cells]:
     records = read_records(
         source, [name for name in (layout.text, layout.pair) if name], layout=layout.table, bare=layout.bare,
         spare=layout.spare, tolerance=layout.tolerance, encoding=encoding, fallback=layout.fallback,
+        on_bad=on_bad,
     )  # fmt: skip
     return {record.line: record.cells for record in records}
 

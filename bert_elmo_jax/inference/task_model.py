@@ -8,12 +8,20 @@ from typing import Any, Literal
 import jax
 import numpy as np
 
-from bert_elmo_jax.data.tasks.examples import ChoiceExample, Question, SentenceExample, TaggedSentence, TextExample
+from bert_elmo_jax.data.tasks.examples import (
+    ChoiceExample,
+    Question,
+    SentenceExample,
+    TaggedSentence,
+    TextExample,
+    text_of,
+)
 from bert_elmo_jax.data.tasks.rows import Row, check_length, make_rows
 from bert_elmo_jax.data.tasks.task import Example, Task
 from bert_elmo_jax.encoders.arguments import check_list, check_whole
 from bert_elmo_jax.encoders.encoder import BAR_FROM
 from bert_elmo_jax.encoders.rows import lone_surrogate, shorten
+from bert_elmo_jax.encoders.unfamiliar_texts import SAMPLE, warn_of_unfamiliar
 from bert_elmo_jax.encoders.warm_up import warm_up
 from bert_elmo_jax.families import Family, find_family
 from bert_elmo_jax.families.forward import choose_head
@@ -50,6 +58,7 @@ class Predictor:
     rows_of: Callable[..., Any]  # examples -> rows, and the function (batch size, progress) -> outputs of each row
     predictions: Callable[..., Any]  # (examples, rows, outputs of each row, answer options) -> predictions
     warm_up = warm_up
+    warns_of_texts = True  # that the tokenizer knows little of
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -181,11 +190,15 @@ class TaskModel(Predictor, PieceEncoder):
 
     def rows_of(self, examples: Sequence[Example]) -> tuple[Sequence[Any], Callable[..., list[Any]]]:
         """Return the rows of examples, and the function that computes their scores."""
-        return self._compute_rows(make_rows(self.task, examples, self.tokenizer, labelled=False))
+        rows = make_rows(self.task, examples, self.tokenizer, labelled=False)
+        warn_of_unfamiliar(self, (ids for row in rows for ids in row.ids), list(map(text_of, examples[:SAMPLE])), 4)
+        return self._compute_rows(rows)
 
     def text_rows(self, texts: Sequence[TextExample], stride: int | None) -> Any:
         """Return `rows_of` for raw texts whose pieces are tagged."""
-        return self._compute_rows(make_text_rows(texts, self.tokenizer, self.task.max_length, stride))
+        rows = make_text_rows(texts, self.tokenizer, self.task.max_length, stride)
+        warn_of_unfamiliar(self, (ids for row in rows for ids in row.ids), [text.text for text in texts[:SAMPLE]], 4)
+        return self._compute_rows(rows)
 
     def _compute_rows(self, rows: Sequence[Row]) -> tuple[Sequence[Row], Callable[..., list[Any]]]:
         self.work.cut += sum(row.lost > 0 for row in rows)

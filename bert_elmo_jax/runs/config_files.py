@@ -16,7 +16,7 @@ from bert_elmo_jax.earlier_names import rename_assignment
 from bert_elmo_jax.programs import CONFIGS, find_file, module_name
 
 # Fields that have a flag of their own in `finetune`.
-NAMED = ("task", "train", "dev", "test", "encoding", "text", "pair", "label")
+NAMED = ("task", "train", "dev", "test", "encoding", "text", "pair", "label", "on_bad")
 # The programs that train, and a field that all of their configs have.
 PROGRAMS = {"pretrain": "family", "finetune": "task"}
 # One value of a list: everything up to the next comma outside of parentheses and quotes.

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from ml_collections import ConfigDict
 
 from bert_elmo_jax import train
+from bert_elmo_jax.data.tasks.files import write_skipped
 from bert_elmo_jax.files import read_json, write_json
 from bert_elmo_jax.inference.run_directory import is_run_directory, read_run_directory, write_run_directory
 from bert_elmo_jax.runs.config_files import parse_values, resolve_name
@@ -28,8 +29,9 @@ FREE = ("train", "dev", "test", "mesh", "log_every", "checkpoint_every", "cache"
 # Fields that runs of earlier versions lack, with the values that these had.
 ADDED = {
     "transfer": "all", "head_epochs": 1.0, "lora.rank": 8, "lora.alpha": 16.0, "lora.targets": "query,value",
-    "lora.rslora": False, "sentences.both_ways": False, "sentences.widths": "", **NETWORK_ADDED,
+    "lora.rslora": False, "sentences.both_ways": False, "sentences.widths": "", "on_bad": "stop", **NETWORK_ADDED,
 }  # fmt: skip
+SKIPPED = "skipped.jsonl"  # in the run directory, with --on_bad=skip
 Setting = dict[str, Any]
 
 
@@ -69,6 +71,9 @@ def finetune(
         identity |= {"grid": grid, "seeds": seeds}
     run = Run(workdir, identity, FREE, ADDED)
     with lock_run(run):
+        if data.skipped:
+            write_skipped(workdir / SKIPPED, data.skipped)
+            say(f"{workdir / SKIPPED}: all rows that are skipped")
         start, status = kind.first_stages(config, workdir, data, start, parallel)
         if status:
             return status

@@ -121,6 +121,7 @@ def score_best(workdir: Path, config: ConfigDict, data: Data, sections: Sequence
     """Score the model that is best on dev, in batches of the compiled size."""
     model = load(workdir)
     assert isinstance(model, Predictor)
+    model.warns_of_texts = False  # the run has, of the same texts
     predictions = model.predict_examples(data.dev, batch_size=config.batch_size)
     figures = {"dev": figures_of(model.task, data.dev, predictions)}
     if data.test:

@@ -1,7 +1,7 @@
 """Read and check the data of a fine-tuning config, and count the steps that they take."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -9,6 +9,7 @@ import numpy as np
 from ml_collections import ConfigDict
 
 from bert_elmo_jax.data.tasks.examples import a_number
+from bert_elmo_jax.data.tasks.files import BadRow, describe_skipped, stop
 from bert_elmo_jax.data.tasks.sentence_files import OF_SCORES
 from bert_elmo_jax.data.tasks.task import (
     Task,
@@ -26,6 +27,10 @@ SCORED = ("regression", "sentences")  # kinds that are evaluated by a correlatio
 OPTIONS = ("context", "stride", "question_length", "longest_answer", "both_orders")
 
 
+SMALL_DEV = 20  # rows; below, one row is worth more than 5 points
+RATED = ("star", "rating", "score", "rate", "별점", "평점", "점수")  # in the names of columns of ratings
+
+
 class Data(NamedTuple):
     """A task with its labels, and its examples."""
 
@@ -33,6 +38,7 @@ class Data(NamedTuple):
     train: Sequence[Any]
     dev: Sequence[Any]
     test: Sequence[Any]
+    skipped: Sequence[BadRow] = ()  # the rows of all files that cannot be read, with --on_bad=skip
 
 
 class Length(NamedTuple):
@@ -63,14 +69,25 @@ def read_data(config: ConfigDict) -> Data:
             f"config.both_orders is for pairs of texts with a label or a score, and the task {config.task} has none: "
             "leave it out"
         )
-    train = read_examples(config.train, task, encoding=config.encoding)
+    on_bad, skipped = config.get("on_bad", "stop"), list[BadRow]()
+    if on_bad not in ("stop", "skip"):
+        raise ValueError(f"config.on_bad={on_bad!r} is not known; it is one of stop, skip")
+
+    def read(file: str) -> Sequence[Any]:
+        bad_rows: list[BadRow] = []
+        options = {"encoding": config.encoding, "on_bad": stop if on_bad == "stop" else bad_rows.append}
+        examples = read_examples(file, task, **options)
+        if bad_rows:
+            say(f"warning: {describe_skipped(bad_rows, len(examples) + len(bad_rows))}")
+            skipped.extend(bad_rows)
+        return examples
+
+    train = read(config.train)
     task = with_labels(task, train)
     train = with_spelling(task, train)
     share = parse_share(config.dev)
     files = (None if share else config.dev, config.test)
-    dev, test = (
-        with_spelling(task, read_examples(file, task, encoding=config.encoding)) if file else [] for file in files
-    )
+    dev, test = (with_spelling(task, read(file)) if file else [] for file in files)
     if share:
         train, dev = hold_out(train, task, share)
         say(f"--dev={config.dev}: {len(dev):,} examples of {config.train} are held out by a fixed shuffle; "
@@ -82,7 +99,47 @@ def read_data(config: ConfigDict) -> Data:
     if task.kind == "sentences":
         task = with_top_score(task, train if task.loss in OF_SCORES else dev)
         say(f"loss {task.loss}; scores are divided by {task.top_score:g}")
-    return Data(task, take_share(train, config.share), dev, test)
+    for hint in find_hints(config, task, train, dev):
+        say(f"warning: {hint}")
+    return Data(task, take_share(train, config.share), dev, test, skipped)
+
+
+def find_hints(config: ConfigDict, task: Task, train: Sequence[Any], dev: Sequence[Any]) -> Iterator[str]:
+    """Yield what a user may not have meant: labels that are ratings, and development data that say little."""
+    if config.task == "classification" and are_ratings(task.labels, config.label or ""):
+        yield (
+            f"the labels are the numbers {task.labels[0]} to {task.labels[-1]}, and a classifier does not know that "
+            f"{task.labels[0]} is nearer to {task.labels[1]} than to {task.labels[-1]}: if they are ratings, "
+            "--task=regression predicts a number"
+        )
+    if 0 < len(dev) < SMALL_DEV and task.kind in ("classification", "choice", "questions"):
+        units = {"questions": "question"}.get(task.kind, "row")
+        yield (
+            f"the development data have {len(dev)} {units}{'s'[: len(dev) != 1]}: one {units} is worth "
+            f"{100 / len(dev):.1f} points of the score, so it says little about which model is best; hold out more "
+            f"(--dev=0.2, or a file of {SMALL_DEV} and better some hundred)"
+        )
+    elif 0 < len(dev) < SMALL_DEV and task.kind in SCORED:
+        yield f"the correlation is computed on {len(dev)} examples, too few to compare models by: hold out more"
+
+
+def are_ratings(labels: Sequence[str], column: str = "") -> bool:
+    """Return True for labels that look like ratings: 1 to 5, 1 to 10, half points; or a column called so.
+
+    Numbers of classes usually begin with 0, or are not as many as stars.
+
+    >>> [are_ratings([str(n) for n in range(first, last + 1)]) for first, last in ((1, 5), (1, 10), (0, 4), (1, 4))]
+    [True, True, False, False]
+    >>> are_ratings(["0.5", "1.0", "1.5"]), are_ratings(["0", "1"], "stars"), are_ratings(["1", "2", "3"], "stars")
+    (True, False, True)
+    """
+    numbers = [number for label in labels if (number := a_number(label)) is not None]
+    if len(numbers) < max(3, len(labels)):
+        return False
+    called = any(word in column.casefold() for word in RATED)
+    if called or any(number != int(number) for number in numbers):
+        return True
+    return min(numbers) == 1 and max(numbers) in (5, 7, 10) and len(numbers) >= 4
 
 
 def parse_share(dev: str) -> float | None:

@@ -12,10 +12,12 @@ from ml_collections import ConfigDict
 
 from bert_elmo_jax import train
 from bert_elmo_jax.data.tasks.batches import Collate, collate
+from bert_elmo_jax.data.tasks.examples import text_of
 from bert_elmo_jax.data.tasks.packed_batches import choose_packing
 from bert_elmo_jax.data.tasks.rows import check_length, make_rows
 from bert_elmo_jax.data.tasks.task import Task
 from bert_elmo_jax.did_you_mean import did_you_mean
+from bert_elmo_jax.encoders.unfamiliar_texts import SAMPLE, describe_unfamiliar
 from bert_elmo_jax.families import Family, all_families, get_family
 from bert_elmo_jax.families.init_params import init_task_params
 from bert_elmo_jax.families.piece_embeddings import word_table
@@ -133,6 +135,10 @@ def prepare_head(
     module = family.build(model, pooler=head.pooled)
     params, new_pooler = init_params(start, task, head, config.seed, report)
     rows, dev_rows = (make_rows(task, examples, tokenizer) for examples in (data.train, data.dev))
+    sample = [text_of(example) for example in data.train[:SAMPLE]]
+    unfamiliar = describe_unfamiliar(tokenizer, (ids for row in rows for ids in row.ids), sample, "the tokenizer")
+    if unfamiliar and report:
+        say(f"warning: {unfamiliar}")
     length = count_steps(config, len(rows))
     fresh = ("encoder/pooler/.*",) if new_pooler and "pooler" in params["encoder"] else ()
     adapted = adapt(config, params, bool(fresh), report) if config.transfer == "lora" else None

@@ -3,6 +3,7 @@
 import re
 import sys
 import textwrap
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NoReturn
@@ -155,6 +156,7 @@ def start(
     def run(argv: list[str]) -> int | None:
         if not FLAGS["verbosity"].present:
             logging.set_verbosity(logging.WARNING)  # or the checkpointing library names every file
+        show_warnings(program)
         if "jax" in sys.modules:  # not in programs that never compute
             share_compiled()
         try:
@@ -179,6 +181,19 @@ def start(
             refuse(program, stopped, INTERRUPTED)
 
     app.run(run, flags_parser=parse)
+
+
+def show_warnings(program: str) -> None:
+    """Show warnings for users as one line, without the line of code that they come from."""
+    usual = warnings.showwarning
+
+    def show(message: Any, category: Any, *place: Any) -> None:
+        if issubclass(category, UserWarning):
+            print(f"{program}: warning: {message}", file=sys.stderr)
+        else:
+            usual(message, category, *place)
+
+    warnings.showwarning = show  # type: ignore[assignment]
 
 
 def compute(program: str, main: Callable[..., int | None], *arguments: Any) -> int | None:

@@ -16,6 +16,7 @@ def fields() -> ConfigDict:
     c.test = ""  # scored once, by the model that is best on dev
     c.text = ""  # columns of your own files: the text (or word), by name or number
     c.update(pair="", label="", encoding="utf-8")
+    c.on_bad = "stop"  # at a row of a table that cannot be read; skip: leave it out, and list it in skipped.jsonl
     c.share = 1.0  # of the training examples that are learned from; a smaller share is part of a larger one
     c.compute = config_dict.placeholder(str)  # cpu, gpu, tpu, auto: dtype, attention that suit it; empty: unchanged
     # The trained parts of a pretrained encoder: all; frozen: none; head_first: the head, then all; top_down: the head,

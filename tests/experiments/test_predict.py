@@ -7,6 +7,7 @@ from typing import NamedTuple
 import pytest
 
 from bert_elmo_jax import load
+from bert_elmo_jax.data.tasks.layouts import Layout
 from bert_elmo_jax.data.tasks.task import read_examples
 from bert_elmo_jax.inference import TaskModel, predict_file
 from bert_elmo_jax.runs.task_report import figures_of, task_sections
@@ -211,3 +212,26 @@ def test_inputs_that_cannot_be_read(runs, tmp_path):
     }.items():
         status, _, said = predict(model=runs["stsb"], input=str(tmp_path / name))
         assert status == 2 and message in said, (name, said)
+
+
+def test_rows_that_cannot_be_read_are_skipped(runs, tmp_path):
+    table, target = tmp_path / "new.csv", tmp_path / "predictions.csv"
+    table.write_text('sentence,id\n"a, b",1\n,2\nc\n좋다,4\n', encoding="utf-8")
+    lines = tmp_path / "new.txt"
+    lines.write_text("the film\n \n영화\n", encoding="utf-8")
+    model = {"model": str(write(tmp_path / "run", "classification", labels=LABELS["sst2"], layout=Layout("sentence")))}
+    status, _, said = predict(input=table, output=target, **model)
+    assert status == 2 and "new.csv:4: 1 column, expected 2" in said and not target.exists()
+    status, _, said = predict(input=table, output=target, on_bad="skip", **model)
+    assert status == 0, said
+    assert "warning: 2 of 4 rows of" in said and "2 predictions in" in said
+    assert [row.split(",")[0] for row in target.read_text(encoding="utf-8-sig").splitlines()] == [
+        "sentence",
+        '"a',
+        "좋다",
+    ]
+    skipped = (tmp_path / "predictions.csv.skipped.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line)["line"] for line in skipped] == [3, 4]
+    assert predict(input=lines, **model).status == 2
+    status, read, said = predict(input=lines, on_bad="skip", **model)
+    assert (status, len(read)) == (0, 2) and "line 2" in said

@@ -1,6 +1,7 @@
 """Examples of task files: small records with the file and line they come from."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -127,3 +128,13 @@ def a_number(value: str) -> float | None:
         return None
     # float() also accepts "1_000".
     return number if np.isfinite(number) and "_" not in value else None
+
+
+def text_of(example: Any) -> str:
+    """Return the text of an example, or its context, as it is read with a question.
+
+    >>> text_of(TaggedSentence(("서울", "역"), None, "train.conll", (1, 2), document=0))
+    '서울 역'
+    """
+    words = getattr(example, "words", None)
+    return " ".join(words) if words is not None else str(getattr(example, "context", None) or example.text)

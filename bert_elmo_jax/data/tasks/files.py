@@ -4,12 +4,13 @@ import codecs
 import json
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from bert_elmo_jax.data.corpora.reading import guess_encoding
 from bert_elmo_jax.did_you_mean import near_file
+from bert_elmo_jax.files import write_bytes
 
 _FORMATS = (
     (b"PK\x03\x04", "a zip or Excel file", "save the sheet as CSV in UTF-8, or unzip it"),
@@ -38,6 +39,45 @@ class BadRow(ValueError):
     def __str__(self) -> str:
         """`file:line: problem; remedy`."""
         return f"{self.file}:{self.line}: {self.problem}; {self.remedy}"
+
+
+OnBad = Callable[[BadRow], object]  # what to do with a row that cannot be read: `stop`, or a list's `append`
+
+
+def stop(error: BadRow) -> None:
+    """Raise the error about a row, as the readers of tables do by default.
+
+    >>> skipped = []
+    >>> for on_bad in (skipped.append, stop):
+    ...     on_bad(BadRow("train.tsv", 3, "a blank line", "remove it"))
+    Traceback (most recent call last):
+    ...
+    bert_elmo_jax.data.tasks.files.BadRow: train.tsv:3: a blank line; remove it
+    """
+    raise error
+
+
+def write_skipped(path: str | Path, rows: Sequence[BadRow]) -> None:
+    """Write a JSON line for each row that was skipped: file, line and problem."""
+    entries = (
+        {"file": row.file, "line": row.line, "problem": row.problem, "remedy": row.remedy}
+        for row in sorted(rows, key=lambda row: (row.file, row.line))
+    )
+    text = "".join(f"{json.dumps(entry, ensure_ascii=False)}\n" for entry in entries)
+    write_bytes(Path(path), text.encode("utf-8", "replace"))
+
+
+def describe_skipped(rows: Sequence[BadRow], total: int) -> str:
+    """Return the message about rows that were skipped among a total.
+
+    >>> describe_skipped([BadRow("train.tsv", 3, "a blank line", "remove it")], 40)
+    '1 of 40 rows of train.tsv is skipped: line 3 (a blank line)'
+    """
+    in_order = sorted(rows, key=lambda row: row.line)
+    first = "; ".join(f"line {row.line:,} ({row.problem})" for row in in_order[:3])
+    more = f" and {len(rows) - 3:,} more" if len(rows) > 3 else ""
+    verb = "is" if len(rows) == 1 else "are"
+    return f"{len(rows):,} of {total:,} rows of {rows[0].file} {verb} skipped: {first}{more}"
 
 
 def check_file(path: str | Path) -> Path:

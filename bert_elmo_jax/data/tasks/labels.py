@@ -10,6 +10,7 @@ from jaxtyping import Bool, Int32
 from bert_elmo_jax.data.tasks.examples import TaggedSentence, TextExample, a_number
 from bert_elmo_jax.data.tasks.files import BadRow
 
+MISSING = ("nan", "null", "<na>", "#n/a")  # what programs write for a cell without a value
 Scheme = Literal["IOB1", "IOB2", "BIOES"]
 Tag = tuple[str, str]  # prefix and type
 
@@ -109,10 +110,25 @@ def _label(example: TextExample) -> str:
     if not isinstance(example.label, str):
         problem = f"the label {example.label!r}, expected a name"
         raise BadRow(example.file, example.line, problem, "read the file with its labels")
-    if example.label.strip().lower() == "nan":
-        problem = f"the label {example.label!r}, which programs write for a cell without a value"
-        raise BadRow(example.file, example.line, problem, "fill in the label, or delete the row")
+    check_missing(example.label, example.file, example.line)
     return example.label
+
+
+def check_missing(label: str, file: str, line: int) -> None:
+    """Raise for a label that programs write for a cell without a value.
+
+    >>> check_missing("NaN", "train.csv", 2)
+    Traceback (most recent call last):
+    ...
+    bert_elmo_jax.data.tasks.files.BadRow: train.csv:2: the label 'NaN', which programs write for a cell without a \
+value: is it a label, or is the label missing?; fill it in, or rename it if it is a label; --on_bad=skip skips the row
+    """
+    if label.strip().lower() in MISSING:
+        problem = (
+            f"the label {label!r}, which programs write for a cell without a value: is it a label, or is the label "
+            "missing?"
+        )
+        raise BadRow(file, line, problem, "fill it in, or rename it if it is a label; --on_bad=skip skips the row")
 
 
 def _sorted_by_value(names: list[str]) -> list[str]:

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from bert_elmo_jax.data.tasks.examples import ChoiceExample, TextExample, a_number
-from bert_elmo_jax.data.tasks.files import BadRow, check_characters
-from bert_elmo_jax.data.tasks.tables import Record, read_records, read_text_cell
+from bert_elmo_jax.data.tasks.files import BadRow, OnBad, check_characters, stop
+from bert_elmo_jax.data.tasks.labels import check_missing
+from bert_elmo_jax.data.tasks.tables import LEAVE_OUT, Record, read_records, read_text_cell
 from bert_elmo_jax.did_you_mean import did_you_mean
 
 
@@ -69,11 +70,12 @@ LAYOUTS: Mapping[str, Layout] = {
 
 
 def read_texts(
-    path: str | Path, layout: str | Layout, *, labelled: bool = True, encoding: str = "utf-8"
+    path: str | Path, layout: str | Layout, *, labelled: bool = True, encoding: str = "utf-8", on_bad: OnBad = stop
 ) -> list[TextExample]:
     r"""Read a file of texts or text pairs, given the name of a task or the layout of a table.
 
-    `labelled=False` reads files without labels, such as GLUE's test files, and ignores labels elsewhere.
+    `labelled=False` reads files without labels, such as GLUE's test files, and ignores labels elsewhere. `on_bad` gets
+    the errors about single rows: by default they are raised; with a list's `append` these rows are skipped.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "my.csv"
@@ -93,9 +95,10 @@ def read_texts(
         raise ValueError(f"one column for two things: {shown}; use different columns for text, pair and label")
     options = {name: getattr(columns, name) for name in ("bare", "spare", "tolerance", "fallback")}
     required = [*texts, columns.label] if labelled else texts
-    records = read_records(path, required, layout=columns.table, encoding=encoding, **options)
-    examples = []
+    records = read_records(path, required, layout=columns.table, encoding=encoding, on_bad=on_bad, **options)
+    examples: list[TextExample] = []
     empty: list[BadRow] = []
+    without_text: list[int] = []  # the examples of these errors
     lines: dict[str, int] = {}
     for record in records:
         if labelled and columns.no_label is not None and record.cells[columns.label] == columns.no_label:
@@ -103,14 +106,24 @@ def read_texts(
         key = None if columns.id is None or columns.id not in record.cells else str(record.cells[columns.id])
         if key is not None and lines.setdefault(key, record.line) != record.line:
             problem = f"the {columns.id} {key!r} of line {lines[key]} again"
-            raise BadRow(path, record.line, problem, "remove one of the two")
-        text, *pair = (read_text_cell(record, name, path, empty) for name in texts)
-        label = _label(record, columns, path, coarse=layout == "trec") if labelled else None
-        examples.append(TextExample(text, pair[0] if pair else None, label, key, str(path), record.line))
+            on_bad(BadRow(path, record.line, problem, "remove one of the two"))
+            continue
+        empty_before = len(empty)
+        try:
+            text, *pair = (read_text_cell(record, name, path, empty) for name in texts)
+            label = _label(record, columns, path, coarse=layout == "trec") if labelled else None
+        except BadRow as error:
+            on_bad(error)
+        else:
+            without_text += [len(examples)] if len(empty) > empty_before else []
+            examples.append(TextExample(text, pair[0] if pair else None, label, key, str(path), record.line))
     if len(empty) > columns.tolerance * len(records):
-        raise empty[0]
+        for problem_with_text in empty:
+            on_bad(problem_with_text)
+        examples = [example for n, example in enumerate(examples) if n not in set(without_text)]
     if not examples:
-        raise BadRow(path, 1, f"no row with a label other than {columns.no_label!r}", "give a file with labels")
+        problem = f"no row with a label other than {columns.no_label!r}" if columns.no_label else "no row can be read"
+        raise BadRow(path, 1, problem, "give a file with labels" if labelled else "give a file with texts")
     return examples
 
 
@@ -123,13 +136,14 @@ def _label(record: Record, layout: Layout, path: str | Path, *, coarse: bool) ->
         raise BadRow(*where, f"{layout.label} is {value!r}, expected a name or a number", "write one label")
     value = value.strip()
     if not value:
-        raise BadRow(*where, f"no label in {layout.label}", "fill it in, or remove the row")
+        raise BadRow(*where, f"no label in {layout.label}", f"fill it in, or {LEAVE_OUT}")
     check_characters(value, *where)
     if layout.regression:
         number = a_number(value)
         if number is None:
             raise BadRow(*where, f"{layout.label} is {value!r}, expected a number such as 4.5", "correct or remove it")
         return number
+    check_missing(value, str(path), record.line)
     if coarse:
         value, colon, _ = value.partition(":")
         if not colon:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bert_elmo_jax.data.tasks.examples import SentenceExample, a_number
-from bert_elmo_jax.data.tasks.files import BadRow, parse_json, read_text
+from bert_elmo_jax.data.tasks.files import BadRow, OnBad, parse_json, read_text, stop
 from bert_elmo_jax.data.tasks.layouts import LAYOUTS, Layout
 from bert_elmo_jax.data.tasks.tables import FORMATS, Record, read_records, read_text_cell
 
@@ -27,13 +27,13 @@ class Columns(NamedTuple):
 
 
 def read_sentences(
-    path: str | Path, layout: Layout, *, labelled: bool = True, encoding: str = "utf-8"
+    path: str | Path, layout: Layout, *, labelled: bool = True, encoding: str = "utf-8", on_bad: OnBad = stop
 ) -> list[SentenceExample]:
     r"""Read a file of pairs, of triplets, or of pairs with a score.
 
     The texts are in the columns that `layout` names, or else in anchor and positive, sentence1 and sentence2, or text
     and pair; a third one in `negative`; a score in the layout's label or in `score`. STS-B's own files need no header.
-    `labelled=False` reads the first two texts alone.
+    `labelled=False` reads the first two texts alone; `on_bad` is as for `read_texts`.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "pairs.tsv"
@@ -47,13 +47,19 @@ def read_sentences(
     required = [*columns.texts, *([columns.score] if columns.score else [])]
     table_options = {"layout": "tsv", "bare": STS.bare, "spare": STS.spare} if columns.bare else {}
     examples = []
-    for record in read_records(path, required, encoding=encoding, **table_options):  # type: ignore[arg-type]
+    for record in read_records(path, required, encoding=encoding, on_bad=on_bad, **table_options):  # type: ignore[arg-type]
         empty: list[BadRow] = []
-        texts = tuple(read_text_cell(record, name, path, empty) for name in columns.texts)
-        if empty:
-            raise empty[0]
-        score = None if columns.score is None else _score(record, columns.score, path)
-        examples.append(SentenceExample(texts, score, str(path), record.line))
+        try:
+            texts = tuple(read_text_cell(record, name, path, empty) for name in columns.texts)
+            if empty:
+                raise empty[0]
+            score = None if columns.score is None else _score(record, columns.score, path)
+        except BadRow as error:
+            on_bad(error)
+        else:
+            examples.append(SentenceExample(texts, score, str(path), record.line))
+    if not examples:
+        raise BadRow(path, 1, "no row can be read", "give a file with texts")
     return examples
 
 

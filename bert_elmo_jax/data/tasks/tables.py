@@ -1,16 +1,19 @@
 """Read tables: unquoted tsv as in GLUE, quoted csv, JSON lines, a JSON list, or lines of label and text."""
 
 import csv
+import functools
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bert_elmo_jax.data.tasks.files import BadRow, check_characters, lines_of, parse_json, read_text
+from bert_elmo_jax.data.tasks.files import BadRow, OnBad, check_characters, lines_of, parse_json, read_text, stop
 from bert_elmo_jax.data.tasks.labels import compose
+from bert_elmo_jax.did_you_mean import nearest
 
 Rows = Iterator[tuple[int, list[str]]]  # the line and the cells of each row
+LEAVE_OUT = "remove the row (--on_bad=skip leaves out all rows that cannot be read, and lists them)"
 FORMATS = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json"}
 
 csv.field_size_limit(2**31 - 1)  # a cell may hold a long document; Python's own limit is 131,072 characters
@@ -34,12 +37,13 @@ def read_records(
     tolerance: float = 0.0,
     encoding: str = "utf-8",
     fallback: str | None = None,
+    on_bad: OnBad = stop,
 ) -> list[Record]:
     r"""Return the rows of a table; `layout` (tsv, csv, jsonl, json or spaced) defaults to the file's ending.
 
     `required` are the columns. `bare` names the columns of a file without a header, and rows may have `spare`
     additional ones. Rows that lack columns are skipped up to the fraction `tolerance`. In `spaced` files, a line is the
-    label, a space and the text.
+    label, a space and the text. `on_bad` gets the errors about single rows.
     """
     layout = layout or FORMATS.get(Path(path).suffix.lower())
     # Before its name is judged: spreadsheets, folders and missing files have messages of their own.
@@ -49,40 +53,61 @@ def read_records(
         problem = f"a file with the ending {ending!r}" if ending else "a file without an ending"
         raise BadRow(path, 1, f"{problem}, expected {', '.join(FORMATS)}", "rename it to say what it is")
     if layout == "jsonl":
-        return [_record(parse_json(line, path, n), path, n, required) for n, line in _lines(text, path)]
+        lines = ((n, functools.partial(parse_json, line, path, n)) for n, line in _lines(text, path, on_bad))
+        return _records(lines, path, required, on_bad)
     if layout == "json":
         content = parse_json(text, path)
         if not isinstance(content, list) or not content:
             problem = f"a JSON {_kind(content)}, expected a list of objects"
             raise BadRow(path, 1, problem, "give the official file, or name it .jsonl")
         keys = [item.get("guid") if isinstance(item, dict) else None for item in content]
-        return [_record(item, path, line, required) for item, line in zip(content, lines_of(text, "guid", keys))]
+        items = ((line, lambda item=item: item) for item, line in zip(content, lines_of(text, "guid", keys)))
+        return _records(items, path, required, on_bad)
     if layout == "spaced":
-        records = [Record(n, dict(zip(bare, line.split(" ", 1)))) for n, line in _lines(text, path)]
+        records = [Record(n, dict(zip(bare, line.split(" ", 1)))) for n, line in _lines(text, path, on_bad)]
         for record in records:
             if len(record.cells) < 2:
                 problem = f"only {record.cells[bare[0]]!r}, expected {' and '.join(bare)} with a space between"
-                raise BadRow(path, record.line, problem, "add the missing one")
-        return records
-    rows = _csv(text, path) if layout == "csv" else ((n, line.split("\t")) for n, line in _lines(text, path))
-    return _table(rows, path, required, bare, spare, tolerance)
+                on_bad(BadRow(path, record.line, problem, "add the missing one"))
+        return [record for record in records if len(record.cells) > 1]
+    rows = (
+        _csv(text, path, on_bad)
+        if layout == "csv"
+        else ((n, line.split("\t")) for n, line in _lines(text, path, on_bad))
+    )
+    return _table(rows, path, required, bare, spare, tolerance, on_bad)
 
 
-def _lines(text: str, path: str | Path) -> Iterator[tuple[int, str]]:
+def _records(
+    items: Iterable[tuple[int, Callable[[], Any]]], path: str | Path, required: Sequence[str], on_bad: OnBad
+) -> list[Record]:
+    """Return the records of JSON objects, each with its line and the function that reads it."""
+    records = []
+    for line, read in items:
+        try:
+            records.append(_record(read(), path, line, required))
+        except BadRow as error:
+            on_bad(error)
+    return records
+
+
+def _lines(text: str, path: str | Path, on_bad: OnBad) -> Iterator[tuple[int, str]]:
     for number, line in enumerate(text.rstrip("\n").split("\n"), start=1):
-        if not line.strip():
-            raise BadRow(path, number, "a blank line, expected an example", "remove it")
-        yield number, line
+        if line.strip():
+            yield number, line
+        else:
+            on_bad(BadRow(path, number, "a blank line, expected an example", "remove it"))
 
 
-def _csv(text: str, path: str | Path) -> Rows:
+def _csv(text: str, path: str | Path, on_bad: OnBad) -> Rows:
     reader = csv.reader(io.StringIO(text.rstrip("\r\n"), newline="\n"), strict=True)
     line = 1
     try:
         for cells in reader:
-            if not any(cell.strip() for cell in cells):
-                raise BadRow(path, line, "a blank line, expected an example", "remove it")
-            yield line, cells
+            if any(cell.strip() for cell in cells):
+                yield line, cells
+            else:
+                on_bad(BadRow(path, line, "a blank line, expected an example", "remove it"))
             line = reader.line_num + 1
     except csv.Error as error:
         problem = f"invalid csv from here to line {reader.line_num} ({error})"
@@ -91,7 +116,13 @@ def _csv(text: str, path: str | Path) -> Rows:
 
 
 def _table(
-    rows: Rows, path: str | Path, required: Sequence[str], bare: Sequence[str], spare: int, tolerance: float
+    rows: Rows,
+    path: str | Path,
+    required: Sequence[str],
+    bare: Sequence[str],
+    spare: int,
+    tolerance: float,
+    on_bad: OnBad,
 ) -> list[Record]:
     first_line, first = next(rows)
     names = _spell([name.strip() for name in first], required)
@@ -113,11 +144,14 @@ def _table(
         problem = f"{len(cells)} column{'s'[: len(cells) != 1]}, expected {len(names)} ({', '.join(names)})"
         remedy = "a text may contain a tab or a line break: remove it, or save as .csv or .jsonl, which can quote it"
         remedy = "quote texts that contain commas" if Path(path).suffix == ".csv" else remedy
-        wrong.append(BadRow(path, line, problem, remedy))
+        error = BadRow(path, line, problem, remedy)
         if len(cells) > len(names):
-            raise wrong[-1]
+            on_bad(error)
+        else:
+            wrong.append(error)
     if len(wrong) > tolerance * len(records):
-        raise wrong[0]
+        for error in wrong:
+            on_bad(error)
     if not records:
         raise BadRow(path, first_line, "a header without rows, expected examples", "add rows")
     return records
@@ -142,7 +176,20 @@ def _no_header(
         ",": "the cells are separated by commas: name the file .csv",
         None: "give the column names of this file (--text=…, --label=…), or add a header",
     }[other]
-    return BadRow(path, line, f"no column {missing} among {shown}, expected a header{either}", remedy)
+    near = _suggest([name for name in required if name not in first], first)
+    return BadRow(path, line, f"no column {missing} among {shown}, expected a header{either}", near or remedy)
+
+
+def _suggest(missing: Sequence[str], names: Sequence[str]) -> str:
+    """Return the remedy for columns that are spelt otherwise in the file, or "".
+
+    >>> _suggest(["Review"], ["review", "stars"]), _suggest(["text"], ["review", "stars"])
+    ("did you mean 'review'? (names have to be spelt as in the file)", '')
+    """
+    near = [name for wrong in missing if (name := nearest(wrong, names)) is not None]
+    if not near or len(near) < len(missing):
+        return ""
+    return f"did you mean {' and '.join(map(repr, near))}? (names have to be spelt as in the file)"
 
 
 def read_text_cell(record: Record, column: str, path: str | Path, empty: list[BadRow]) -> str:
@@ -151,7 +198,7 @@ def read_text_cell(record: Record, column: str, path: str | Path, empty: list[Ba
     if not isinstance(value, str):
         raise BadRow(path, record.line, f"{column} is {value!r}, expected a text", 'write it in quotes: "…"')
     if not value.strip():
-        empty.append(BadRow(path, record.line, f"the text in {column} is empty", "fill it in, or remove the row"))
+        empty.append(BadRow(path, record.line, f"the text in {column} is empty", f"fill it in, or {LEAVE_OUT}"))
     check_characters(value, path, record.line)
     return value
 
@@ -166,7 +213,8 @@ def _record(item: Any, path: str | Path, line: int, required: Sequence[str]) -> 
         for part in (name,) if name in value else name.split("."):
             if not isinstance(value, dict) or part not in value:
                 keys = ", ".join(map(repr, item)) or "nothing"
-                raise BadRow(path, line, f"no {name!r} among {keys}", "add it, or give the name of another key")
+                remedy = _suggest([name], list(item)) or "add it, or give the name of another key"
+                raise BadRow(path, line, f"no {name!r} among {keys}", remedy)
             value = value[part]
         cells[name] = value
     return Record(line, cells)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from bert_elmo_jax.data.tasks.examples import ChoiceExample, Question, SentenceExample, TaggedSentence, TextExample
-from bert_elmo_jax.data.tasks.files import BadRow
+from bert_elmo_jax.data.tasks.files import BadRow, OnBad, stop
 from bert_elmo_jax.data.tasks.labels import compose, find_labels, find_tags, label_ids, tag_ids
 from bert_elmo_jax.data.tasks.layouts import LAYOUTS, Layout, read_swag, read_texts
 from bert_elmo_jax.data.tasks.question_files import read_qamr, read_squad
@@ -132,8 +132,10 @@ def _tag_layout(file: str | Path, word: str | None, tag: str | None, *, entities
     return dataclasses.replace(usual, word=columns[0], tag=columns[1])
 
 
-def read_examples(path: str | Path, task: Task, *, labelled: bool = True, encoding: str = "utf-8") -> Sequence[Example]:
-    r"""Read the examples of a file; `labelled=False` ignores labels.
+def read_examples(
+    path: str | Path, task: Task, *, labelled: bool = True, encoding: str = "utf-8", on_bad: OnBad = stop
+) -> Sequence[Example]:
+    r"""Read the examples of a file; `labelled=False` ignores labels, and `on_bad` gets the errors about rows of tables.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "train.tsv"
@@ -143,11 +145,15 @@ def read_examples(path: str | Path, task: Task, *, labelled: bool = True, encodi
     """
     if task.kind == "sentences":
         assert isinstance(task.layout, Layout)
-        return read_sentences(path, task.layout, labelled=labelled, encoding=encoding)
+        return read_sentences(path, task.layout, labelled=labelled, encoding=encoding, on_bad=on_bad)
     if isinstance(task.layout, Layout):
         # Named layouts have additional rules, such as TREC's coarse labels.
         layout = task.name if task.name in LAYOUTS else task.layout
-        return read_texts(path, layout, labelled=labelled, encoding=encoding)
+        return read_texts(path, layout, labelled=labelled, encoding=encoding, on_bad=on_bad)
+    if on_bad is not stop:
+        raise ValueError(
+            f"--on_bad=skip is for tables with a text in each row, and {path} has {task.kind}: leave it out"
+        )
     if isinstance(task.layout, TagLayout):
         return read_tagged(path, task.layout, tagged=labelled, encoding=encoding)
     if task.kind == "choice":
