@@ -22,7 +22,7 @@ def test_labels_of_all_files_have_the_first_spelling(tmp_path):
     files = {name: str(tmp_path / f"{name}.csv") for name in ("train", "dev", "test")}
     data = read_data(config_of(task="classification", label=nfc, **files))
     assert data.task.labels == tuple(sorted(["b", nfc]))
-    assert [[example.label for example in part] for part in data[1:]] == [[nfc, "b", nfc], [nfc, "b"], [nfc, nfc]]
+    assert [[example.label for example in part] for part in data[1:4]] == [[nfc, "b", nfc], [nfc, "b"], [nfc, nfc]]
 
 
 def test_a_share_is_part_of_every_larger_one_and_never_of_the_labels(tmp_path):
