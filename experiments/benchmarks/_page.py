@@ -89,16 +89,16 @@ KOREAN = Language(
         "first_call": ("첫 호출", "프로세스 시작부터 임포트, 읽기, 컴파일, 텍스트 하나의 인코딩까지입니다."),
         "generate": (
             "GPT-2 small로 생성",
-            "너비 768인 층 12개, 조각 50,257개, 무작위 가중치, 32조각짜리 프롬프트로 그리디 또는 빔 탐색을 합니다.",
+            "폭 768인 층 12개, 조각 50,257개, 무작위 가중치, 32조각짜리 프롬프트로 그리디 또는 빔 탐색을 합니다.",
         ),
-        "finetune": ("MiniLM 크기 모델의 미세 조정", "너비 384인 층 6개, 배치 32, SST-2와 길이가 비슷한 문장입니다."),
+        "finetune": ("MiniLM 크기 모델의 미세 조정", "폭 384인 층 6개, 배치 32, SST-2와 길이가 비슷한 문장입니다."),
         "tagger": (
             "캐시한 ELMo 벡터를 쓰는 BiLSTM-CRF 태거",
             "`configs/tagger.py`의 네트워크와 4~60단어 문장 640개입니다.",
         ),
         "awd_lstm": (
             "AWD-LSTM의 학습 스텝",
-            "ULMFiT의 크기입니다. 너비 400인 임베딩, 너비 1150인 층 3개, 드롭아웃 다섯 가지, 벌점 두 가지, "
+            "ULMFiT의 크기입니다. 폭 400인 임베딩, 폭 1150인 층 3개, 드롭아웃 다섯 가지, 페널티 두 가지, "
             "이어지는 상태, 기울기 자르기, Adam입니다.",
         ),
         "elmo": ("ELMo", "문자 id에서 층 평균까지, 무작위 가중치입니다."),
@@ -121,7 +121,7 @@ KOREAN = Language(
         "the same network in PyTorch: packed sequences, vectorised CRF":
             "PyTorch로 쓴 같은 네트워크: packed sequence, 벡터화한 CRF",
         "fastai's AWD-LSTM on PyTorch, fused AdamW": "PyTorch의 fastai AWD-LSTM, fused AdamW",
-        "64 × 70 words, a vocabulary of 20,000": "64 × 70 단어, 어휘 20,000개",
+        "64 × 70 words, a vocabulary of 20,000": "64 × 70단어, 어휘 20,000개",
         "AllenNLP on PyTorch": "PyTorch의 AllenNLP",
         "transformers on PyTorch: generate with its cache, SDPA, inference mode":
             "PyTorch의 transformers: 캐시를 쓰는 generate, SDPA, inference mode",
@@ -140,16 +140,16 @@ KOREAN = Language(
         "prediction with the probability of each tag": "태그마다의 확률도 함께 예측",
         "prediction": "예측",
         "one sentence of 20 words": "20단어짜리 한 문장",
-        "32 × 20 words": "32 × 20 단어",
+        "32 × 20 words": "32 × 20단어",
         "forward and all gradients": "순방향과 모든 기울기",
         "forward": "순방향",
         "original": "원래 크기",
         "small": "작은 크기",
     },
     "비교 상대는 **{peer}**입니다.",
-    "{dates}에 쟀습니다. {processor}, 코어 {cores}개, {memory} GiB, {instructions}, "
+    "{dates}에 측정했습니다. {processor}, 코어 {cores}개, {memory} GiB, {instructions}, "
     "파이썬 {python}, {turns}번 이상 번갈아 실행.",
-    "아직 결과가 없습니다. 위의 명령으로 잽니다.",
+    "아직 결과가 없습니다. 위의 명령으로 측정합니다.",
 )  # fmt: skip
 LANGUAGES = (ENGLISH, KOREAN)
 
