@@ -3,18 +3,17 @@ r"""Study the layers of encoders, and compare them with static vectors: tables a
 Linear probes of every layer on a treebank in CoNLL-U; with --what=efficiency, by the size of their training data:
   python -m experiments.probe --what=probe --model=runs/elmo,runs/bert --static=glove.6B.50d.txt --output=analysis \
       --train=en_ewt-ud-train.conllu --dev=en_ewt-ud-dev.conllu --test=en_ewt-ud-test.conllu
-
-Word senses by the nearest mean vector (the first of --seeds splits the documents); neighbours of a word in context (a
-line is split into words as prepare_data split the encoder's text, otherwise at spaces and punctuation):
-  python -m experiments.probe --what=senses --model=runs/elmo --train=semcor.tsv --output=analysis
+One sentence side by side, on a page whose words answer to mouse, touch and keyboard; neighbours of a word in context;
+word senses by the nearest mean vector (the first of --seeds splits the documents):
+  python -m experiments.probe --what=sentence --model=runs/bert,runs/elmo --sentence='A red ship .' --output=analysis
   python -m experiments.probe --what=neighbours --model=runs/elmo --train=texts.txt --words='play,배*' --output=analysis
-
+  python -m experiments.probe --what=senses --model=runs/elmo --train=semcor.tsv --output=analysis
 Attention heads that follow the arcs of a treebank, layer weights that tasks learned, senses of the toy world:
   python -m experiments.probe --what=attention --model=runs/bert --test=en_ewt-ud-test.conllu --output=analysis
   python -m experiments.probe --what=weights --model=runs/tagger --output=analysis
   python -m experiments.probe --what=toyworld --model=runs/bert_toy,runs/elmo_toy --words=bank,배 --output=analysis
 
-A study writes report.html and table.csv into a folder of its name. `vectors` keeps those that have been computed.
+A study writes report.html, table.csv and its figures into a folder of its name; `vectors` keeps computed vectors.
 """
 
 from absl import flags
@@ -44,16 +43,17 @@ def define() -> None:
     flags.DEFINE_list("fractions", [f"{share:g}" for share in FRACTIONS], "Shares of the training sentences.")
     flags.DEFINE_list("seeds", ["0", "1", "2"], "Of the sentences drawn; the first splits documents, and senses.")
     flags.DEFINE_list("words", [], "Words: 배; for neighbours also 배[를가는도], one of these letters, or 배*, any.")
-    flags.DEFINE_string("sentence", None, "Your own: neighbours of the word there, instead of places in --train.")
+    flags.DEFINE_string("sentence", None, "Your own: to read; neighbours of a word there instead of in --train.")
     flags.DEFINE_integer("batch_size", 32, "Sentences that are encoded together.", lower_bound=1)
     flags.DEFINE_bool("guard_formulas", False, "Put a ' before cells of table.csv that a spreadsheet would compute.")
     flags.DEFINE_bool("png", False, "Write each figure as PNG, too (pip install 'bert_elmo_jax[figures]').")
+    flags.DEFINE_bool("stage", False, "For a projector: larger figures with larger type.")
 
 
 def main() -> None:
     """Run the study."""
     settings, options = read_values(("model", *OF_SOME, "batch_size")), [n for n in OF_SOME if FLAGS[n].present]
-    run_study(FLAGS.what, FLAGS.output, settings, flags_set=options, **read_values(("png", "guard_formulas")))
+    run_study(FLAGS.what, FLAGS.output, settings, flags_set=options, **read_values(("png", "stage", "guard_formulas")))
 
 
 if __name__ == "__main__":

@@ -9,8 +9,9 @@ from tqdm import tqdm
 
 from bert_elmo_jax.analysis.studies import STUDIES, StudyOptions
 from bert_elmo_jax.files import hash_file
-from bert_elmo_jax.report.page import draw_figures, draw_json, draw_table, write_page
-from bert_elmo_jax.report.png import check_matplotlib, write_png
+from bert_elmo_jax.report.figure_files import write_figures
+from bert_elmo_jax.report.page import STAGE, draw_figures, draw_json, draw_table, write_page
+from bert_elmo_jax.report.png import check_matplotlib
 from bert_elmo_jax.report.results import add_published, format_table, make_cells, write_results, write_rows
 from bert_elmo_jax.train.devices import describe_devices
 
@@ -28,12 +29,14 @@ def run_study(
     *,
     flags_set: Collection[str] = (),
     png: bool = False,
+    stage: bool = False,
     guard_formulas: bool = False,
 ) -> Path:
     """Run a study, write its results into a folder of `output`, print its table, and return the path of its page.
 
     `settings` are the fields of `StudyOptions` that users set. A study refuses those of `flags_set`, which were set
-    explicitly, that it does not read. With `guard_formulas`, a cell of the table that a spreadsheet would compute gets
+    explicitly, that it does not read. Figures are files, too: SVG, and with `png` PNG; `stage` makes page and figures
+    large enough for a projector. With `guard_formulas`, a cell of the table that a spreadsheet would compute gets
     a `'` in front.
     """
     check_settings(study_name, settings, flags_set)
@@ -57,17 +60,22 @@ def run_study(
     print(study.text or format_table(make_cells(results)))
     table = folder / "table.csv"
     write_rows(table, study.rows, guard_formulas) if study.rows else write_results(table, results, guard_formulas)
-    for n, figure in enumerate(study.figures if png else ()):
-        write_png(figure, folder / f"figure_{n:02}.png")
+    figures = {f"figure_{n:02}": figure for n, figure in enumerate(study.figures)}
+    write_figures(folder, figures, png=png, stage=stage)
     title, shown = (
         f"{study_name}: {', '.join(settings['model'])}",
         {"what": study_name, "output": str(output), **settings},
     )
     shown["fingerprints"] = fingerprints
     names, *rows = make_cells(results)
-    top = (draw_table(names, rows) if rows else "") + draw_figures(study.figures)
-    sections = [("", top), *study.sections, ("Settings", draw_json(shown))]
-    page = write_page(folder / "report.html", title, sections, STYLE)
+    style = STYLE + STAGE * stage
+    drawn, last = draw_figures(study.figures), ("Settings", draw_json(shown))
+    path = folder / "report.html"
+    if study.write_page:
+        page = study.write_page(path, [("", drawn), last], style)
+    else:
+        top = (draw_table(names, rows) if rows else "") + drawn
+        page = write_page(path, title, [("", top), *study.sections, last], style)
     print(page, file=sys.stderr)
     return page
 

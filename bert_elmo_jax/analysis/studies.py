@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_elmo_jax import load
-from bert_elmo_jax.analysis import probes, senses, toy_senses, word_neighbours
+from bert_elmo_jax.analysis import one_sentence, probes, senses, toy_senses, word_neighbours
 from bert_elmo_jax.analysis.heads_and_arcs import heads_and_arcs
 from bert_elmo_jax.analysis.layer_weights import weight_results
 from bert_elmo_jax.data.corpora.text_files import each_text
@@ -19,9 +19,11 @@ from bert_elmo_jax.inference.word_layers import Source, StaticVectors
 from bert_elmo_jax.report.figures import Figure
 from bert_elmo_jax.report.page import draw_table
 from bert_elmo_jax.report.results import Result, add_published
+from bert_elmo_jax.report.word_page import write_word_page
 from bert_elmo_jax.text.vectors import read_vectors
 from bert_elmo_jax.text.words import choose_word_rule, split_line
 
+TOY_DOCUMENTS = 40  # whose sentences have the neighbours of a word, without other texts
 TOY_WORDS = ("bank", "배")
 COMMON = 50_000  # the first words of a static file, among which neighbours are searched
 
@@ -65,6 +67,8 @@ class Study:
     sections: Sequence[tuple[str, str]] = ()
     text: str = ""
     rows: Sequence[Sequence[object]] = ()
+    # A page of its own: (path, further sections, further CSS) -> path.
+    write_page: Callable[[Path, Sequence[tuple[str, str]], str], Path] | None = None
 
 
 def load_treebank(options: StudyOptions) -> tuple[dict[str, Source], dict[str, list[ParsedSentence]]]:
@@ -159,6 +163,35 @@ def study_neighbours(options: StudyOptions) -> Study:
     return Study([], sections=sections, text="\n".join(text), rows=[word_neighbours.COLUMNS, *rows])
 
 
+def study_sentence(options: StudyOptions) -> Study:
+    """Read one sentence with every model: a picture side by side, and a page to point at its words."""
+    encoders = {name: getattr(model, "encoder", None) or model for name, model in load_models(options).items()}
+    rule = choose_word_rule(encoders)
+    words = split_line(str(options.sentence), rule)
+    language: one_sentence.Language = "ko" if any("가" <= letter <= "힣" for letter in str(options.sentence)) else "en"
+    if options.train:
+        lines = each_text(options.train, encoding=options.encoding, skip_blank=True)
+        sentences = [split_line(text, rule) for _, text in islice(lines, options.limit)]
+    else:
+        world = find_common_world(options.model, language)
+        texts = (sentence.text for n in range(TOY_DOCUMENTS) for sentence in world.document(n).sentences)
+        sentences = [split_line(text, rule) for text in islice(dict.fromkeys(texts), options.limit)]
+    word = one_sentence.choose_word(words, options.words)
+    readings = {}
+    for name, encoder in encoders.items():
+        options.report(f"sentence, {name}")
+        readings[name] = one_sentence.read_sentence(encoder, words, sentences, options.folder)
+    picture = one_sentence.draw_readings(readings, sentences, word, language)
+    models = {name: one_sentence.describe_reading(reading) for name, reading in readings.items()}
+
+    def write(path: Path, below: Sequence[tuple[str, str]], style: str) -> Path:
+        title = str(options.sentence)
+        return write_word_page(path, title, models, sentences, word=word, language=language, below=below, style=style)
+
+    rows = one_sentence.list_readings(readings, sentences)
+    return Study([], [picture], text=one_sentence.format_readings(readings, word), rows=rows, write_page=write)
+
+
 def study_attention(options: StudyOptions) -> Study:
     """Find attention heads that follow the arcs of a treebank."""
     sentences = read_treebank(str(options.test), options.encoding)[: options.limit]
@@ -199,6 +232,7 @@ STUDIES: Mapping[str, tuple[Callable[[StudyOptions], Study], tuple[str, ...], tu
     "efficiency": (probe_efficiency, probes.PARTS, (*OF_WORDS, "tasks", "fractions", "seeds")),
     "senses": (study_senses, ("train",), (*OF_WORDS, "test", "seeds")),
     "neighbours": (study_neighbours, ("train", "words"), (*OF_WORDS, "sentence")),
+    "sentence": (study_sentence, ("sentence",), ("train", "encoding", "limit", "words", "layers")),
     "attention": (study_attention, ("test",), ("limit", "encoding")),
     "weights": (study_weights, (), ()),
     "toyworld": (study_toy_senses, (), ("words", "seeds")),

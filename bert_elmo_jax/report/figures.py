@@ -64,14 +64,14 @@ class Bars(Titled):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Dots(Titled):
-    """Points coloured by their group."""
+    """Points coloured by their group; points at one place become a larger dot with their number."""
 
     title: str
     points: Float[np.ndarray, "N 2"]
     groups: Sequence[str]
     across: str = ""
     up: str = ""
-    note: str = "Each dot is one example, in the colour of its group."
+    note: str = "Each dot is one example, in the colour of its group; larger ones are several, with their number."
 
 
 @dataclass(frozen=True, repr=False)
@@ -85,14 +85,37 @@ class Scatter(Titled):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Grid(Titled):
-    """A matrix with named rows and columns, on a scale from 0 (no colour) to 1 (full colour)."""
+    """A matrix with named rows and columns; full colour is its largest value, which the scale below it names."""
 
     title: str
     rows: Sequence[str]
     columns: Sequence[str]
     values: Float[np.ndarray, "R C"]
-    note: str = "The stronger the colour, the larger the share, from 0 to 1."
+    note: str = "The stronger the colour, the larger the value; the scale ends at the largest one."
 
 
-Figure = Lines | Bars | Dots | Grid  # as PNG, too
+@dataclass(frozen=True, eq=False, repr=False)
+class Arcs(Titled):
+    """Lines from words (left) to words (right), the wider the larger the value; rows of zeros have no lines.
+
+    The widest line is the largest value. If one word alone has lines, their values stand on the right.
+    """
+
+    title: str
+    words: Sequence[str]
+    targets: Sequence[str]
+    values: Float[np.ndarray, "W V"]
+    note: str = "The wider a line, the more the word on the left attends to the word on the right."
+
+
+@dataclass(frozen=True, repr=False)
+class Panels(Titled):
+    """Figures in columns, each column below its name."""
+
+    title: str
+    columns: Mapping[str, Sequence["Figure"]]
+    note: str = ""
+
+
+Figure = Lines | Bars | Dots | Grid | Arcs | Panels  # as PNG, too
 Drawable = Figure | Curve | Scatter

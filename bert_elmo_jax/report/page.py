@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_elmo_jax.files import write_text
-from bert_elmo_jax.report.figures import Drawable
+from bert_elmo_jax.report.figures import Drawable, Panels
 from bert_elmo_jax.report.svg import draw_svg
 
 STYLE = """
@@ -24,6 +24,9 @@ a{color:var(--link)}
 .figures{display:flex;flex-wrap:wrap;gap:1.5rem}
 figure{margin:0;flex:1 1 20rem;min-width:0;max-width:36rem;overflow-x:auto}
 figcaption{font-weight:600}
+.panels{display:flex;flex-wrap:wrap;gap:0 2rem;flex-basis:100%}
+.panels>div{flex:1 1 18rem;min-width:0;max-width:36rem}
+.panels figure{margin-bottom:1rem}
 figure p{margin:.2rem 0;color:var(--soft);font-size:.9rem}
 svg{width:100%;height:auto;font:12px system-ui,sans-serif;fill:currentColor}
 pre{overflow:auto;background:var(--box);padding:.75rem;border-radius:.4rem;font-size:.85rem;overflow-wrap:normal}
@@ -31,6 +34,13 @@ pre{overflow:auto;background:var(--box);padding:.75rem;border-radius:.4rem;font-
 table{border-collapse:collapse;overflow-wrap:normal;font-variant-numeric:tabular-nums}
 td,th{padding:.3rem 1.2rem .3rem 0;text-align:left;vertical-align:top;border-bottom:1px solid var(--rule)}
 details{margin:.4rem 0}
+"""
+# For a projector: larger type, and figures as wide as the screen allows.
+STAGE = """
+html{font-size:150%}
+body{font-size:1rem;max-width:none}
+.figures figure{flex:1 1 30rem;max-width:none}
+figure svg{max-width:100%!important;max-height:85vh}
 """
 
 
@@ -56,11 +66,18 @@ def draw_table(names: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 def draw_figures(figures: Iterable[Drawable]) -> str:
     """Return figures with their titles and notes, side by side where there is room."""
-    drawn = (
-        f"<figure><figcaption>{html.escape(one.title)}</figcaption>{draw_svg(one)}<p>{html.escape(one.note)}</p></figure>"
-        for one in figures
-    )
-    return f'<div class="figures">{"".join(drawn)}</div>'
+    return f'<div class="figures">{"".join(map(_draw_figure, figures))}</div>'
+
+
+def _draw_figure(figure: Drawable) -> str:
+    caption, note = f"<figcaption>{html.escape(figure.title)}</figcaption>", f"<p>{html.escape(figure.note)}</p>"
+    if isinstance(figure, Panels):  # columns that lie below each other on a phone
+        columns = (
+            f"<div><h3>{html.escape(name)}</h3>{''.join(map(_draw_figure, panels))}</div>"
+            for name, panels in figure.columns.items()
+        )
+        return f'<div class="panels">{"".join(columns)}</div>'
+    return f"<figure>{caption}{draw_svg(figure)}{note}</figure>"
 
 
 def draw_code(text: str) -> str:

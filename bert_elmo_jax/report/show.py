@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from bert_elmo_jax.report.figures import Figure
 from bert_elmo_jax.report.results import count_columns
-from bert_elmo_jax.report.svg import LETTER, draw_svg
+from bert_elmo_jax.report.svg import LETTER, measure_svg
 
 SHEET = 1100  # the largest width of a line of figures
 GAP, TITLE = 24, 26
@@ -32,8 +32,8 @@ class Shown:
         return self.document
 
 
-def show(*figures: Figure) -> Shown:
-    """Return figures with their titles, from left to right, in as many lines as they need.
+def show(*figures: Figure, scale: float = 1.0) -> Shown:
+    """Return figures with their titles, from left to right, in as many lines as they need; `scale` enlarges all.
 
     >>> import numpy as np
     >>> from bert_elmo_jax.report.figures import Dots
@@ -42,27 +42,24 @@ def show(*figures: Figure) -> Shown:
     3
     """
     if not figures:
-        raise ValueError("no figure was given: show(figure, …) takes one or more of Lines, Bars, Dots and Grid")
+        raise ValueError(
+            "no figure was given: show(figure, …) takes one or more of Lines, Bars, Dots, Grid, Arcs and Panels"
+        )
     drawn, x, y, line, width = [], 0.0, 0.0, 0.0, 0.0
     for figure in figures:
-        picture = draw_svg(figure)
-        box = re.match(r'<svg viewBox="0 0 (\d+) (\d+)"', picture)
-        if box is None:
-            raise ValueError(f"{figure.title!r} has no points to draw")
-        wide, high = map(float, box.groups())
-        scale = min(1.0, SHEET / wide)
-        needed = min(SHEET, max(wide * scale, LETTER * count_columns(figure.title)))
+        picture, wide, high = measure_svg(figure)
+        shrink = min(1.0, SHEET / wide)
+        needed = min(SHEET, max(wide * shrink, LETTER * count_columns(figure.title)))
         if x and x + needed > SHEET:
             x, y, line = 0.0, y + line + GAP, 0.0
         drawn.append(f'<text x="{x:.0f}" y="{y + 16:.0f}" font-weight="600">{html.escape(figure.title)}</text>')
-        drawn.append(
-            f'<svg x="{x:.0f}" y="{y + TITLE:.0f}" width="{wide * scale:.1f}" height="{high * scale:.1f}" {picture[5:]}'
-        )
-        line, width = max(line, TITLE + high * scale), max(width, x + needed)
+        size = f'width="{wide * shrink:.1f}" height="{high * shrink:.1f}"'
+        drawn.append(f'<svg x="{x:.0f}" y="{y + TITLE:.0f}" {size} {picture[5:]}')
+        line, width = max(line, TITLE + high * shrink), max(width, x + needed)
         x += needed + GAP
     height = y + line
     return Shown(
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" role="img" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{scale * width:.0f}" height="{scale * height:.0f}" role="img" '
         f'viewBox="-8 -8 {width + 16:.0f} {height + 16:.0f}" fill="#222" font-family="{FONTS}" font-size="12">'
         f'<rect x="-8" y="-8" width="100%" height="100%" fill="#fff"/>{_NOT_XML.sub("�", "".join(drawn))}</svg>'
     )

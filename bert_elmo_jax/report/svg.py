@@ -2,17 +2,36 @@
 
 import html
 import math
+import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 
-from bert_elmo_jax.report.figures import COLOURS, INK, PALE, Bars, Curve, Dots, Drawable, Grid, Lines, Number, Scatter
+from bert_elmo_jax.report.figures import (
+    COLOURS,
+    INK,
+    PALE,
+    Arcs,
+    Bars,
+    Curve,
+    Dots,
+    Drawable,
+    Grid,
+    Lines,
+    Number,
+    Panels,
+    Scatter,
+)  # fmt: skip
 from bert_elmo_jax.report.results import count_columns
 
 WIDTH, HEIGHT, LEFT, TOP, BOTTOM, RIGHT = 400, 250, 64, 26, 40, 14  # small, to be readable on a phone
 LETTER = 7.2  # about the width of a Latin letter; the reader's font decides
 POINTS = 600  # more points of a curve cannot be distinguished
+NEAR = 3  # dots this near cannot be told apart
+LARGEST_DOT, COUNTED = 14, 5  # the largest radius of a dot; the number of a dot is written from here
 Point = tuple[float, float]
 
 
@@ -124,7 +143,8 @@ def _draw_bars(figure: Bars) -> str:
             length = max(0.0, share) * (WIDTH - left - 44)
             size = f'width="{length:.1f}" height="{row - 6}"'
             drawn.append(_text(left - 6, at + 15, label, "end"))
-            drawn.append(f'<rect x="{left:.0f}" y="{at + 3}" {size} fill="{COLOURS[n % len(COLOURS)]}"/>')
+            colour = COLOURS[n % len(COLOURS)] if len(figure.series) > 1 else INK  # colours connect equal labels
+            drawn.append(f'<rect x="{left:.0f}" y="{at + 3}" {size} fill="{colour}"/>')
             drawn.append(_text(left + 6 + length, at + 15, f"{share:.2f}"))
             at += row
         at += row // 2
@@ -133,20 +153,60 @@ def _draw_bars(figure: Bars) -> str:
 
 def _draw_dots(figure: Dots) -> str:
     names = sorted(set(figure.groups))
-    width = 340
+    width, height = 340, 260  # of all figures of dots, to compare them side by side
+    margin = LARGEST_DOT * min(len(names), 3) + 4, LARGEST_DOT + 16  # dots of several groups lie side by side
     points = np.asarray(figure.points, np.float64)
     low, high = points.min(axis=0), points.max(axis=0)
-    scale = (width - 20) / max(float((high - low).max()), 1e-12)  # the same for both axes, to keep distances
-    bottom = TOP + float(high[1] - low[1]) * scale
-    drawn = [_text(0, 12, figure.up), _text(width / 2, bottom + 24, figure.across, "middle")]
-    for (x, y), group in zip((points - low) * scale, figure.groups):
-        colour = COLOURS[names.index(group) % len(COLOURS)]
-        drawn.append(f'<circle cx="{10 + x:.1f}" cy="{bottom - y:.1f}" r="2.5" fill="{colour}" opacity=".6"/>')
+    room = np.array([width - 2 * margin[0], height - TOP - 2 * margin[1]])
+    extent = np.maximum(high - low, max(0.05 * float((high - low).max()), 1e-12))  # not to enlarge rounding errors
+    scale = room / extent
+    places = (points - (low + high) / 2) * scale * (1, -1) + (width / 2, TOP + (height - TOP) / 2)
+    drawn = [_text(0, 12, figure.up), _text(width / 2, height + 14, figure.across, "middle")]
+    drawn += _draw_spots(count_coinciding(places, figure.groups), [*names])
+    left, line = 10.0, 0
     for n, name in enumerate(names):
-        at = bottom + 44 + 18 * n
-        drawn.append(f'<circle cx="16" cy="{at:.1f}" r="5" fill="{COLOURS[n % len(COLOURS)]}"/>')
-        drawn.append(_text(28, at + 4, name))
-    return _frame(width, bottom + 38 + 18 * len(names), drawn)
+        wide = 34 + _measure([name])
+        if left > 10 and left + wide > width:
+            left, line = 10.0, line + 1
+        at = height + 36 + 18 * line
+        drawn.append(f'<circle cx="{left + 6:.1f}" cy="{at - 4}" r="5" fill="{COLOURS[n % len(COLOURS)]}"/>')
+        drawn.append(_text(left + 16, at, name))
+        left += wide
+    return _frame(width, height + 46 + 18 * line, drawn)
+
+
+def count_coinciding(places: Float[np.ndarray, "N 2"], groups: Sequence[str]) -> list[tuple[Point, dict[str, int]]]:
+    """Return the places that can be told apart in a drawing, with how many points of each group are there.
+
+    >>> count_coinciding(np.array([[5.0, 5.0], [5.1, 5.0], [90.0, 5.0]]), ["ship", "pear", "ship"])
+    [((5.05, 5.0), {'ship': 1, 'pear': 1}), ((90.0, 5.0), {'ship': 1})]
+    """
+    members: dict[tuple[int, ...], list[int]] = {}
+    for n, cell in enumerate(np.round(places / NEAR).astype(int).tolist()):
+        members.setdefault(tuple(cell), []).append(n)
+    spots = []
+    for numbers in members.values():
+        x, y = places[numbers].mean(axis=0).tolist()
+        spots.append(((x, y), dict(Counter(groups[n] for n in numbers))))
+    return spots
+
+
+def _draw_spots(spots: Sequence[tuple[Point, dict[str, int]]], names: list[str]) -> list[str]:
+    """Return dots whose area is the number of points, those of several groups side by side, with numbers from 5."""
+    drawn = []
+    for (x, y), counts in spots:
+        sizes = {name: min(LARGEST_DOT, 2.5 * math.sqrt(count)) for name, count in sorted(counts.items())}
+        left = x - sum(sizes.values())
+        for name, radius in sizes.items():
+            colour, many = COLOURS[names.index(name) % len(COLOURS)], counts[name] >= COUNTED
+            title = f"<title>{html.escape(name)}: {counts[name]}</title>"
+            drawn.append(
+                f'<circle cx="{left + radius:.1f}" cy="{y:.1f}" r="{radius:.1f}" fill="{colour}" opacity=".7">{title}'
+                "</circle>"
+            )
+            drawn += [_text(left + radius, y - radius - 3, str(counts[name]), "middle")] * many
+            left += 2 * radius
+    return drawn
 
 
 def _draw_scatter(figure: Scatter) -> str:
@@ -167,25 +227,82 @@ def _draw_grid(figure: Grid) -> str:
     left = max(60.0, _measure(figure.rows) + 12)
     turned = _measure(figure.columns) > size  # long names are written upright
     top = _measure(figure.columns) + 12 if turned else 20.0
+    bottom, width = top + size * len(figure.rows), left + size * max(len(figure.columns), 6)
+    largest = max(float(np.max(figure.values, initial=0)), 1e-12)
     drawn = []
-    for r, row in enumerate(np.clip(figure.values, 0, 1).tolist()):
+    for r, row in enumerate(np.clip(figure.values, 0, None).tolist()):
         drawn.append(_text(left - 6, top + (r + 0.65) * size, figure.rows[r], "end"))
         drawn += [
             f'<rect x="{left + c * size:.0f}" y="{top + r * size:.0f}" width="{size - 1}" height="{size - 1}" '
-            f'fill="{INK}" fill-opacity="{value:.2f}"><title>{value:.3f}</title></rect>'
+            f'fill="{INK}" fill-opacity="{value / largest:.2f}"><title>{value:.3f}</title></rect>'
             for c, value in enumerate(row)
-            if value >= 0.005  # fainter cells cannot be seen
+            if value >= 0.005 * largest  # fainter cells cannot be seen
         ]
     for c, name in enumerate(figure.columns):
         x = left + (c + 0.5) * size
         upright = f'<text transform="translate({x + 4:.1f} {top - 6:.1f}) rotate(-90)">{html.escape(name)}</text>'
         drawn.append(upright if turned else _text(x, 14, name, "middle"))
-    return _frame(left + size * max(len(figure.columns), 6), top + 4 + size * len(figure.rows), drawn)
+    step = (width - left - 70) / 5
+    for n in range(5):
+        place = f'x="{left + n * step:.1f}" y="{bottom + 10:.0f}" width="{step:.1f}" height="10"'
+        drawn.append(f'<rect {place} fill="{INK}" fill-opacity="{(n + 1) / 5:.1f}"/>')
+    drawn += [_text(left - 6, bottom + 19, "0", "end"), _text(left + 5 * step + 6, bottom + 19, f"{largest:.2g}")]
+    return _frame(width, bottom + 28, drawn)
+
+
+def _draw_arcs(figure: Arcs) -> str:
+    row, left = 20, max(40.0, _measure(figure.words)) + 8
+    values = np.clip(figure.values, 0, None)
+    largest = max(float(values.max(initial=0)), 1e-12)
+    alone = int((values.sum(axis=1) > 0).sum()) == 1
+    right = left + 110
+    width = right + 8 + max(40.0, _measure(figure.targets)) + 40 * alone
+    drawn = []
+    # The strongest lines last, on top of the others.
+    for value, r, c in sorted((float(values[r, c]), r, c) for r, c in np.argwhere(values > 0.02 * largest).tolist()):
+        share, y, end = value / largest, (r + 0.5) * row, (c + 0.5) * row
+        line = f"M{left:.0f} {y:.0f}C{left + 50:.0f} {y:.0f} {right - 50:.0f} {end:.0f} {right:.0f} {end:.0f}"
+        drawn.append(
+            f'<path d="{line}" fill="none" stroke="{INK}" stroke-width="{1 + 7 * share:.1f}" '
+            f'opacity="{0.35 + 0.65 * share:.2f}"><title>{value:.3f}</title></path>'
+        )
+        if alone and value >= 0.005:
+            drawn.append(_text(width - 4, end + 4, f"{value:.2f}", "end"))
+    for r, name in enumerate(figure.words):
+        weight = ' font-weight="700"' * (alone and bool(values[r].any()))
+        drawn.append(f"<g{weight}>{_text(left - 6, (r + 0.5) * row + 4, name, 'end')}</g>")
+    for c, name in enumerate(figure.targets):
+        weight = ' font-weight="700"' * (alone and c == int(values.sum(axis=0).argmax()))
+        drawn.append(f"<g{weight}>{_text(right + 6, (c + 0.5) * row + 4, name)}</g>")
+    return _frame(max(width, 200), row * max(len(figure.words), len(figure.targets)) + 4, drawn)
+
+
+def _draw_panels(figure: Panels) -> str:
+    drawn, left, bottom = [], 0.0, 0.0
+    for name, figures in figure.columns.items():
+        y, wide = 24.0, _measure([name])
+        drawn.append(f'<text x="{left:.0f}" y="14" font-size="15" font-weight="700">{html.escape(name)}</text>')
+        for panel in figures:
+            picture, width, height = measure_svg(panel)
+            drawn.append(f'<text x="{left:.0f}" y="{y + 14:.0f}" font-weight="600">{html.escape(panel.title)}</text>')
+            drawn.append(f'<svg x="{left:.0f}" y="{y + 24:.0f}" width="{width}" height="{height}" {picture[5:]}')
+            y, wide = y + height + 44, max(wide, width, _measure([panel.title]))
+        left, bottom = left + wide + 28, max(bottom, y)
+    return _frame(left - 28, bottom - 16, drawn)
+
+
+def measure_svg(figure: Drawable) -> tuple[str, int, int]:
+    """Return a figure as SVG, with its width and height; raise for a figure without points."""
+    picture = draw_svg(figure)
+    box = re.match(r'<svg viewBox="0 0 (\d+) (\d+)"', picture)
+    if box is None:
+        raise ValueError(f"{figure.title!r} has no points to draw")
+    return picture, int(box[1]), int(box[2])
 
 
 _DRAW: dict[type, Callable[[Any], str]] = {
     Lines: _draw_lines, Curve: _draw_curve, Bars: _draw_bars, Dots: _draw_dots, Scatter: _draw_scatter,
-    Grid: _draw_grid,
+    Grid: _draw_grid, Arcs: _draw_arcs, Panels: _draw_panels,
 }  # fmt: skip
 
 

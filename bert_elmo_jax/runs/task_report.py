@@ -246,9 +246,8 @@ def draw_attention(model: TaskModel, example: Any) -> str:
     """Return one map per layer of an example's first row: how much each piece (left) attends to each (top)."""
     names, maps = attention_maps(model, example)
     shown = maps[:, :SHOWN, :SHOWN]
-    scaled = [layer / max(float(layer.max()), 1e-9) for layer in shown]
     short, note = names[:SHOWN], "The stronger the colour, the more the piece on the left attends to the piece on top."
-    figures = [Grid(f"layer {n}", short, short, layer, note) for n, layer in enumerate(scaled, start=1)]
+    figures = [Grid(f"layer {n}", short, short, layer, note) for n, layer in enumerate(shown, start=1)]
     cut = f"<p>The first {SHOWN} of {len(names)} pieces.</p>" if len(names) > SHOWN else ""
     return cut + draw_figures(figures)
 

@@ -35,6 +35,8 @@ def define() -> None:
     flags.DEFINE_string("model", None, "For words: a Transformer, anything `load` understands.")
     flags.DEFINE_enum("language", None, ["en", "ko"], "For words: score links in the toy world of this language.")
     flags.DEFINE_integer("count", 400, "For words: texts of the toy world for each kind of link.", lower_bound=40)
+    flags.DEFINE_bool("png", False, "Write each figure as PNG, too (pip install 'bert_elmo_jax[figures]').")
+    flags.DEFINE_bool("stage", False, "For a projector: larger figures with larger type.")
 
 
 def main() -> None:
@@ -48,7 +50,7 @@ def main() -> None:
         raise ValueError(f"--what={FLAGS.what} trains its own models: leave out --model and --language")
     else:
         findings = TRAINED[FLAGS.what](FLAGS.steps, FLAGS.seed)
-    for path in write_findings(findings, FLAGS.output):
+    for path in write_findings(findings, FLAGS.output, png=FLAGS.png, stage=FLAGS.stage):
         print(path)
 
 

@@ -84,6 +84,24 @@ def test_neighbours_attention_and_the_toy_world(run, files, goldens):
     assert "attention: nsubj" in out
 
 
+def test_one_sentence_through_two_models(run, files, goldens):
+    models = f"--model={goldens / 'bert_tiny'},{goldens / 'elmo_tiny'}"
+    arguments = ("--what=sentence", models, "--train=texts.txt", "--sentence=w1 배를 w2", "--words=배를", "--stage")
+    status, out, said = run(*arguments)
+    assert status == 0, said
+    assert "bert_tiny, guesses with the word hidden: " in out
+    folder = files / "out" / "sentence"
+    assert sorted(path.name for path in folder.iterdir()) == ["figure_00.svg", "report.html", "table.csv"]
+    assert "단어를 가렸을 때의 추측" in (folder / "figure_00.svg").read_text(encoding="utf-8")
+    assert {row["kind"] for row in rows(files, "sentence")} == {"hidden", "near"}
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert "html{font-size:150%}" in page
+    assert '"word":1' in page
+    status, _, said = run(*arguments[:-2], "--words=w9")
+    assert status == 2
+    assert "'w9' is not in the sentence 'w1 배를 w2': name a word of it" in said
+
+
 def test_lines_are_split_as_the_run_split_them(run, files, goldens, tmp_path):
     """A text with blank lines, in an encoding of Windows; punctuation after a word is not part of it."""
     (files / "novel.txt").write_bytes("이 영화.\n\n\n그 영화!\n영화를 보다\n".encode("cp949"))

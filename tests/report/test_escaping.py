@@ -17,7 +17,7 @@ from bert_elmo_jax.families.words import Words
 from bert_elmo_jax.files import write_json
 from bert_elmo_jax.inference.predictions import Label, Number, Tags
 from bert_elmo_jax.quickstart.run_quickstart import list_lessons
-from bert_elmo_jax.report.figures import Bars, Curve, Dots, Grid, Lines, Scatter
+from bert_elmo_jax.report.figures import Arcs, Bars, Curve, Dots, Grid, Lines, Panels, Scatter
 from bert_elmo_jax.report.page import draw_code, draw_details, draw_figures, draw_json, draw_table, write_page
 from bert_elmo_jax.report.results import Result
 from bert_elmo_jax.runs import pretraining_end, task_report
@@ -69,6 +69,8 @@ def test_parts_of_a_page(tmp_path):
         Bars(BAD, [BAD], {BAD: [0.5]}),
         Dots(BAD, np.eye(2), [BAD, BAD]),
         Grid(BAD, [BAD], [BAD], np.ones((1, 1)), BAD),
+        Arcs(BAD, [BAD], [BAD], np.ones((1, 1)), BAD),
+        Panels(BAD, {BAD: [Bars(BAD, [BAD], {BAD: [0.5]})]}, BAD),
         Scatter(BAD, [(1.0, 2.0), (3.0, 4.0)]),
     ):
         check(draw_figures([figure]))

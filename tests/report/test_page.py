@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from bert_elmo_jax.report import png
-from bert_elmo_jax.report.figures import COLOURS, Bars, Curve, Dots, Grid, Lines, Scatter
+from bert_elmo_jax.report.figure_files import write_figures
+from bert_elmo_jax.report.figures import COLOURS, Arcs, Bars, Curve, Dots, Grid, Lines, Panels, Scatter
 from bert_elmo_jax.report.page import STYLE, draw_details, draw_figures, draw_json, draw_table, write_page
 from bert_elmo_jax.report.results import Result, add_published, format_table, make_cells, write_results
 from bert_elmo_jax.report.svg import POINTS, draw_svg, list_ticks, smooth, thin_out
@@ -25,11 +26,14 @@ FIGURES = [
     Dots("배", np.random.default_rng(0).normal(size=(30, 2)), ["배.ship", "배.pear", NASTY] * 10),
     Dots("all the same", np.zeros((4, 2)), ["a", "b"] * 2),
     Grid(NASTY, ["1", "2"], ["1", "2", "3"], np.array([[0.0, 0.5, 1.0], [0.1, 0.2, 0.3]])),
+    Arcs(NASTY, ["배", NASTY], ["배", NASTY], np.array([[0.0, 0.0], [0.1, 0.03]])),
+    Arcs("nothing", ["배"], ["배", "b"], np.zeros((1, 2))),
 ]
+PANELS = Panels("side by side", {NASTY: [FIGURES[2], FIGURES[6]], "b": [FIGURES[3]]}, "One sentence.")
 MORE = [Curve(NASTY, [(float(step), math.sin(step)) for step in range(100)]), Scatter(NASTY, [(1.0, 2.0), (3.0, -1.0)])]
 
 
-@pytest.mark.parametrize("figure", FIGURES + MORE, ids=lambda figure: type(figure).__name__)
+@pytest.mark.parametrize("figure", [*FIGURES, *MORE, PANELS], ids=lambda figure: type(figure).__name__)
 def test_figures_are_well_formed(figure):
     drawn = draw_svg(figure)
     root = ET.fromstring(drawn)
@@ -97,6 +101,38 @@ def test_text_is_readable_in_both_themes():
     assert set(re.findall(r"[;{]color:([^;}\n]+)", pages)) <= {"var(--ink)", "var(--soft)", "var(--link)", "#222"}
 
 
+def test_panels_of_dots_have_one_height_and_dots_at_one_place_are_counted():
+    apart, together = np.random.default_rng(0).normal(size=(40, 2)), np.repeat([[0.0, 0.0], [5.0, 1.0]], 20, axis=0)
+    groups = ["배.pear", "배.ship"] * 20
+    drawn = [ET.fromstring(draw_svg(Dots("", points, groups))) for points in (apart, together)]
+    assert len({root.get("viewBox") for root in drawn}) == 1
+    texts = [text.text for text in drawn[1].iter("text")]
+    assert texts.count("10") == 4  # of two groups at two places
+    tips = [title.text for title in drawn[1].iter("title")]
+    assert tips == ["배.pear: 10", "배.ship: 10"] * 2
+    assert "10" not in [text.text for text in drawn[0].iter("text")]
+
+
+@pytest.mark.parametrize("largest", [0.13, 1.0])
+def test_the_largest_weight_can_be_seen_however_small(largest):
+    values = largest * np.array([[0.1, 1.0], [0.0, 0.0]])
+    grid, arcs = (ET.fromstring(draw_svg(kind("", ["a", "b"], ["a", "b"], values))) for kind in (Grid, Arcs))
+    assert max(float(cell.get("fill-opacity")) for cell in grid.iter("rect")) == 1
+    assert f"{largest:.2g}" in [text.text for text in grid.iter("text")]  # the scale says what full colour is
+    lines = [(float(line.get("stroke-width")), float(line.get("opacity"))) for line in arcs.iter("path")]
+    assert lines[-1] == (8, 1)
+    assert min(lines) > (1, 0.3)
+    assert f"{largest:.2f}" in [text.text for text in arcs.iter("text")]
+
+
+def test_figure_files_of_a_stage_are_larger(tmp_path):
+    sizes = []
+    for stage in (False, True):
+        [path] = write_figures(tmp_path, {"a": PANELS}, stage=stage)
+        sizes.append(float(ET.parse(path).getroot().get("width")))
+    assert sizes[1] == pytest.approx(3 * sizes[0], abs=3)
+
+
 def test_lines_without_points():
     assert "no figure" in draw_svg(Lines("", "", "", {}))
 
@@ -133,7 +169,7 @@ def test_png_without_matplotlib_names_the_extra(monkeypatch, tmp_path):
         png.write_png(FIGURES[0], tmp_path / "a.png")
 
 
-@pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: type(figure).__name__)
+@pytest.mark.parametrize("figure", [*FIGURES, PANELS], ids=lambda figure: type(figure).__name__)
 def test_png(figure, tmp_path):
     pytest.importorskip("matplotlib", reason="needs the extra `figures`")
     if png.HANGUL.search(png.collect_words(figure)):

@@ -12,4 +12,4 @@ def test_example_of_draw_svg():
     assert draw_svg(Bars("input", ["0", "1"], {"tagger": [0.25, 0.75]})).count("<rect") == 2
     assert draw_svg(Dots("bank", np.eye(2), ["money", "riverside"])).count("<circle") == 4
     assert draw_svg(Scatter("score", [(1.0, 1.5), (2.0, 2.0)])).count("<circle") == 2
-    assert draw_svg(Grid("attention", ["1"], ["1", "2"], np.array([[0.3, 0.7]]))).count("<rect") == 2
+    assert draw_svg(Grid("attention", ["1"], ["1", "2"], np.array([[0.3, 0.7]]))).count("<rect") == 2 + 5  # the scale

@@ -6,10 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bert_elmo_jax.files import open_atomically
+from bert_elmo_jax.report.figure_files import write_figures
 from bert_elmo_jax.report.figures import Figure, Grid, Lines
 from bert_elmo_jax.report.results import format_table, make_cells
-from bert_elmo_jax.report.show import show
 from bert_elmo_jax.toyworld import ToyWorld, best_masked, word_log_probabilities
 
 from . import crosstalk, heads, length, scaling, warmup, word_links
@@ -198,16 +197,11 @@ def sample_links(world: ToyWorld) -> list[Any]:
     return [word_links.toy_links(world, kind, 3)[-1] for kind in (word_links.AGREEMENT, word_links.PRONOUN)]
 
 
-def write_findings(findings: Findings, folder: str | Path) -> list[Path]:
+def write_findings(findings: Findings, folder: str | Path, *, png: bool = False, stage: bool = False) -> list[Path]:
     """Print the tables, write the figures into a folder, and return the paths of the figures."""
     for title, cells in findings.tables.items():
         print(f"{title}\n\n{format_table(cells)}\n")
-    paths = [Path(folder, f"{name}.svg") for name in findings.figures]
-    Path(folder).mkdir(parents=True, exist_ok=True)
-    for path, figure in zip(paths, findings.figures.values()):
-        with open_atomically(path, encoding="utf-8") as file:
-            file.write(show(figure).document + "\n")
-    return paths
+    return write_figures(folder, findings.figures, png=png, stage=stage)
 
 
 def label(scaled: bool) -> str:

@@ -15,7 +15,7 @@ from bert_elmo_jax.analysis.heads_and_arcs import DIRECTIONS, heads_and_arcs
 from bert_elmo_jax.data.tasks.annotated import ParsedSentence
 from bert_elmo_jax.evals.attention_heads import word_maps
 from bert_elmo_jax.families.piece_encoder import PieceEncoder
-from bert_elmo_jax.report.figures import Grid
+from bert_elmo_jax.report.figures import Arcs, Grid
 from bert_elmo_jax.report.results import Result
 from bert_elmo_jax.toyworld import MASK, ToyWorld
 from bert_elmo_jax.toyworld.network import LANGUAGES
@@ -79,11 +79,13 @@ def find_links(
     ]  # fmt: skip
 
 
-def draw_head(maps: Float[np.ndarray, "L A W W"], words: Sequence[str], link: Link, name: str) -> Grid:
-    """Return the picture of a head, with the words on both axes."""
+def draw_head(maps: Float[np.ndarray, "L A W W"], words: Sequence[str], link: Link, name: str) -> Arcs:
+    """Return the picture of what a word attends to in a head."""
     title = f"{link.word} → {link.other} ({link.weight:.2f}): {name}, layer {link.layer}, head {link.head}"
-    note = "A row is a word, the columns are the words that it attends to; what goes to special pieces is left out."
-    return Grid(title, words, words, maps[link.layer - 1, link.head - 1], note)
+    values = np.zeros(maps.shape[2:])
+    values[words.index(link.word)] = maps[link.layer - 1, link.head - 1, words.index(link.word)]
+    note = "The wider a line, the more the word attends to the one on the right; special pieces are left out."
+    return Arcs(title, words, words, values, note)
 
 
 def toy_links(world: ToyWorld, kind: str, count: int, *, hidden: bool = False) -> list[ParsedSentence]:

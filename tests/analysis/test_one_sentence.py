@@ -1,0 +1,101 @@
+"""One sentence as models of several families read it, and its page."""
+
+import itertools
+import json
+import re
+
+import numpy as np
+import pytest
+
+from bert_elmo_jax import load
+from bert_elmo_jax.analysis.one_sentence import describe_reading, draw_readings, read_sentence, strongest_head
+from bert_elmo_jax.inference.kept_vectors import VectorFolder
+from bert_elmo_jax.report.figures import Arcs, Bars
+from bert_elmo_jax.report.show import show
+from bert_elmo_jax.report.word_page import TEXTS, write_word_page
+
+WORDS = ["배가", "<b>", "왔다"]
+OTHERS = [["큰", "배가", "왔다"], ["배가", "간다"], ["왔다", "</script>"]]
+
+
+@pytest.fixture(scope="module")
+def readings(goldens, tmp_path_factory):
+    folder = VectorFolder(tmp_path_factory.mktemp("vectors"))
+    names = ("bert_tiny", "elmo_tiny", "gpt2_tiny")
+    return {name: read_sentence(load(goldens / name), WORDS, OTHERS, folder) for name in names}
+
+
+def test_each_model_shows_what_it_can(readings):
+    bert, elmo, gpt = readings.values()
+    assert (bert.guessed, elmo.guessed, gpt.guessed) == ("hidden", None, "next")
+    assert elmo.maps is None and elmo.guesses is None
+    for reading in (bert, gpt):
+        np.testing.assert_allclose(reading.maps.sum(axis=-1), 1, atol=1e-5)  # nothing is left out
+        assert [reading.shown[place] for place in reading.places if place is not None] == [
+            word for word, place in zip(WORDS, reading.places) if place is not None
+        ]
+        for chances in ([p for _, p in each] for each in reading.guesses):
+            assert chances == sorted(chances, reverse=True)
+            assert sum(chances) <= 1.0001
+    assert np.allclose(np.triu(gpt.maps, 1), 0)  # a causal model sees only the words before
+    for reading in readings.values():
+        for of_words in reading.near.values():
+            assert [len(near) for near in of_words] == [5] * len(WORDS)  # the others have five different words
+            assert all(a.cosine >= b.cosine - 1e-5 for near in of_words for a, b in itertools.pairwise(near))
+
+
+def test_guesses_are_those_of_fill_mask(readings, goldens):
+    encoder = load(goldens / "bert_tiny")
+    first = encoder.fill_mask([encoder.tokenizer.tokens[encoder.tokenizer.mask_id], *WORDS[1:]], top=5)
+    assert [chance for _, chance in readings["bert_tiny"].guesses[0]] == pytest.approx([g.probability for g in first])
+
+
+def test_the_strongest_head_is_that_of_another_word(readings):
+    reading = readings["bert_tiny"]
+    layer, head, place = strongest_head(reading, 0)
+    others = [other for other in reading.places[1:] if other is not None]
+    assert place in others
+    assert reading.maps[layer, head, reading.places[0], place] == reading.maps[:, :, reading.places[0], others].max()
+
+
+def test_the_picture_has_a_column_for_each_model(readings):
+    picture = draw_readings(readings, OTHERS, 2, "ko")
+    kinds = {name: [type(figure) for figure in figures] for name, figures in picture.columns.items()}
+    assert kinds == {"bert_tiny": [Bars, Bars, Arcs], "elmo_tiny": [Bars], "gpt2_tiny": [Bars, Bars, Arcs]}
+    assert "가렸을 때" in show(picture).document
+
+
+def test_the_page_is_one_small_file_that_shows_texts_as_text(readings, tmp_path):
+    models = {f"<i>{name}": describe_reading(reading) for name, reading in readings.items()}
+    page = write_word_page(tmp_path / "page.html", "<b>", models, OTHERS, language="ko").read_text(encoding="utf-8")
+    assert len(page.encode()) < 60_000
+    assert not re.search(r"""https?:|(src|href)=|@import|<[bi]>|innerHTML""", page)
+    assert page.count("<script") == page.count("</script>") == 2
+    data = json.loads(re.search(r'id="data">(.*?)</script>', page, re.S)[1])
+    assert data["sentences"] == OTHERS
+    assert [model["name"] for model in data["models"]] == ["<i>bert_tiny", "<i>elmo_tiny", "<i>gpt2_tiny"]
+    bert = data["models"][0]
+    reading = readings["bert_tiny"]
+    np.testing.assert_allclose(np.array(bert["maps"]) / 1000, reading.maps, atol=0.0006)
+    assert bert["near"]["3"][0][0][1:] == list(reading.near[3][0][0][1:])
+
+
+def test_both_languages_have_every_text():
+    script_names = set(re.findall(r'say\(\s*"(\w+)"', _script())) | {
+        "hidden",
+        "next",
+        "no_maps",
+        "embeddings",
+        "attends",
+    }
+    assert set(TEXTS["en"]) == set(TEXTS["ko"]) == script_names
+    for english, korean in zip(TEXTS["en"].values(), TEXTS["ko"].values()):
+        assert len(re.findall(r"\{\d?\}", english)) == len(re.findall(r"\{\d?\}", korean))
+
+
+def _script():
+    from pathlib import Path
+
+    from bert_elmo_jax.report import word_page
+
+    return Path(word_page.__file__).with_name("word_page.js").read_text(encoding="utf-8")
