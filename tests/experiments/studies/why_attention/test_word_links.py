@@ -44,9 +44,13 @@ def test_maps_between_words_add_up_over_pieces(bert):
     best, *_ = find_links(maps, words, "was", "river")
     assert best.weight == maps[:, :, 2, 1].max() == maps[best.layer - 1, best.head - 1, 2, 1]
     assert best.even == 0.25
-    grid = draw_head(maps, words, best, "tiny")
-    assert list(grid.rows) == list(grid.columns) == words
-    assert all(show(grid).document.count(f">{word}<") == 2 for word in words)
+    arcs = draw_head(maps, words, best, "tiny")
+    assert list(arcs.words) == list(arcs.targets) == words
+    assert (
+        arcs.values[2].tolist() == maps[best.layer - 1, best.head - 1, 2].tolist()
+        and not arcs.values[[0, 1, 3, 4]].any()
+    )
+    assert all(show(arcs).document.count(f">{word}<") == 2 for word in words)
 
 
 def test_words_that_are_not_there(bert):
