@@ -121,7 +121,8 @@ def run_head(
     positions, first = (jnp.asarray(batch[name]) if is_packed(batch) else None for name in ("positions", NUMBERED))
     shape = segments.shape[:-1] if first is None else first.shape  # of the examples, and of their choices
     tokens, types, segments = (x.reshape(-1, x.shape[-1]) for x in (tokens, types, segments))
-    first = jnp.zeros((len(tokens), 1), jnp.int32) if first is None else first.reshape(len(tokens), -1)
+    rows = tokens.shape[0]  # unlike len(tokens), it may be a symbolic size of `jax.export`
+    first = jnp.zeros((rows, 1), jnp.int32) if first is None else first.reshape(rows, -1)
     lengths = pieces_of_segments(segments, first.shape[1]).sum(axis=2)
     if head.at_end:
         first = jnp.maximum(first + lengths - 1, 0)

@@ -112,17 +112,17 @@ def convert(
                 fields["activation"] = task.activation
             write(stage, {name: tree for name, tree in params.items() if name != NAME}, model.config, **fields)
             for folder in (stage, *(file.parent for file in stage.glob("*/config.json"))):
-                _write_tokenizer(model.tokenizer, model.config, folder)
+                write_tokenizer(model.tokenizer, model.config, folder)
             if head is not None:  # for sentence-transformers
                 write_sentence_files(stage, head, params, model.config)
             write_sums(stage)
-        _publish(stage, target)
+        publish_folder(stage, target)
     finally:
         shutil.rmtree(stage, ignore_errors=True)
     return to_format, dataclasses.replace(model.report, digest=digest(params))
 
 
-def _publish(stage: Path, target: Path) -> None:
+def publish_folder(stage: Path, target: Path) -> None:
     """Move a complete folder to its place, where there is none or an empty one."""
     if target.is_dir() and (target.samefile(Path.cwd()) or os.path.ismount(target)):  # which cannot be replaced
         for file in stage.iterdir():
@@ -133,7 +133,7 @@ def _publish(stage: Path, target: Path) -> None:
     stage.replace(target)
 
 
-def _write_tokenizer(tokenizer: Any, config: Any, folder: Path) -> None:
+def write_tokenizer(tokenizer: Any, config: Any, folder: Path) -> None:
     """Write the tokenizer next to weights in a foreign format; for pieces, with the limits that transformers asks."""
     if isinstance(tokenizer, Tokenizer):
         types = getattr(config, "type_vocab_size", 1) > 1  # other models have no place for token_type_ids

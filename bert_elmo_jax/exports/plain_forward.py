@@ -1,0 +1,94 @@
+"""A loaded model as a plain function of ids and mask, one row per text, with named outputs."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax.numpy as jnp
+
+from bert_elmo_jax.families.piece_encoder import PieceEncoder
+from bert_elmo_jax.families.sentences import find_head, most_pieces
+from bert_elmo_jax.heads.sentence_head import NAME, SentenceHead, sentence_vectors
+from bert_elmo_jax.heads.task_head import task_outputs
+from bert_elmo_jax.inference.task_model import TaskModel
+from bert_elmo_jax.nn.int8_kernels import is_int8
+
+IDS, MASK, TYPES = "input_ids", "attention_mask", "token_type_ids"
+VECTORS = "last_hidden_state"
+EXPORTED = "encoders and sentence models of pieces, classifiers, regressions, rerankers, taggers and readers"
+
+
+@dataclass(frozen=True)
+class PlainForward:
+    """The function `(params, ids, mask[, types]) -> arrays` of a model, and the kind of its outputs.
+
+    `kind` is vectors, sentences, classify, regress, tag or read; `max_length` is the largest number of pieces of a row.
+    """
+
+    kind: str
+    function: Callable[..., tuple[Any, ...]]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    max_length: int
+
+
+def plain_forward(model: Any) -> PlainForward:
+    """Return the function of a model that `load` returned; raise ValueError if it cannot be exported.
+
+    >>> from bert_elmo_jax import load
+    >>> plain = plain_forward(load("tests/goldens/bert_tiny"))
+    >>> plain.inputs, plain.outputs
+    (('input_ids', 'attention_mask', 'token_type_ids'), ('last_hidden_state',))
+    """
+    if not isinstance(model, PieceEncoder) or not model.family.inputs.takes_heads:
+        source = getattr(model, "source", "this model")
+        raise ValueError(f"{source}: a {type(model).__name__} cannot be exported, only {EXPORTED}")
+    if is_int8(model.params):
+        raise ValueError(f"{model.source} is an int8 model: export the model that it was made from, with --int8")
+    types = getattr(model.config, "type_vocab_size", 1) > 1
+    inputs = (IDS, MASK, *([TYPES] if types else []))
+    if isinstance(model, TaskModel) and model.task.kind != "sentences":
+        kind, function, outputs = _with_task(model)
+        return PlainForward(kind, function, inputs, outputs, model.task.max_length)
+    if "sentence_head" in vars(model):
+        head = find_head(model)
+        return PlainForward(
+            "sentences", _with_sentences(model, head), inputs, (VECTORS, "sentence_embedding"), most_pieces(model, head)
+        )
+    return PlainForward("vectors", _with_sentences(model, None), inputs, (VECTORS,), model.config.max_positions)
+
+
+def _with_sentences(model: Any, head: SentenceHead | None) -> Callable[..., tuple[Any, ...]]:
+    """Return the function of an encoder: the last layer, and with a head the vectors of the texts."""
+    module = model.family.build(model.config, pooler=False)
+
+    def function(params: Any, ids: Any, mask: Any, types: Any = None) -> tuple[Any, ...]:
+        last = module.apply({"params": params["encoder"]}, ids, types, None, mask).last
+        if head is None:
+            return (last,)
+        places = jnp.broadcast_to(jnp.arange(ids.shape[1], dtype=jnp.int32)[None], ids.shape)
+        return last, sentence_vectors(head, params.get(NAME, {}), last, mask, places, 1)[:, 0]
+
+    return function
+
+
+def _with_task(model: TaskModel) -> tuple[str, Callable[..., tuple[Any, ...]], tuple[str, ...]]:
+    """Return the kind, the function and the outputs of a model with a task."""
+    kinds = {"classification": "classify", "regression": "regress", "tags": "tag", "questions": "read"}
+    if model.task.kind not in kinds or model.head.both_orders:
+        raise ValueError(
+            f"{model.source}: a model of the task {model.task.name} reads several rows for an example and cannot be "
+            f"exported, only {EXPORTED}"
+        )
+    kind = kinds[model.task.kind]
+    module = model.family.build(model.config, pooler=model.head.pooled)
+
+    def function(params: Any, ids: Any, mask: Any, types: Any = None) -> tuple[Any, ...]:
+        batch = {"tokens": ids, "types": jnp.zeros_like(ids) if types is None else types, "segments": mask}
+        scores = task_outputs(module, model.head, params, batch)
+        if kind == "read":
+            return (*scores, jnp.stack(scores, axis=-1))
+        return (scores[:, None] if scores.ndim == 1 else scores,)
+
+    outputs = ("start_logits", "end_logits", "logits") if kind == "read" else ("logits",)
+    return kind, function, outputs

@@ -1,0 +1,104 @@
+"""Runs the model of this folder on texts, without the package that trained it.
+
+  python run.py "a text" "another text"           # or one text per line on standard input
+  python run.py "a text<TAB>its pair"             # of a reader: a question, a tab, and the context
+
+It needs numpy, tokenizers, and onnxruntime (for onnx/) or jax (for model.stablehlo). With QUANTIZED=1 it uses
+onnx/model_quantized.onnx.
+"""
+
+import json
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tokenizers import Tokenizer
+
+FOLDER = Path(__file__).resolve().parent
+FACTS = json.loads((FOLDER / "export.json").read_text(encoding="utf-8"))
+TOKENIZER = Tokenizer.from_file(str(FOLDER / "tokenizer.json"))
+TOKENIZER.enable_truncation(FACTS["max_length"], strategy="only_second" if FACTS["kind"] == "read" else "longest_first")
+TOKENIZER.enable_padding(pad_id=FACTS["pad_id"], pad_token=FACTS["pad_token"])
+if (FOLDER / "model.stablehlo").exists():
+    import jax.export
+
+    EXPORTED = jax.export.deserialize(bytearray((FOLDER / "model.stablehlo").read_bytes()))
+
+    def run(arrays: Any) -> Any:
+        """Return the outputs of the model by name."""
+        return dict(
+            zip(FACTS["outputs"], map(np.asarray, EXPORTED.call(*(a.astype(np.int32) for a in arrays.values()))))
+        )
+else:
+    import onnxruntime
+
+    NAME = "model_quantized.onnx" if os.environ.get("QUANTIZED") else "model.onnx"
+    SESSION = onnxruntime.InferenceSession(str(FOLDER / "onnx" / NAME), providers=["CPUExecutionProvider"])
+
+    def run(arrays: Any) -> Any:
+        """Return the outputs of the model by name."""
+        return dict(zip(FACTS["outputs"], SESSION.run(FACTS["outputs"], arrays)))
+
+
+def encode(texts: Any) -> Any:
+    """Return the pieces of texts or pairs, and the arrays that the model reads."""
+    if FACTS["lowercase"]:
+        texts = [tuple(part.lower() for part in text) if isinstance(text, tuple) else text.lower() for text in texts]
+    read = TOKENIZER.encode_batch([FACTS["prompt"] + text if isinstance(text, str) else text for text in texts])
+    columns = {"input_ids": "ids", "attention_mask": "attention_mask", "token_type_ids": "type_ids"}
+    return read, {name: np.array([getattr(r, columns[name]) for r in read], np.int64) for name in FACTS["inputs"]}
+
+
+def predict(texts: Any) -> Any:
+    """Return a plain value for each text: a label, a number, tags, an answer, or vectors."""
+    read, arrays = encode(texts)
+    outputs, kind = run(arrays), FACTS["kind"]
+    if kind == "sentences":
+        return [vector.tolist() for vector in outputs["sentence_embedding"]]
+    if kind == "vectors":
+        return [row[mask > 0].tolist() for row, mask in zip(outputs["last_hidden_state"], arrays["attention_mask"])]
+    if kind == "read":
+        return [_answer(*row) for row in zip(texts, read, outputs["start_logits"], outputs["end_logits"])]
+    if kind == "tag":
+        return [_tags(*row) for row in zip(texts, read, outputs["logits"])]
+    scores, labels = outputs["logits"].astype(np.float64), FACTS["labels"]
+    if FACTS["activation"] == "softmax":
+        scores = np.exp(scores - scores.max(axis=1, keepdims=True))
+        scores /= scores.sum(axis=1, keepdims=True)
+    elif FACTS["activation"] == "sigmoid":
+        scores = 1 / (1 + np.exp(-scores))
+    if not labels:
+        return [row[0] if len(row) == 1 else row.tolist() for row in scores]
+    if FACTS["several"]:
+        return [{labels[n]: float(row[n]) for n in np.argsort(-row) if row[n] >= 0.5} for row in scores]
+    return [{"label": labels[row.argmax()], "probability": float(row.max())} for row in scores]
+
+
+def _tags(text: Any, read: Any, scores: Any) -> Any:
+    """Return the tag of each word, that of its first piece; words that were cut have none."""
+    tags = []
+    for word in re.finditer(r"\S+", text):
+        inside = (
+            n for n, (a, b) in enumerate(read.offsets) if read.attention_mask[n] and a < word.end() and b > word.start()
+        )
+        first = next(inside, None)
+        tags.append((word[0], None if first is None else FACTS["labels"][scores[first].argmax()]))
+    return tags
+
+
+def _answer(pair: Any, read: Any, starts: Any, ends: Any) -> Any:
+    """Return the best span of the context; this reader has no windows, so a long context is cut."""
+    places = [n for n, part in enumerate(read.sequence_ids) if part == 1]
+    spans = [(starts[a] + ends[b], a, b) for i, a in enumerate(places) for b in places[i : i + FACTS["longest_answer"]]]
+    _, first, last = max(spans)
+    begin, end = read.offsets[first][0], read.offsets[last][1]
+    return {"answer": pair[1][begin:end], "start": begin, "end": end}
+
+
+if __name__ == "__main__":
+    lines = sys.argv[1:] or [line.rstrip("\n") for line in sys.stdin]
+    for prediction in predict([tuple(line.split("\t")) if "\t" in line else line for line in lines]):
+        print(json.dumps(prediction, ensure_ascii=False))

@@ -1,0 +1,40 @@
+r"""Export a model to ONNX or StableHLO: a folder with the model, its tokenizer, labels and a runner.
+
+  python -m experiments.export --model=runs/reviews --to=onnx --int8 --output=reviews_onnx
+  python -m experiments.export --model=runs/reviews --to=stablehlo --output=reviews_stablehlo
+  echo 'so good' | python reviews_onnx/run.py
+
+The model is a run, or a released one: an encoder or a sentence model of pieces, a classifier, a regression, a reranker,
+a tagger or a reader. The ONNX folder has onnx/model.onnx and, with --int8, onnx/model_quantized.onnx, as optimum,
+sentence-transformers (backend="onnx") and transformers.js expect them. run.py needs numpy, tokenizers, and onnxruntime
+or, for StableHLO, jax; it does not need this package. The extra `export` has the libraries that this program needs.
+"""
+
+from absl import flags
+
+from bert_elmo_jax.exports.export_model import NEEDED, export_model
+
+from .command_line.start import start
+
+FLAGS = flags.FLAGS
+
+
+def define() -> None:
+    """Define the flags."""
+    flags.DEFINE_string("model", None, "A run, or a released model: a folder or a hub name.", required=True)
+    flags.DEFINE_string("output", None, "The folder to write; it must be new or empty.", required=True)
+    flags.DEFINE_enum("to", "onnx", [*NEEDED], "The form of the model.")
+    flags.DEFINE_bool("int8", False, "For ONNX: also write a copy whose layers multiply in int8.")
+    flags.DEFINE_integer("opset", 17, "The version of ONNX's operators.")
+
+
+def main() -> None:
+    """Export, and print the files with their sizes."""
+    sizes = export_model(FLAGS.model, FLAGS.output, to=FLAGS.to, int8=FLAGS.int8, opset=FLAGS.opset)
+    for name, size in sizes.items():
+        print(f"{FLAGS.output}/{name}: {size / 1e6:,.1f} MB")
+
+
+if __name__ == "__main__":
+    headings = {"model": "From what to what", "to": "The form"}
+    start("export", define, main, headings, stopped="stopped")

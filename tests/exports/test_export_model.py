@@ -1,0 +1,156 @@
+"""Exported models give the numbers of the loaded ones, at several sizes and without this package."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+from bert_elmo_jax import load
+from bert_elmo_jax.exports import export_model as module
+from bert_elmo_jax.exports.export_model import export_model
+from bert_elmo_jax.exports.plain_forward import plain_forward
+
+GOLDENS = Path(__file__).parents[1] / "goldens"
+SENTENCES = ["The river is old.", "bank"]
+LONG = pytest.mark.long
+# A folder, and the outputs of its ONNX model.
+MODELS = [
+    pytest.param("bert_tiny", ["last_hidden_state"], id="bert"),
+    pytest.param("released_heads/roberta_nli3", ["logits"], id="classifier"),
+    pytest.param("modernbert_tiny", ["last_hidden_state"], id="modernbert", marks=LONG),
+    pytest.param("gpt2_tiny", ["last_hidden_state"], id="gpt2", marks=LONG),
+    pytest.param("released_heads/bert_ner", ["logits"], id="tagger", marks=LONG),
+    pytest.param("released_heads/distilbert_qa", ["start_logits", "end_logits", "logits"], id="reader", marks=LONG),
+    pytest.param("released_heads/bert_multilabel", ["logits"], id="multilabel", marks=LONG),
+    pytest.param("released_heads/electra_regression", ["logits"], id="regression", marks=LONG),
+    pytest.param("reranker", ["logits"], id="reranker", marks=LONG),
+]
+
+
+@pytest.fixture
+def onnxruntime():
+    pytest.importorskip("onnx", reason="the extra `export` is not installed")
+    return pytest.importorskip("onnxruntime", reason="the extra `export` is not installed")
+
+
+def make_batch(model, rows, width):
+    """Return ids, mask and types of rows with different lengths."""
+    draw = np.random.default_rng(rows)
+    lengths = np.maximum(width - np.arange(rows) % 3, 1)
+    mask = (np.arange(width)[None, :] < lengths[:, None]).astype(np.int64)
+    ids = draw.integers(5, model.config.vocab_size, (rows, width)) * mask + (1 - mask) * model.config.pad_id
+    return ids, mask, np.zeros_like(ids)
+
+
+def largest_difference(ours, theirs, mask):
+    if ours.ndim > 1 and ours.shape[:2] == mask.shape:
+        ours, theirs = ours[mask > 0], theirs[mask > 0]
+    return np.abs(ours - theirs).max() / np.abs(ours).max()
+
+
+@pytest.mark.parametrize("name, outputs", MODELS)
+def test_onnx_has_the_numbers_of_the_model_at_three_sizes(name, outputs, onnxruntime, tmp_path):
+    model = load(GOLDENS / name)
+    if model.reads is None:
+        model._reads = load(GOLDENS / "bert_tiny").reads
+    sizes = export_model(model, tmp_path / "out")
+    assert list(sizes) == ["onnx/model.onnx"]
+    session = onnxruntime.InferenceSession(str(tmp_path / "out" / "onnx" / "model.onnx"))
+    assert [output.name for output in session.get_outputs()] == outputs
+    assert {node.type for node in session.get_inputs()} == {"tensor(int64)"}
+    plain = plain_forward(model)
+    function = jax.jit(plain.function)
+    for rows, width in ((1, 4), (2, 9), (5, 16)):
+        arrays = dict(zip(plain.inputs, make_batch(model, rows, width)))
+        ours = function(model.params, *(array.astype(np.int32) for array in arrays.values()))
+        for a, b in zip(ours, session.run(outputs, arrays), strict=True):
+            assert largest_difference(np.asarray(a), b, arrays["attention_mask"]) < 1e-5
+
+
+def run_folder(folder, texts, **environment):
+    """Return what `run.py` prints, in a process that cannot import this package."""
+    path = os.pathsep.join(part for part in sys.path if part and "bert_elmo_jax" not in part and Path(part).is_dir())
+    blocked = folder.parent / "blocked" / "bert_elmo_jax"
+    blocked.mkdir(parents=True, exist_ok=True)
+    (blocked / "__init__.py").write_text("raise ImportError('the runner imported the package')")
+    environment = {**os.environ, "PYTHONPATH": f"{blocked.parent}{os.pathsep}{path}", **environment}
+    done = subprocess.run(
+        [sys.executable, folder / "run.py", *texts], capture_output=True, text=True, env=environment, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def sentence_model(folder):
+    from bert_elmo_jax.heads.sentence_head import SentenceHead
+
+    model = load(GOLDENS / "bert_tiny")
+    model.sentence_head = SentenceHead(("mean", "max"), ("normalize",))
+    model.save_sentences(folder)
+    return load(folder)
+
+
+def test_sentence_model_runs_without_this_package(tmp_path):
+    model = sentence_model(tmp_path / "model")
+    folder = tmp_path / "stablehlo"
+    assert list(export_model(model, folder, to="stablehlo")) == ["model.stablehlo"]
+    vectors = np.array(run_folder(folder, SENTENCES))
+    assert np.abs(vectors - model.sentences(SENTENCES)).max() < 1e-5
+    assert (folder / "modules.json").is_file() and (folder / "1_Pooling" / "config.json").is_file()
+
+
+def test_quantised_onnx_runs_and_keeps_the_head(onnxruntime, tmp_path):
+    model = load(GOLDENS / "released_heads" / "roberta_nli3")
+    sizes = export_model(model, tmp_path / "out", int8=True)
+    assert sizes["onnx/model_quantized.onnx"] < sizes["onnx/model.onnx"]
+    texts = [("The river had risen.", "The water was high.")]
+    expected = model.predict(texts)[0]
+    for quantized, limit in (("", 1e-5), ("1", 0.1)):
+        (label,) = run_folder(tmp_path / "out", ["\t".join(text) for text in texts], QUANTIZED=quantized)
+        assert label["label"] == expected.label and abs(label["probability"] - expected.probability) < limit
+    labels = json.loads((tmp_path / "out" / "config.json").read_text())["id2label"]
+    assert list(labels.values()) == list(model.labels)
+
+
+REFUSED = {
+    "to='tflite' is not known; it is one of onnx, stablehlo": {"to": "tflite"},
+    "int8 is for ONNX, not for --to=stablehlo": {"to": "stablehlo", "int8": True},
+    "is not empty; give another --output": {"full": True},
+    "an LM cannot be exported, only encoders": {"model": "elmo_tiny", "to": "stablehlo"},
+    "is an int8 model: export the model that it was made from": {"int8_model": True, "to": "stablehlo"},
+}
+
+
+@pytest.mark.parametrize("message", REFUSED)
+def test_wrong_requests_are_refused(message, tmp_path):
+    request = dict(REFUSED[message])
+    if request.pop("full", False):
+        (tmp_path / "file").touch()
+        target = tmp_path
+    else:
+        target = tmp_path / "out"
+    model = GOLDENS / request.pop("model", "bert_tiny")
+    if request.pop("int8_model", False):
+        model = load(model, dtype="int8")
+    with pytest.raises(ValueError, match=message.replace("an LM", ".*")):
+        export_model(model, target, **request)
+    assert not (tmp_path / "out").exists() and not (tmp_path / "out.partial").exists()
+
+
+@pytest.mark.parametrize(
+    "opset, problem", [(9, "too old: use 13 to"), (99, "too new for the installed onnx: use 13 to")]
+)
+def test_opsets_that_do_not_work_are_refused(opset, problem, onnxruntime, tmp_path):
+    with pytest.raises(ValueError, match=f"opset {opset} is {problem}"):
+        export_model(GOLDENS / "bert_tiny", tmp_path / "out", opset=opset)
+
+
+def test_missing_libraries_are_named(monkeypatch, tmp_path):
+    monkeypatch.setitem(module.NEEDED, "onnx", ("a_library_that_is_not_there",))
+    with pytest.raises(ImportError, match=r"--to=onnx needs a_library.*pip install 'bert_elmo_jax\[export\]'"):
+        export_model(GOLDENS / "bert_tiny", tmp_path / "out")
