@@ -260,13 +260,16 @@ def list_readings(readings: Mapping[str, Reading], sentences: Sequence[Words]) -
     return rows
 
 
-def format_readings(readings: Mapping[str, Reading], word: int) -> str:
-    """Return the guesses for a word, and where it looks, as lines for a terminal."""
+def format_readings(readings: Mapping[str, Reading], sentences: Sequence[Words], word: int) -> str:
+    """Return the guesses for a word, its nearest words, and where it looks, as lines for a terminal."""
     lines = []
     for name, reading in readings.items():
         if reading.guesses is not None:
             guesses = ", ".join(f"{piece} {chance:.2f}" for piece, chance in reading.guesses[word])
             lines.append(f"{name}, {LABELS[str(reading.guessed)]['en']}: {guesses or 'none, as no word stands before'}")
+        layer = max(reading.near)
+        near = ", ".join(f"{sentences[n.sentence][n.place]} {n.cosine:.2f}" for n in reading.near[layer][word])
+        lines.append(f"{name}, {LABELS['near']['en'].format(layer)}: {near}")
         if reading.maps is not None and (place := reading.places[word]) is not None:
             layer, head, other = strongest_head(reading, word)
             weight = reading.maps[layer, head, place, other]

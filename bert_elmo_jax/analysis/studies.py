@@ -189,7 +189,9 @@ def study_sentence(options: StudyOptions) -> Study:
         return write_word_page(path, title, models, sentences, word=word, language=language, below=below, style=style)
 
     rows = one_sentence.list_readings(readings, sentences)
-    return Study([], [picture], text=one_sentence.format_readings(readings, word), rows=rows, write_page=write)
+    return Study(
+        [], [picture], text=one_sentence.format_readings(readings, sentences, word), rows=rows, write_page=write
+    )
 
 
 def study_attention(options: StudyOptions) -> Study:

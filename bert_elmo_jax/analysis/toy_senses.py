@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 
 import numpy as np
+from jaxtyping import Float
 
 from bert_elmo_jax.analysis.probe_plane import probe_plane
 from bert_elmo_jax.evals.nearest import separation
@@ -79,12 +80,27 @@ def toy_senses(
                 by_centroid = separation(vectors, tags, seed=seed).accuracy
                 probed = probe_plane(vectors, tags, seed=seed)
                 title = f"{word}: {name}, layer {layer}, {probed.accuracy:.0%} right"
-                figures.append(Dots(title, probed.plane, probed.groups, *AXES))
+                figures.append(Dots(title, probed.plane, probed.groups, *AXES, note=describe_places(probed.plane)))
                 counts = ((by_centroid, len(tags) // 2), (probed.accuracy, len(probed.groups)))
                 for task, (score, count) in zip(tasks, counts):
                     scores[task].append(Result(task, name, str(layer), score, count))
         results += [result for of_layer in scores.values() for result in of_layer]
     return results, figures
+
+
+def describe_places(points: Float[np.ndarray, "N 2"]) -> str:
+    """Return the note of a cloud, which says why it looks empty if there are only a few different vectors.
+
+    >>> describe_places(np.repeat([[0.0, 1.0], [2.0, 1.0]], 20, axis=0))
+    'The 40 examples have only 2 different vectors, because this layer sees no context; the numbers count them.'
+    """
+    different = len(np.unique(np.round(points, 3), axis=0))
+    if different > len(points) / 4:
+        return Dots.note
+    vectors = f"{different} different vectors" if different > 1 else "one vector"
+    return (
+        f"The {len(points)} examples have only {vectors}, because this layer sees no context; the numbers count them."
+    )
 
 
 def _score_ideal(world: ToyWorld, places: Sequence[Place]) -> float:

@@ -122,7 +122,7 @@ def _draw_dots(axes: Any, figure: Dots) -> None:
     for n, name in enumerate(names):
         own_spots = [(x, y, counts, len(counts) > 1) for (x, y), counts in spots if name in counts]
         for x, y, counts, shared in own_spots:
-            place = ((x + 5 * NEAR * n * shared) * cell[0], y * cell[1])  # groups at one place stand side by side
+            place = ((x + 7 * NEAR * n * shared) * cell[0], y * cell[1])  # groups at one place stand side by side
             if counts[name] >= COUNTED:
                 axes.annotate(str(counts[name]), place, (0, 9), textcoords="offset points", ha="center")
             size = 12 * min(counts[name], 32)

@@ -3,17 +3,21 @@
 import itertools
 import json
 import re
+import shutil
+import subprocess
 
 import numpy as np
 import pytest
 
 from bert_elmo_jax import load
 from bert_elmo_jax.analysis.one_sentence import describe_reading, draw_readings, read_sentence, strongest_head
+from bert_elmo_jax.files import write_text
 from bert_elmo_jax.inference.kept_vectors import VectorFolder
 from bert_elmo_jax.report.figures import Arcs, Bars
 from bert_elmo_jax.report.show import show
 from bert_elmo_jax.report.word_page import TEXTS, write_word_page
 
+BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
 WORDS = ["배가", "<b>", "왔다"]
 OTHERS = [["큰", "배가", "왔다"], ["배가", "간다"], ["왔다", "</script>"]]
 
@@ -78,6 +82,25 @@ def test_the_page_is_one_small_file_that_shows_texts_as_text(readings, tmp_path)
     reading = readings["bert_tiny"]
     np.testing.assert_allclose(np.array(bert["maps"]) / 1000, reading.maps, atol=0.0006)
     assert bert["near"]["3"][0][0][1:] == list(reading.near[3][0][0][1:])
+
+
+@pytest.mark.long
+@pytest.mark.skipif(BROWSER is None, reason="no chromium")
+def test_a_browser_shows_the_chosen_word_within_a_phone(readings, tmp_path):
+    models = {name: describe_reading(reading) for name, reading in readings.items()}
+    page = write_word_page(tmp_path / "page.html", "배", models, OTHERS, word=2, language="ko")
+    keys = """document.querySelectorAll("button.word")[2].focus();
+    document.activeElement.dispatchEvent(new KeyboardEvent("keydown", {key: "ArrowLeft", bubbles: true}));
+    document.querySelector("#controls button").click();
+    document.title = document.documentElement.scrollWidth + " of " + innerWidth;"""
+    write_text(page, page.read_text(encoding="utf-8").replace("</html>", f"<script>{keys}</script></html>"))
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'browser'}", "--dump-dom"]
+    done = subprocess.run([BROWSER, *flags, page.as_uri()], capture_output=True, text=True, timeout=120, check=True)
+    width, inner = re.search(r"<title>(\d+) of (\d+)", done.stdout).groups()
+    assert int(width) <= int(inner)
+    pressed = re.findall(r'<button[^>]*aria-pressed="true"[^>]*>(.*?)</button>', done.stdout)
+    assert pressed == ["&lt;b&gt;"]  # moved to by the arrow key
+    assert "the model guesses" in done.stdout  # in the other language, after the click
 
 
 def test_both_languages_have_every_text():
