@@ -49,6 +49,7 @@ def write_page_files(root: Path, layers: int = 2) -> None:
         Request((str(root / "novels" / "*.txt"),), str(root / "corpora" / "novels"), vocab_size=150), inline, no_bar
     )
     write_classifier(root / "runs" / "reviews", "sst2", labels=("0", "1"))
+    write_classifier(root / "runs" / "klue_ner", "klue_ner", labels=("B-LC", "I-LC", "O"))
     write_bert(root / "runs" / "bert_toy", layers)
     write_translator(root / "runs" / "transformer_toy")
     write_ulmfit(root / "runs" / "my_ulmfit")

@@ -24,6 +24,7 @@ from bert_elmo_jax.inference.load_model import load
 from bert_elmo_jax.inference.output_file import STDIN, find_output, open_lines
 from bert_elmo_jax.inference.predictions import (
     AnswerSpan,
+    CharacterTags,
     Choice,
     Entities,
     Label,
@@ -288,6 +289,8 @@ def output_cells(prediction: Prediction) -> Cells:
 
     >>> output_cells(Tags(("서울", "역"), ("B-LOC", "I-LOC"), (0.9, 0.8)))
     {'words': '서울 역', 'predicted': 'B-LOC I-LOC'}
+    >>> output_cells(CharacterTags(tuple("서울역"), ("B-LC", "I-LC", "I-LC"), (0.9, 0.8, 0.8)))
+    {'text': '서울역', 'entities': '서울역/LC'}
     """
     match prediction:
         case Label():
@@ -298,6 +301,9 @@ def output_cells(prediction: Prediction) -> Cells:
             return dict(prediction.values)
         case Number():
             return {"predicted": prediction.value}
+        case CharacterTags():
+            listed = ", ".join(f"{text}/{kind}" for kind, text in prediction.entities)
+            return {"text": "".join(prediction.words), "entities": listed}
         case Tags():
             return {"words": " ".join(prediction.words), "predicted": " ".join(prediction.tags)}
         case Entities():

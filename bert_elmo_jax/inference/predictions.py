@@ -98,6 +98,29 @@ class Tags:
 
 
 @dataclass(frozen=True)
+class CharacterTags(Tags):
+    """A tag for each character of a text, as in KLUE's named entities; prints the entities with their places.
+
+    >>> text, tags = "서울역 앞", ("B-LC", "I-LC", "I-LC", "O", "O")
+    >>> print(prediction := CharacterTags(tuple(text), tags, (0.9,) * 5))
+    '서울역' [0:3] LC
+    >>> prediction.entities
+    [('LC', '서울역')]
+    """
+
+    def __str__(self) -> str:
+        found = (
+            f"{''.join(self.words[start:end])!r} [{start}:{end}] {kind}" for kind, start, end in entities(self.tags)
+        )
+        return ", ".join(found) or "no entity"
+
+    @property
+    def entities(self) -> list[tuple[str, str]]:
+        """(type, text) of each entity."""
+        return [(kind, "".join(self.words[first:behind])) for kind, first, behind in entities(self.tags)]
+
+
+@dataclass(frozen=True)
 class Entity:
     """A part of a text, `text[start:end]`, with its label.
 
@@ -275,7 +298,8 @@ def _tags(
         tags = [task.labels[number] if number >= 0 else "" for number in numbers]
         if task.characters:
             tags, shares = spread_tags(sentence.words, tags, shares)
-        predictions.append(Tags(sentence.words, tuple(tags), tuple(shares.tolist())))
+        kind = CharacterTags if task.characters else Tags
+        predictions.append(kind(sentence.words, tuple(tags), tuple(shares.tolist())))
     return predictions
 
 

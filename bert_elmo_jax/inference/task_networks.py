@@ -22,7 +22,7 @@ from bert_elmo_jax.data.tasks.word_rows import (
     make_word_rows,
     words_of_texts,
 )
-from bert_elmo_jax.inference.predictions import Prediction, Tags, make_answer, make_label
+from bert_elmo_jax.inference.predictions import CharacterTags, Prediction, Tags, make_answer, make_label
 from bert_elmo_jax.networks import NetworkConfig, bidaf, tagger, text_classifiers
 from bert_elmo_jax.networks.word_network import Encode
 from bert_elmo_jax.text import Lexicon
@@ -76,10 +76,10 @@ def check_task(name: str, task: Task) -> None:
 
 def tag_predictions(task: Task, rows: Sequence[WordRow], outputs: Sequence[tuple[np.ndarray, np.ndarray]]) -> list[Any]:
     """Return the predictions of a tagger for rows."""
-    predictions = []
+    predictions, kind = [], CharacterTags if task.characters else Tags
     for row, (numbers, shares) in zip(rows, outputs):
         tags = tuple(task.labels[tag] for tag in numbers[: row.width])
-        predictions.append(Tags(row.words, tags, tuple(np.clip(shares[: row.width], 0.0, 1.0).tolist())))
+        predictions.append(kind(row.words, tags, tuple(np.clip(shares[: row.width], 0.0, 1.0).tolist())))
     return predictions
 
 

@@ -16,7 +16,7 @@ from bert_elmo_jax.families.bert.family import FAMILY
 from bert_elmo_jax.families.init_params import init_task_params
 from bert_elmo_jax.heads.features import Features
 from bert_elmo_jax.inference import TaskModel, write_run_directory
-from bert_elmo_jax.inference.predictions import AnswerSpan, Number, Tags, spread_tags, to_json
+from bert_elmo_jax.inference.predictions import AnswerSpan, CharacterTags, Number, Tags, spread_tags, to_json
 from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.inference.run_directory import best_step
 from bert_elmo_jax.inference.task_model import make_head, to_example
@@ -257,3 +257,10 @@ def test_tags_of_characters():
         (" 배", ["", "O"], ["O", "O"]),
     ):
         assert spread_tags(text, tags, np.ones(len(text)))[0] == spread
+
+
+def test_a_tagger_of_characters_answers_with_entities(tmp_path):
+    [tags] = load(write(tmp_path / "klue_ner", "klue_ner", labels=("B-LC", "I-LC", "O"))).predict(["서울역 앞"])
+    assert tags.words == tuple("서울역 앞")
+    assert all(text in "서울역 앞" for _, text in tags.entities)
+    assert str(CharacterTags(tuple("한 배"), ("O", "O", "O"), (1.0,) * 3)) == "no entity"
