@@ -23,10 +23,10 @@ from ml_collections import ConfigDict
 from bert_elmo_jax.runs.config_files import NAMED
 from bert_elmo_jax.runs.finetuning import finetune
 
-from .command_line.start import read_values, start
+from .command_line.start import read_values, show_command, start
 
 FLAGS = flags.FLAGS
-OPTIONS = ("init", "tokenizer", "grid", "seeds", "parallel")
+OPTIONS = ("init", "tokenizer", "grid", "seeds", "parallel", "language")
 
 
 def define() -> None:
@@ -46,15 +46,21 @@ def define() -> None:
     flags.DEFINE_enum("on_bad", None, ["stop", "skip"], "skip: rows that cannot be read, listed in skipped.jsonl.")
     flags.DEFINE_string("grid", None, "Fields and their values: 'batch_size=16,32 optimizer.learning_rate=5e-5,3e-5'.")
     flags.DEFINE_list("seeds", None, "Numbers: every setting runs with each of these seeds.")
+    flags.DEFINE_enum("language", None, ["en", "ko"], "Of the report. Default: the locale's.")
     flags.DEFINE_enum("parallel", "jit", ["jit", "pmap"], "How several devices share the work.")
 
 
 def main(config: ConfigDict) -> int:
     """Run or continue the fine-tuning."""
     config.update({name: value for name, value in read_values(NAMED).items() if value is not None})
-    return finetune(config, Path(FLAGS.workdir), **read_values(OPTIONS))
+    return finetune(config, Path(FLAGS.workdir), command=show_command("finetune"), **read_values(OPTIONS))
 
 
 if __name__ == "__main__":
-    headings = {"config": "The run", "task": "The task and its files", "grid": "Many runs", "parallel": "Devices"}
+    headings = {
+        "config": "The run",
+        "task": "The task and its files",
+        "grid": "Many runs",
+        "language": "Report, devices",
+    }
     start("finetune", define, main, headings, config="finetune")

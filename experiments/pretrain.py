@@ -21,7 +21,7 @@ from ml_collections import ConfigDict
 from bert_elmo_jax.runs.pretraining import pretrain
 from bert_elmo_jax.runs.start_run import join_processes
 
-from .command_line.start import start
+from .command_line.start import show_command, start
 
 FLAGS = flags.FLAGS
 
@@ -31,6 +31,7 @@ def define() -> None:
     flags.DEFINE_string("config", None, "A recipe, such as bert:base or my_recipes.py:mine.")
     flags.DEFINE_string("workdir", None, "The run directory, new or to be resumed.", required=True)
     flags.DEFINE_string("init", None, "Weights to start from: anything `load` understands.")
+    flags.DEFINE_enum("language", None, ["en", "ko"], "Of the report. Default: the locale's.")
     flags.DEFINE_enum("parallel", "jit", ["jit", "pmap"], "How several devices share the work.")
     flags.DEFINE_string("coordinator", None, "For several processes: host:port of the first, or auto on a TPU pod.")
     flags.DEFINE_integer("processes", None, "With --coordinator=host:port, the number of processes.", 1)
@@ -42,7 +43,8 @@ def main(config: ConfigDict) -> int:
     if FLAGS.coordinator and FLAGS.parallel == "pmap":
         raise ValueError("--parallel=pmap is for the devices of one process; use --parallel=jit with --coordinator")
     join_processes(FLAGS.coordinator, FLAGS.processes, FLAGS.process)
-    return pretrain(config, Path(FLAGS.workdir), init=FLAGS.init, parallel=FLAGS.parallel)
+    options = {"language": FLAGS.language, "command": show_command("pretrain")}
+    return pretrain(config, Path(FLAGS.workdir), init=FLAGS.init, parallel=FLAGS.parallel, **options)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from bert_elmo_jax.files import write_json
 from bert_elmo_jax.runs.start_run import cost_kept, keep_freed_memory
 from bert_elmo_jax.runs.task_data import Data, read_data
 from bert_elmo_jax.runs.task_kinds import find_kind
-from bert_elmo_jax.runs.task_report import figures_of, score_name
+from bert_elmo_jax.runs.task_scores import figures_of, score_name
 from bert_elmo_jax.runs.train_run import RESULT
 from bert_elmo_jax.train.checkpoint import save_params
 

@@ -50,6 +50,7 @@ class Curve(Titled):
     noisy: bool = True
     up: str = ""
     note: str = "The thin line is every step, the thick line a running mean."
+    across: str = "step"
 
 
 @dataclass(frozen=True, repr=False)
@@ -81,6 +82,8 @@ class Scatter(Titled):
     title: str
     points: Sequence[tuple[float, float]]
     note: str = "Each dot is one example; on the diagonal, the prediction is exact."
+    across: str = "expected"
+    up: str = "predicted"
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -102,7 +102,7 @@ def _draw_curve(figure: Curve) -> str:
         return _place((x - first) / (last - first), (high - y) / (high - low))
 
     steps = [x for x in list_ticks(first, last) if x % 1 == 0]
-    drawn = _draw_axes("step", figure.up, steps, (low, high), place)
+    drawn = _draw_axes(figure.across, figure.up, steps, (low, high), place)
     thin = thin_out(points)
     lines = [(PALE, 1, thin), (INK, 2, smooth(thin))] if figure.noisy and len(thin) > 20 else [(INK, 2, thin)]
     drawn += [_polyline([place(x, y) for x, y in line], colour, width) for colour, width, line in lines]
@@ -213,12 +213,12 @@ def _draw_scatter(figure: Scatter) -> str:
     values = [value for point in figure.points for value in point]
     low, high = min(values), max(values)
     scale = 300 / ((high - low) or 1.0)
-    drawn = [f'<line x1="10" y1="330" x2="310" y2="30" stroke="{PALE}"/>', _text(0, 12, "predicted")]
+    drawn = [f'<line x1="10" y1="330" x2="310" y2="30" stroke="{PALE}"/>', _text(0, 12, figure.up)]
     for x, y in figure.points:
         spot = f'cx="{10 + (x - low) * scale:.1f}" cy="{330 - (y - low) * scale:.1f}"'
         drawn.append(f'<circle {spot} r="2" fill="{INK}" opacity=".5"/>')
     drawn += [_text(10, 348, format_number(low)), _text(310, 348, format_number(high), "end")]
-    drawn.append(_text(160, 348, "right value", "middle"))
+    drawn.append(_text(160, 348, figure.across, "middle"))
     return _frame(320, 354, drawn)
 
 

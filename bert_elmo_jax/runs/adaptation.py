@@ -19,6 +19,7 @@ from bert_elmo_jax.inference.run_directory import StoredModel
 from bert_elmo_jax.inference.task_networks import NETWORKS
 from bert_elmo_jax.inference.word_encoder import word_encoder
 from bert_elmo_jax.programs import show_program
+from bert_elmo_jax.report.language import Language
 from bert_elmo_jax.runs.pretraining import pretrain
 from bert_elmo_jax.runs.start_run import say
 from bert_elmo_jax.runs.task_data import Data
@@ -44,7 +45,12 @@ def check_adaptation(config: ConfigDict, settings: Sequence[Mapping[str, Any]]) 
 
 
 def adapt_encoder(
-    config: ConfigDict, workdir: Path, data: Data, start: NetworkStart, parallel: SharedBy = "jit"
+    config: ConfigDict,
+    workdir: Path,
+    data: Data,
+    start: NetworkStart,
+    parallel: SharedBy = "jit",
+    language: Language = "en",
 ) -> tuple[NetworkStart, int]:
     """Adapt the encoder in `workdir/adapted` if the config says so; return it, and 0, or 75 if it was stopped."""
     if "adapt" not in config or config.adapt.epochs == 0:
@@ -71,7 +77,7 @@ def adapt_encoder(
         how = "set config.adapt.epochs=0, or adapt with `pretrain` on more text"
         raise ValueError(f"{config.train} has {texts:,} texts, too few to hold some out: {how}")
     recipe = build_recipe(config, stored, manifest, folder / "corpus")
-    status = pretrain(recipe, folder, init=config.encoder, parallel=parallel, program="adapt")
+    status = pretrain(recipe, folder, init=config.encoder, parallel=parallel, program="adapt", language=language)
     return (start if status else NetworkStart(word_encoder(str(folder)), start.source)), status
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from bert_elmo_jax.data.corpora.store import open_store
 from bert_elmo_jax.files import hash_file
+from bert_elmo_jax.report.language import Translate, english
 from bert_elmo_jax.report.page import draw_table
 
 DATA = "data.json"  # in the run directory of a pretraining
@@ -38,9 +39,15 @@ def describe_files(files: Mapping[str, str]) -> dict[str, dict[str, str]]:
     }
 
 
-def draw_data(parts: Mapping[str, Mapping[str, Any]]) -> tuple[str, str]:
-    """Return a section of the report, title and HTML: a row for each corpus or file."""
+def draw_data(parts: Mapping[str, Mapping[str, Any]], translate: Translate = english) -> tuple[str, str]:
+    """Return a section of the report, title and HTML: a row for each corpus."""
     names = list(dict.fromkeys(name for row in parts.values() for name in row))
-    return "Data", draw_table(
-        ["", *names], [[key, *(row.get(name, "") for name in names)] for key, row in parts.items()]
-    )
+    rows = [[key, *(_show_fact(name, row.get(name, "")) for name in names)] for key, row in parts.items()]
+    return translate("Data"), draw_table(["", *map(translate, names)], rows)
+
+
+def _show_fact(name: str, value: Any) -> str:
+    """Return a fact of a table: a count with separators, or the first twelve characters of a fingerprint."""
+    if name == "fingerprint":
+        return str(value)[:12]
+    return f"{value:,}" if isinstance(value, int) else str(value)

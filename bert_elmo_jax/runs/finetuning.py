@@ -14,13 +14,23 @@ from bert_elmo_jax import train
 from bert_elmo_jax.data.tasks.files import write_skipped
 from bert_elmo_jax.files import read_json, write_json
 from bert_elmo_jax.inference.run_directory import is_run_directory, read_run_directory, write_run_directory
+from bert_elmo_jax.report.language import choose_language
 from bert_elmo_jax.runs.config_files import parse_values, resolve_name
 from bert_elmo_jax.runs.field_ranges import check_field
 from bert_elmo_jax.runs.prepared_task import build_task
 from bert_elmo_jax.runs.start_run import say
 from bert_elmo_jax.runs.task_data import Data, parse_share, read_data
 from bert_elmo_jax.runs.task_kinds import TaskKind, find_kind
-from bert_elmo_jax.runs.train_run import RESULT, Run, SharedBy, lock_run, place_run, start_config, train_run
+from bert_elmo_jax.runs.train_run import (
+    RESULT,
+    PageOptions,
+    Run,
+    SharedBy,
+    lock_run,
+    place_run,
+    start_config,
+    train_run,
+)
 from bert_elmo_jax.runs.with_documents import BACKWARD
 from bert_elmo_jax.runs.with_network import ADDED as NETWORK_ADDED
 
@@ -53,11 +63,15 @@ def finetune(
     grid: str | None = None,
     seeds: Sequence[str] | None = None,
     parallel: SharedBy = "jit",
+    language: str | None = None,
+    command: str = "",
 ) -> int:
     """Start or resume the fine-tuning of a run directory, and return its exit status: 0, or 75 if it was stopped.
 
-    With `grid` or `seeds` there is one run for each combination, and the best on the development data is kept.
+    With `grid` or `seeds` there is one run for each combination, and the best on the development data is kept. The
+    report is in a `language`, en or ko, by default the locale's, and shows the `command`.
     """
+    page = PageOptions(choose_language(language), command)
     config = start_config(config)
     settings, kind, workdir = list_settings(config, grid, seeds), find_kind(config), Path(workdir)
     train.refuse_other_files(workdir)
@@ -69,12 +83,12 @@ def finetune(
         identity["dev_share"] = share
     if settings:
         identity |= {"grid": grid, "seeds": seeds}
-    run = Run(workdir, identity, FREE, ADDED)
+    run = Run(workdir, identity, FREE, ADDED, page)
     with lock_run(run):
         if data.skipped:
             write_skipped(workdir / SKIPPED, data.skipped)
             say(f"{workdir / SKIPPED}: all rows that are skipped")
-        start, status = kind.first_stages(config, workdir, data, start, parallel)
+        start, status = kind.first_stages(config, workdir, data, start, parallel, page.language)
         if status:
             return status
         task = TaskJob(data, kind, start, parallel)
@@ -98,7 +112,7 @@ def run_task(run: Run, config: ConfigDict, task: TaskJob) -> int | None:
 
 def run_grid(run: Run, config: ConfigDict, task: TaskJob, settings: Sequence[Setting]) -> int | None:
     """Run all settings that are not done, and return the number of the signal that stopped a run, or None."""
-    train.same_run(*run)
+    run.check_same()
     names = (",".join(f"{name}={value}" for name, value in setting.items()) for setting in settings)
     folders = [run.workdir / "runs" / name for name in names]
     for number, (setting, folder) in enumerate(zip(settings, folders), start=1):

@@ -13,6 +13,7 @@ from bert_elmo_jax import optim
 from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.earlier_names import rename_group
 from bert_elmo_jax.nn.matrix_product import fast_bfloat16
+from bert_elmo_jax.report.language import Phrase
 from bert_elmo_jax.runs.start_run import say
 
 # Optimizers that do not change a row without a gradient, so that a step may update the touched rows of a table only.
@@ -131,9 +132,8 @@ def remark_warmup(o: ConfigDict, steps: int) -> list[str]:
     """
     if not o.warmup > steps:
         return []
-    return [
-        f"The warm-up, {o.warmup:,.0f} steps, is longer than the run of {steps:,}: its learning rate is not reached."
-    ]
+    remark = "The warm-up, {warmup} steps, is longer than the run of {steps}: its learning rate is not reached."
+    return [Phrase(remark, warmup=f"{o.warmup:,.0f}", steps=f"{steps:,}")]
 
 
 def build_optimizer(o: ConfigDict, rate: optim.Schedule) -> optax.GradientTransformation:

@@ -17,13 +17,15 @@ from bert_elmo_jax.data.corpora.reading import Reading
 from bert_elmo_jax.files import read_json
 from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.inference.run_directory import is_run_directory, write_run_directory
+from bert_elmo_jax.report.language import Language, Translate, english
 from bert_elmo_jax.report.page import draw_table
 from bert_elmo_jax.report.svg import format_number
 from bert_elmo_jax.runs.adaptation import HELD_OUT, write_texts
 from bert_elmo_jax.runs.pretraining import pretrain
 from bert_elmo_jax.runs.start_run import say
 from bert_elmo_jax.runs.task_data import Data, class_weights, count_steps
-from bert_elmo_jax.runs.train_run import BEFORE, SharedBy
+from bert_elmo_jax.runs.train_run import SharedBy
+from bert_elmo_jax.runs.trainable import BEFORE
 from bert_elmo_jax.runs.with_documents import (
     BACKWARD,
     RULE,
@@ -60,7 +62,12 @@ def check_stages(config: ConfigDict, settings: Sequence[Mapping[str, Any]]) -> N
 
 
 def tune_language_models(
-    config: ConfigDict, workdir: Path, data: Data, start: DocumentStart, parallel: SharedBy = "jit"
+    config: ConfigDict,
+    workdir: Path,
+    data: Data,
+    start: DocumentStart,
+    parallel: SharedBy = "jit",
+    language: Language = "en",
 ) -> tuple[DocumentStart, int]:
     """Tune each model below `workdir`; return them, and the exit status: 0, or 75 if it was stopped."""
     check_documents(config, data.task)
@@ -75,10 +82,10 @@ def tune_language_models(
     if not config.lm.epochs:
         say("stage 2 of 3, the language model on the task's texts, is left out: config.lm.epochs=0")
         return start, 0
-    tuned, status = tune(config, workdir / TUNED, texts, start._replace(other=None), parallel)
+    tuned, status = tune(config, workdir / TUNED, texts, start._replace(other=None), parallel, language)
     if status or start.other is None:
         return tuned, status
-    other, status = tune(config, workdir / f"{TUNED}_{BACKWARD}", texts, start.other, parallel)
+    other, status = tune(config, workdir / f"{TUNED}_{BACKWARD}", texts, start.other, parallel, language)
     return tuned._replace(other=other), status
 
 
@@ -110,7 +117,12 @@ def is_new(word: str, vocabulary: Any, cased: bool) -> bool:
 
 
 def tune(
-    config: ConfigDict, folder: Path, texts: Sequence[str], start: DocumentStart, parallel: SharedBy = "jit"
+    config: ConfigDict,
+    folder: Path,
+    texts: Sequence[str],
+    start: DocumentStart,
+    parallel: SharedBy = "jit",
+    language: Language = "en",
 ) -> tuple[DocumentStart, int]:
     """Train a language model on texts in a folder, unless it is done; return it, and the exit status."""
     if not (folder / "report.html").is_file():  # written last
@@ -119,7 +131,9 @@ def tune(
         say(f"stage 2 of 3: the language model reads the task's texts {direction_of(start)}: {folder}")
         recipe = build_recipe(config, start, manifest, folder / "corpus")
         init = find_init(folder, start)
-        status = pretrain(recipe, folder, init=init, parallel=parallel, program="tune", origin=start.source)
+        status = pretrain(
+            recipe, folder, init=init, parallel=parallel, program="tune", origin=start.source, language=language
+        )
         if status:
             return start, status
     stored = read_model(str(folder))
@@ -201,7 +215,7 @@ def build_recipe(config: ConfigDict, start: DocumentStart, manifest: Mapping[str
     })  # fmt: skip
 
 
-def describe_stages(workdir: Path) -> list[tuple[str, str]]:
+def describe_stages(workdir: Path, translate: Translate = english) -> list[tuple[str, str]]:
     """Return a section of the report, title and HTML: the perplexity of each tuned model, before and after."""
     rows = []
     for folder in (workdir / TUNED, workdir / f"{TUNED}_{BACKWARD}"):
@@ -213,4 +227,5 @@ def describe_stages(workdir: Path) -> list[tuple[str, str]]:
             rows.append([folder.name, "–" if before is None else format_number(before), format_number(after[-1])])
     if not rows:
         return []
-    return [("Perplexity of held-out texts of the task", draw_table(["language model", "before", "after"], rows))]
+    names = [translate(name) for name in ("language model", "before", "after")]
+    return [(translate("Perplexity of held-out texts of the task"), draw_table(names, rows))]

@@ -14,13 +14,26 @@ from bert_elmo_jax.analysis.layer_weights import layer_shares
 from bert_elmo_jax.data.tasks.batches import Collate, TaskBatches
 from bert_elmo_jax.data.tasks.packed_batches import PackedBatches
 from bert_elmo_jax.data.tasks.task import Task
+from bert_elmo_jax.files import read_json
 from bert_elmo_jax.inference.run_directory import best_step
 from bert_elmo_jax.inference.task_model import Predictor
-from bert_elmo_jax.runs.data_facts import describe_files, draw_data
+from bert_elmo_jax.report.language import Translate, english
+from bert_elmo_jax.runs.data_facts import describe_files
 from bert_elmo_jax.runs.initial_state import remark_warmup
+from bert_elmo_jax.runs.model_facts import describe_model
 from bert_elmo_jax.runs.start_run import say
-from bert_elmo_jax.runs.task_data import Data, Length
-from bert_elmo_jax.runs.task_report import figures_of, remark_one_answer, score_name, task_sections
+from bert_elmo_jax.runs.task_data import Data, Length, parse_share
+from bert_elmo_jax.runs.task_report import remark_one_answer, task_sections
+from bert_elmo_jax.runs.task_result import (
+    compare_with_baselines,
+    draw_result,
+    draw_task_data,
+    list_lines,
+    name_model,
+    title_run,
+    to_json,
+)
+from bert_elmo_jax.runs.task_scores import figures_of, score_name
 from bert_elmo_jax.runs.trainable import Ending, Evaluate, Feed, Section, Trainable
 
 Put = Callable[[Mapping[str, np.ndarray]], Any]
@@ -63,7 +76,7 @@ def build_task(
     data: Data,
     prepared: PreparedTask,
     placement: train.Placement,
-    sections: Callable[[Path], Sequence[Section]],
+    sections: Callable[[Path, Translate], Sequence[Section]],
 ) -> Trainable:
     """Return the training of a prepared model; `sections` are further ones of the report of a run directory."""
     task, rows = prepared.task, prepared.rows
@@ -83,10 +96,11 @@ def build_task(
 
         return Feed(batches, evaluate)
 
-    def finish(workdir: Path, state: train.State, evaluate: Evaluate) -> Ending:
+    def finish(workdir: Path, state: train.State, evaluate: Evaluate, translate: Translate) -> Ending:
         if jax.process_index() == 0:
             prepared.conclude(workdir)
-        return score_best(workdir, config, data, sections(workdir))
+        ending = score_best(workdir, config, data, steps, translate)
+        return ending._replace(sections=[*ending.sections, *sections(workdir, translate)])
 
     count = f"{steps:,} steps of {config.batch_size:,} rows ({len(rows):,} are an epoch)"
     return Trainable(
@@ -117,25 +131,36 @@ def build_task(
     )
 
 
-def score_best(workdir: Path, config: ConfigDict, data: Data, sections: Sequence[Section]) -> Ending:
-    """Score the model that is best on dev, in batches of the compiled size."""
+def score_best(workdir: Path, config: ConfigDict, data: Data, steps: int, translate: Translate = english) -> Ending:
+    """Score the model that is best on dev, in batches of the compiled size, beside simple baselines."""
     model = load(workdir)
     assert isinstance(model, Predictor)
     model.warns_of_texts = False  # the run has, of the same texts
-    predictions = model.predict_examples(data.dev, batch_size=config.batch_size)
-    figures = {"dev": figures_of(model.task, data.dev, predictions)}
-    if data.test:
-        test_predictions = model.predict_examples(data.test, batch_size=config.batch_size)
-        figures["test"] = figures_of(model.task, data.test, test_predictions)
+    task, score, step = model.task, score_name(model.task), best_step(workdir)
+    parts = {part: examples for part, examples in (("dev", data.dev), ("test", data.test)) if examples}
+    predicted = {
+        part: (examples, model.predict_examples(examples, batch_size=config.batch_size))
+        for part, examples in parts.items()
+    }
+    compared = compare_with_baselines(task, data.train, predicted)
     files = describe_files({part: config[part] for part in ("train", "dev", "test")})
-    remarks = remark_one_answer(model.task, data.dev, predictions)
+    share = (
+        {}
+        if parse_share(config.dev) is None
+        else {"dev": {"file": translate("{share} of train, held out", share=config.dev)}}
+    )
+    remarks = remark_one_answer(task, *predicted["dev"])
     shares = {place: weights.tolist() for place, weights in layer_shares(model.params).items()}
     result = {
-        "step": best_step(workdir), "score": score_name(model.task), **figures,
-        **({"layer_shares": shares} if shares else {}), "data": files,
+        "step": step, "score": score, **{part: scores.figures for part, scores in compared.items()},
+        "comparison": to_json(compared), **({"layer_shares": shares} if shares else {}), "data": files,
     }  # fmt: skip
-    for line in remarks:
+    for line in (*remarks, *list_lines(score, compared)):
         say(line)
-    for part, values in figures.items():
-        say(f"{part}: {', '.join(f'{name} {value:.4f}' for name, value in values.items())}")
-    return Ending([*task_sections(model, data.dev, predictions, figures), *sections, draw_data(files)], remarks, result)
+    sections = [
+        draw_result(score, compared, step, steps, translate),
+        describe_model(name_model(model), model.params, read_json(workdir / "run.json", default={}), translate),
+        draw_task_data({"train": data.train, **parts}, task, {**share, **files}, translate),
+        *task_sections(model, *predicted["dev"], translate),
+    ]
+    return Ending(sections, remarks, result, title_run(task, model, config.train, translate))

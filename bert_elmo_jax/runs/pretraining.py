@@ -20,6 +20,7 @@ from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.inference.run_directory import describe_run, is_run_directory
 from bert_elmo_jax.nn.int8_kernels import refuse_int8
 from bert_elmo_jax.optim import Schedule
+from bert_elmo_jax.report.language import choose_language
 from bert_elmo_jax.runs.data_facts import DATA, describe_corpora
 from bert_elmo_jax.runs.initial_state import (
     ROW_SPARSE,
@@ -31,7 +32,7 @@ from bert_elmo_jax.runs.initial_state import (
 )
 from bert_elmo_jax.runs.pretraining_end import finish_pretraining
 from bert_elmo_jax.runs.teacher import add_teacher, has_teacher, read_teacher, record_teacher, start_teacher
-from bert_elmo_jax.runs.train_run import Run, SharedBy, lock_run, place_run, start_config, train_run
+from bert_elmo_jax.runs.train_run import PageOptions, Run, SharedBy, lock_run, place_run, start_config, train_run
 from bert_elmo_jax.runs.trainable import Feed, Trainable
 from bert_elmo_jax.train.step import Step
 
@@ -49,11 +50,15 @@ def pretrain(
     parallel: SharedBy = "jit",
     program: str = "pretrain",
     origin: str | None = None,
+    language: str | None = None,
+    command: str = "",
 ) -> int:
     """Start or resume the pretraining run of a directory, and return its exit status: 0, or 75 if it was stopped.
 
-    `origin` is the model that `init` is a copy of, if it is one. See `train_run` for the order of events.
+    `origin` is the model that `init` is a copy of, if it is one. The report is in a `language`, en or ko, by default
+    the locale's, and shows the `command`. See `train_run` for the order of events.
     """
+    page = PageOptions(choose_language(language), command)
     config = start_config(config)
     train.check_average(config.get("average"), config.keep)
     family = get_family(config.family)
@@ -64,7 +69,7 @@ def pretrain(
     identity = {"program": program, "init": origin or init, **config.to_dict()}
     # Fields that the first runs of a family did not have, with the values that they meant.
     added = {f"model.{name}": getattr(family.config, name) for name in getattr(family.config, "ADDED", ())}
-    run = Run(Path(workdir), identity, FREE, added)
+    run = Run(Path(workdir), identity, FREE, added, page)
     with lock_run(run):
         placement = place_run(config, parallel)
         stopped = train_run(run, placement, build_pretraining(config, run.workdir, init, placement))
@@ -124,7 +129,7 @@ def build_pretraining(config: ConfigDict, workdir: Path, init: str | None, place
         size=objective.size,
         describe=describe,
         open=open_feed,
-        finish=functools.partial(finish_pretraining, config, family.inputs, corpora_facts),
+        finish=functools.partial(finish_pretraining, config, family, objective.score, corpora_facts),
         report_holds="the curves of this run, and what to do with it next",
         step_options=step_options(config, objective),
         carry=objective.carry(rows),

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from bert_elmo_jax.report.language import Phrase
 from bert_elmo_jax.report.svg import format_number
 
 JUMP = 1.5  # a perplexity this many times the best one before, or a loss higher by its logarithm, is a jump
@@ -27,7 +28,8 @@ def _skipped(lines: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     ]
     if steps:
         shown = ", ".join(f"{step:,}" for step in steps[:5]) + (", …" if len(steps) > 5 else "")
-        yield f"The loss or a gradient was not finite in {len(steps):,} steps ({shown}), which updated nothing."
+        yield Phrase("The loss or a gradient was not finite in {count} steps ({shown}), which updated nothing.",
+                     count=f"{len(steps):,}", shown=shown)  # fmt: skip
 
 
 def _jumps(lines: Iterable[Mapping[str, Any]]) -> Iterator[str]:
@@ -43,12 +45,14 @@ def _jumps(lines: Iterable[Mapping[str, Any]]) -> Iterator[str]:
             number, step = math.inf if value is None else float(value), int(line["step"])
             low, before = best.get(name, (number, step))
             if low == number == math.inf and name not in begun:
-                begun[name] = f"{name} was not finite at its first measurement (step {step:,})."
+                begun[name] = Phrase("{name} was not finite at its first measurement (step {step}).",
+                                     name=name, step=f"{step:,}")  # fmt: skip
             rise = number / low if name.endswith("perplexity") else math.exp(min(number - low, 700.0))
             if rise > max(JUMP, jumps.get(name, (0.0, ""))[0]):
-                reached = format_number(number) if value is not None else "a number that is not finite"
-                first = f"{name} rose from {format_number(low)} (step {before:,}, the best before)"
-                jumps[name] = rise, f"{first} to {reached} (step {step:,})."
+                values = {"name": name, "low": format_number(low), "before": f"{before:,}", "step": f"{step:,}"}
+                reached = "a number that is not finite" if value is None else "{number}"
+                template = "{name} rose from {low} (step {before}, the best before) to " + reached + " (step {step})."
+                jumps[name] = rise, Phrase(template, number=format_number(number), **values)
             if number <= low:
                 best[name] = number, step
     yield from begun.values()

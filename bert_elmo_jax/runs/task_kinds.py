@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from ml_collections import ConfigDict
 
+from bert_elmo_jax.report.language import Translate
 from bert_elmo_jax.runs.adaptation import adapt_encoder, check_adaptation
 from bert_elmo_jax.runs.language_model import check_stages, describe_stages, tune_language_models
 from bert_elmo_jax.runs.prepared_task import PreparedTask
@@ -20,17 +21,17 @@ class TaskKind(NamedTuple):
 
     `start(config, init, tokenizer)` returns a model without weights of the task; `prepare(config, data, start)` makes
     it ready for training. `check(config, settings)` raises for a config, or settings of a grid, that contradict
-    themselves. `first_stages(config, workdir, data, start, parallel)` trains the model on texts without labels, and
-    returns it with an exit status. `companions(start)` are models that are trained first, in folders of these names.
-    `sections(workdir)` belong to the report.
+    themselves. `first_stages(config, workdir, data, start, parallel, language)` trains the model on texts without
+    labels, reports it in a language, and returns it with an exit status. `companions(start)` are models that are
+    trained first, in folders of these names. `sections(workdir, translate)` belong to the report.
     """
 
     start: Callable[[ConfigDict, str | None, str | None], Any]
     prepare: Callable[..., PreparedTask]
     check: Callable[[ConfigDict, Sequence[Mapping[str, Any]]], object] = lambda config, settings: None
-    first_stages: Callable[..., tuple[Any, int]] = lambda config, workdir, data, start, parallel: (start, 0)
+    first_stages: Callable[..., tuple[Any, int]] = lambda config, workdir, data, start, *options: (start, 0)
     companions: Callable[[Any], Mapping[str, Any]] = lambda start: {}
-    sections: Callable[[Path], Sequence[Section]] = lambda workdir: ()
+    sections: Callable[[Path, Translate], Sequence[Section]] = lambda workdir, translate: ()
 
 
 HEAD = TaskKind(start_head, prepare_head)

@@ -26,17 +26,24 @@ from ml_collections import ConfigDict
 from bert_elmo_jax import train
 from bert_elmo_jax.compilation_cache import share_compiled
 from bert_elmo_jax.files import write_json
+from bert_elmo_jax.report.language import Language, translator
 from bert_elmo_jax.runs.field_ranges import check_fields
 from bert_elmo_jax.runs.initial_state import apply_compute
 from bert_elmo_jax.runs.run_report import show_figures, write_report
 from bert_elmo_jax.runs.start_run import cost_kept, keep_freed_memory, say
-from bert_elmo_jax.runs.trainable import Feed, Figures, Trainable
+from bert_elmo_jax.runs.trainable import BEFORE, Feed, Figures, Trainable
 from bert_elmo_jax.train.devices import describe_devices
 from bert_elmo_jax.train.metrics import read_metrics
 
-BEFORE = "before.json"  # the held-out figures of given weights, before the first step
 RESULT = "result.json"  # in the directory of a finished run on a task; written last
 SharedBy = Literal["jit", "pmap"]  # how several devices share the work
+
+
+class PageOptions(NamedTuple):
+    """The language of a run's report, and the command that it shows."""
+
+    language: Language = "en"
+    command: str = ""
 
 
 class Run(NamedTuple):
@@ -49,6 +56,11 @@ class Run(NamedTuple):
     settings: Mapping[str, Any]
     free: tuple[str, ...] = ()
     added: Mapping[str, Any] = {}
+    page: PageOptions = PageOptions()
+
+    def check_same(self) -> None:
+        """Write `run.json`, or raise if the directory was started with other settings."""
+        train.same_run(self.workdir, self.settings, self.free, self.added)
 
 
 def start_config(config: ConfigDict) -> ConfigDict:
@@ -64,7 +76,7 @@ def lock_run(run: Run) -> Iterator[None]:
     first = jax.process_index() == 0
     with train.only_process(run.workdir) if first else contextlib.nullcontext(), cost_kept(run.workdir, first):
         if (run.workdir / "run.json").is_file():
-            train.same_run(*run)
+            run.check_same()
         train.meet("run directory")
         share_compiled()
         yield
@@ -83,7 +95,7 @@ def train_run(run: Run, placement: train.Placement, trainable: Trainable) -> int
     for remark in trainable.remarks:
         say(remark)
     if first:
-        train.same_run(*run)
+        run.check_same()
         trainable.describe(run.workdir)
         say(f"{run.workdir}: {trainable.summary}, on {describe_devices()}")
     state, parallel = compile_step(trainable, placement)
@@ -97,7 +109,7 @@ def train_run(run: Run, placement: train.Placement, trainable: Trainable) -> int
         state, stopped = loop(run.workdir, trainable, parallel, feed, checkpoints, state, step)
     if stopped is not None:
         return stopped
-    finish(run.workdir, trainable, parallel.gather(state), feed)
+    finish(run, trainable, parallel.gather(state), feed)
     return None
 
 
@@ -159,12 +171,13 @@ def loop(
     )  # fmt: skip
 
 
-def finish(workdir: Path, trainable: Trainable, state: train.State, feed: Feed) -> None:
+def finish(run: Run, trainable: Trainable, state: train.State, feed: Feed) -> None:
     """Compute the outcome of a run, in all of its processes; the first one writes the report and `result.json`."""
-    ending = trainable.finish(workdir, state, feed.evaluate)
+    ending = trainable.finish(run.workdir, state, feed.evaluate, translator(run.page.language))
     if jax.process_index() > 0:
         return
-    report = write_report(workdir, ending.sections, [*trainable.remarks, *ending.remarks])
+    remarks = [*trainable.remarks, *ending.remarks]
+    report = write_report(run.workdir, ending.sections, remarks, title=ending.title, **run.page._asdict())
     if ending.result is not None:
-        write_json(workdir / RESULT, ending.result)
+        write_json(run.workdir / RESULT, ending.result)
     say(f"{report}: {trainable.report_holds}")

@@ -9,7 +9,9 @@ import numpy as np
 import optax
 
 from bert_elmo_jax import optim, train
+from bert_elmo_jax.report.language import Translate
 
+BEFORE = "before.json"  # in a run directory: the held-out figures of given weights, before the first step
 Figures = Mapping[str, float]
 Evaluate = Callable[[train.State], Figures]
 Section = tuple[str, str]  # heading and HTML
@@ -23,11 +25,12 @@ class Feed(NamedTuple):
 
 
 class Ending(NamedTuple):
-    """The outcome of a run that has ended: sections and remarks of its report, and `result.json`."""
+    """The outcome of a run that has ended: title, sections and remarks of its report, and `result.json`."""
 
     sections: Sequence[Section] = ()
     remarks: Sequence[str] = ()
     result: Mapping[str, Any] | None = None
+    title: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +38,8 @@ class Trainable:
     """A model with all that its training needs, before the first step; see `train_run`.
 
     `describe` writes what `load` needs into the run directory. `open` then makes the batches and the evaluation, for
-    the devices of a compiled step. `finish` gets the state after the last step.
+    the devices of a compiled step. `finish` gets the state after the last step,
+    and translates the phrases of the report.
     """
 
     summary: str  # the task or objective, and the number of steps
@@ -50,7 +54,7 @@ class Trainable:
     size: Callable[[Mapping[str, np.ndarray]], int]  # tokens in a batch
     describe: Callable[[Path], None]
     open: Callable[[Path, train.Parallel], Feed]
-    finish: Callable[[Path, train.State, Evaluate], Ending]
+    finish: Callable[[Path, train.State, Evaluate, Translate], Ending]
     report_holds: str  # for the last line that is printed
     step_options: Mapping[str, Any]  # further arguments of `train.make_step`
     change_step: Callable[[train.Step], train.Step] = lambda step: step

@@ -13,6 +13,7 @@ from bert_elmo_jax.evals import translation
 from bert_elmo_jax.families import find_family
 from bert_elmo_jax.files import write_json
 from bert_elmo_jax.inference.load_model import load
+from bert_elmo_jax.report.language import Translate, english
 from bert_elmo_jax.report.page import draw_table
 from bert_elmo_jax.runs.run_report import show_figures
 from bert_elmo_jax.runs.start_run import say
@@ -90,11 +91,11 @@ def score_held_out(run: str | Path, config: ConfigDict, texts: Translated) -> di
     return figures
 
 
-def describe_translations(texts: Translated, figures: Mapping[str, float]) -> tuple[str, str]:
+def describe_translations(
+    texts: Translated, figures: Mapping[str, float], translate: Translate = english
+) -> tuple[str, str]:
     """Return a section of the report, title and HTML: the scores, and some of the translations."""
     rows = list(zip(texts.sources, texts.translations, texts.references))[:SHOWN]
-    table = draw_table(("source", "translation", "reference"), rows)
-    return (
-        "Translations of held-out texts",
-        f"<p>{len(texts.translations):,} texts: {html.escape(show_figures(figures))}.</p>{table}",
-    )
+    table = draw_table([translate(name) for name in ("source", "translation", "reference")], rows, stacked=True)
+    about = translate("{count} texts: {figures}.", count=f"{len(texts.translations):,}", figures=show_figures(figures))
+    return translate("Translations of held-out texts"), f"<p>{html.escape(about)}</p>{table}"

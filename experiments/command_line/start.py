@@ -1,6 +1,8 @@
 """The frame of every program: flags, `--help`, the config, and an exit status for every expected trouble."""
 
+import os
 import re
+import shlex
 import sys
 import textwrap
 import warnings
@@ -15,7 +17,7 @@ from bert_elmo_jax.compilation_cache import share_compiled
 from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.files import UNWRITABLE
 from bert_elmo_jax.platform_support import check_machine_limits
-from bert_elmo_jax.programs import CONFIGS, find_file, show_commands
+from bert_elmo_jax.programs import CONFIGS, find_file, show_commands, show_program
 from bert_elmo_jax.runs.config_files import (
     check_program,
     list_fields,
@@ -256,6 +258,15 @@ def read_given(program: str, file: str | None, fields: Mapping[str, str]) -> Con
 def read_values(names: Iterable[str]) -> dict[str, Any]:
     """Return the values of flags."""
     return {name: FLAGS[name].value for name in names}
+
+
+def show_command(program: str) -> str:
+    """Return the command of this process, a flag on each line, without the paths of the current and home folder."""
+    words = [show_program(program), *map(shlex.quote, sys.argv[1:])]
+    command = " \\\n    ".join(words)
+    for folder, short in ((Path.cwd(), ""), (Path.home(), "$HOME/")):
+        command = command.replace(f"{folder}{os.sep}", short)
+    return command
 
 
 def read_layers(names: Sequence[str] | None) -> Literal["all"] | list[int] | None:

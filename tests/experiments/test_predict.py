@@ -10,7 +10,9 @@ from bert_elmo_jax import load
 from bert_elmo_jax.data.tasks.layouts import Layout
 from bert_elmo_jax.data.tasks.task import read_examples
 from bert_elmo_jax.inference import TaskModel, predict_file
-from bert_elmo_jax.runs.task_report import figures_of, task_sections
+from bert_elmo_jax.runs.task_report import task_sections
+from bert_elmo_jax.runs.task_result import compare_with_baselines, draw_result
+from bert_elmo_jax.runs.task_scores import score_name
 
 from ..inference.test_task_model import write
 from .programs import run_program
@@ -99,7 +101,12 @@ def test_files_of_the_task(name, runs, tmp_path):
     elif name == "qnli":
         assert [line["label"] for line in lines] == [prediction.label for prediction in predictions]
     # and a report of them: every part of it is complete, with any text
-    sections = task_sections(model, examples, predictions, {"dev": figures_of(model.task, examples, predictions)})
+    sections = [
+        draw_result(
+            score_name(model.task), compare_with_baselines(model.task, examples, {"dev": (examples, predictions)}), 1, 2
+        ),
+        *task_sections(model, examples, predictions),
+    ]
     page = "".join(title + body for title, body in sections)
     assert page.count("<table>") == page.count("</table>") >= 1
     assert page.count("<svg") == page.count("</svg>") >= (0 if name == "swag" else 1)

@@ -100,7 +100,7 @@ def test_a_fine_tuning(kind, tmp_path):
         def __init__(self):
             self.task, self._params = task, {}
 
-    sections = task_report.task_sections(Model(), dev, found, {BAD: {BAD: 0.5}})
+    sections = task_report.task_sections(Model(), dev, found)
     page = write_report(run, sections).read_text(encoding="utf-8")
     check(page)
     check(page, NAME)

@@ -58,10 +58,10 @@ def test_steps_that_updated_nothing():
     )  # fmt: skip
 
 
-def test_remarks_come_first_in_the_report(tmp_path):
+def test_remarks_follow_the_result(tmp_path):
     with Metrics(tmp_path, 0) as metrics:
         metrics.write(1, {"loss": 2.0, "held_out/perplexity": 2.0})
         metrics.write(2, {"loss": 1.0, "held_out/perplexity": 7.0})
     page = write_report(tmp_path, [("More", "<p>more</p>")], ["1 < 2"]).read_text(encoding="utf-8")
     assert "<li>1 &lt; 2</li><li>held_out/perplexity rose from 2" in page
-    assert page.index("class=remarks") < page.index("<svg") < page.index("More")
+    assert page.index("More") < page.index("class=remarks") < page.index("<svg")

@@ -17,7 +17,7 @@ from bert_elmo_jax.runs.config_files import NAMED, check_program, override, read
 from bert_elmo_jax.runs.field_ranges import check_fields
 from bert_elmo_jax.runs.pretraining import build_objective, list_figures
 from bert_elmo_jax.runs.start_run import say
-from bert_elmo_jax.runs.task_report import list_scores, score_name
+from bert_elmo_jax.runs.task_scores import list_scores, score_name
 from bert_elmo_jax.sweeps.folders import write_command
 from bert_elmo_jax.sweeps.points import FLAGS
 from bert_elmo_jax.sweeps.report import format_csv

@@ -21,7 +21,7 @@ from bert_elmo_jax.report.results import format_table
 from bert_elmo_jax.report.show import show
 from bert_elmo_jax.runs.start_run import say
 from bert_elmo_jax.runs.task_data import Data, read_data
-from bert_elmo_jax.runs.task_report import figures_of, score_name
+from bert_elmo_jax.runs.task_scores import figures_of, score_name
 from bert_elmo_jax.runs.with_head import prepare_head, start_head
 from bert_elmo_jax.runs.with_network import prepare_network, start_network
 from bert_elmo_jax.toyworld import ToyWorld, sense_examples

@@ -1,0 +1,190 @@
+"""The Korean of each phrase of a report; `{names}` in braces are values, which both languages have."""
+
+from collections.abc import Mapping
+
+KOREAN: Mapping[str, str] = {
+    # Titles
+    "{task} with {model}": "{task} ({model})",
+    "Pretraining of {model}": "{model} 사전 학습",
+    "Further pretraining of {model}": "{model} 추가 사전 학습",
+    "Text classification": "텍스트 분류",
+    "Regression on texts": "텍스트 회귀",
+    "Choice of an ending": "이어질 문장 고르기",
+    "Reading comprehension": "기계 독해",
+    "Sentence vectors": "문장 벡터",
+    "Tagging of words": "단어 태깅",
+    "Named entities": "개체명 인식",
+    "Ranking of passages": "문단 순위 매기기",
+    "reader": "독해 네트워크",
+    "tagger": "태거",
+    "biattentive classification network": "BCN",
+    "network": "네트워크",
+    "Run directory: {name}": "실행 디렉터리: {name}",
+    # Result
+    "Result": "결과",
+    "{score} {value} on {part}": "{part} {score} {value}",
+    "95 % interval: {low} to {high}": "95% 신뢰 구간: {low}~{high}",
+    "{count} rows": "{count}행",
+    "{count} rows: one row is {points} points": "{count}행이므로 한 행이 {points}점",
+    "{count} rows: one row is {points} points of accuracy": "{count}행이므로 한 행이 정확도 {points}점",
+    "{count} sentences of {number} words: one word is {points} points": (
+        "문장 {count}개, 단어 {number}개이므로 한 단어가 {points}점"
+    ),
+    "{count} sentences with {number} entities: one entity is {points} points of recall": (
+        "문장 {count}개, 개체명 {number}개이므로 개체명 하나가 재현율 {points}점"
+    ),
+    "The best checkpoint, of step {step} of {steps}, chosen by {score} on dev.": (
+        "전체 {steps}스텝 가운데 dev의 {score} 점수가 가장 높은 {step}스텝의 체크포인트입니다."
+    ),
+    "The rows of dev chose the checkpoint, so this score is a little too good; --test=FILE gives a fair one.": (
+        "dev로 체크포인트를 골랐으므로 점수가 조금 높게 나옵니다. --test=FILE을 주면 공정한 점수를 얻습니다."
+    ),
+    "No better than the baseline “{name}” ({value}): this model has learned nothing more.": (
+        "기준선 ‘{name}’({value})보다 낫지 않습니다. 모델이 그 이상 배운 것이 없습니다."
+    ),
+    "The interval includes the baseline “{name}” ({value}): these rows do not show that the model is better.": (
+        "기준선 ‘{name}’({value})도 신뢰 구간 안에 있습니다. 이 데이터만으로는 모델이 더 낫다고 할 수 없습니다."
+    ),
+    "Better than the best baseline, “{name}” ({value}).": "가장 높은 기준선 ‘{name}’({value})보다 낫습니다.",
+    "score": "점수",
+    "this model": "이 모델",
+    "always {label}": "항상 {label}",
+    "always choice {number}": "항상 {number}번",
+    "always no answer": "항상 답 없음",
+    "bag of words": "단어 가방(BoW)",
+    "the most frequent tag of each word": "단어마다 가장 흔한 태그",
+    "There was no evaluation on held-out text.": "검증용 텍스트로 평가한 적이 없습니다.",
+    "At step {best} of {last}, the best by {score} on held-out text.": (
+        "전체 {last}스텝 가운데 검증용 텍스트의 {score}가 가장 좋은 {best}스텝에서 잰 값입니다."
+    ),
+    "before the first step": "학습 전",
+    "best, step {step}": "최고({step}스텝)",
+    "last, step {step}": "마지막({step}스텝)",
+    # Model and data
+    "Model": "모델",
+    "model": "모델",
+    "parameters": "파라미터 수",
+    "weights before training": "학습 전 가중치",
+    "random numbers (seed {seed})": "난수(시드 {seed})",
+    "encoder that it reads": "입력 인코더",
+    "sizes": "크기",
+    "tokenizer": "토크나이저",
+    "trained part": "학습하는 부분",
+    "Data": "데이터",
+    "rows": "행 수",
+    "file": "파일",
+    "fingerprint": "지문",
+    "{share} of train, held out": "train에서 떼어 둔 {share}",
+    "weight": "가중치",
+    "documents": "문서 수",
+    "sentences": "문장 수",
+    "tokens": "토큰 수",
+    "words": "단어 수",
+    "characters": "글자 수",
+    "bytes": "바이트 수",
+    "pairs": "쌍의 수",
+    "unknown": "미등록 토큰 수",
+    "skipped": "건너뛴 수",
+    "label": "레이블",
+    "lowest": "최솟값",
+    "mean": "평균",
+    "highest": "최댓값",
+    "with an answer": "답 있음",
+    "without an answer": "답 없음",
+    "choice {number}": "{number}번",
+    "{count} more labels are not shown.": "그 밖의 레이블 {count}개는 생략했습니다.",
+    # Predictions
+    "Predictions": "예측값",
+    "predicted (up), expected (across)": "예측값(세로)과 정답(가로)",
+    "Each dot is one example; on the diagonal, the prediction is exact.": (
+        "점 하나가 예시 하나입니다. 대각선 위의 점은 정확히 맞힌 것입니다."
+    ),
+    "expected": "정답",
+    "predicted": "예측",
+    "Confusion (rows: expected, columns: predicted)": "혼동 행렬(행: 정답, 열: 예측)",
+    "times": "횟수",
+    "Entities": "개체명",
+    "type": "유형",
+    "precision": "정밀도",
+    "recall": "재현율",
+    "f1": "F1",
+    "gold": "정답 수",
+    "correct": "맞힌 수",
+    "The surest mistakes": "가장 확신한 오답",
+    "The largest errors": "오차가 가장 큰 예측",
+    "text": "텍스트",
+    "off by": "오차",
+    "probability": "확률",
+    "where": "위치",
+    "(no answer)": "(답 없음)",
+    "Attention over {where}, mean of the heads": "{where}의 어텐션(헤드 평균)",
+    "The stronger the colour, the more the piece on the left attends to the piece on top.": (
+        "색이 진할수록 왼쪽 조각이 위쪽 조각에 더 많이 주목합니다."
+    ),
+    "layer {number}": "{number}층",
+    "The first {shown} of {count} pieces.": "전체 {count}조각 가운데 앞의 {shown}조각입니다.",
+    "Weights of the encoder's layers": "인코더 층의 가중치",
+    "at": "위치",
+    "Perplexity of held-out texts of the task": "과제의 검증용 텍스트에서 잰 퍼플렉서티",
+    "language model": "언어 모델",
+    "before": "전",
+    "after": "후",
+    "Translations of held-out texts": "검증용 텍스트의 번역",
+    "source": "원문",
+    "translation": "번역",
+    "reference": "참조 번역",
+    "{count} texts: {figures}.": "텍스트 {count}개: {figures}.",
+    "The mean of the last checkpoints": "마지막 체크포인트들의 평균",
+    "The mean of the checkpoints of steps {steps}, which load reads.": (
+        "{steps}스텝 체크포인트의 평균입니다. load는 이것을 읽습니다."
+    ),
+    "Next steps": "다음 단계",
+    "Its vectors, in Python": "파이썬에서 벡터 얻기",
+    "Other uses of a word in your texts with a similar meaning": "텍스트에서 뜻이 비슷하게 쓰인 단어 찾기",
+    "A task of your own: a table with a column of texts and one of labels": (
+        "텍스트 열과 레이블 열이 있는 표로 미세 조정하기"
+    ),
+    "Its translations, in Python": "파이썬에서 번역하기",
+    # Command and curves
+    "Command": "명령",
+    "Settings": "설정",
+    "All settings": "모든 설정",
+    "Curves": "학습 곡선",
+    "{count} steps. A thin line is every step, a thick line a running mean.": (
+        "전체 {count}스텝입니다. 가는 선은 스텝마다의 값, 굵은 선은 이동 평균입니다."
+    ),
+    "From {first} to {last}; never below {low}, never above {high}.": (
+        "처음 {first}, 마지막 {last}. 최솟값 {low}, 최댓값 {high}."
+    ),
+    "step": "스텝",
+    "share right, from 0 to 1 (higher is better)": "맞힌 비율, 0~1(높을수록 좋음)",
+    "perplexity (lower is better)": "퍼플렉서티(낮을수록 좋음)",
+    "nats (lower is better)": "내트(낮을수록 좋음)",
+    "factor of an update": "갱신 크기의 배수",
+    # Remarks
+    "The warm-up, {warmup} steps, is longer than the run of {steps}: its learning rate is not reached.": (
+        "워밍업이 {warmup}스텝으로 전체 {steps}스텝보다 길어서, 설정한 학습률에 이르지 못합니다."
+    ),
+    "The loss or a gradient was not finite in {count} steps ({shown}), which updated nothing.": (
+        "{count}스텝에서 손실이나 기울기가 유한하지 않아 갱신하지 않았습니다({shown})."
+    ),
+    "{name} was not finite at its first measurement (step {step}).": (
+        "{name}: 처음 잰 값({step}스텝)이 유한하지 않습니다."
+    ),
+    "{name} rose from {low} (step {before}, the best before) to a number that is not finite (step {step}).": (
+        "{name}: {low}({before}스텝, 그때까지의 최고)에서 유한하지 않은 값({step}스텝)으로 올랐습니다."
+    ),
+    "{name} rose from {low} (step {before}, the best before) to {number} (step {step}).": (
+        "{name}: {low}({before}스텝, 그때까지의 최고)에서 {number}({step}스텝)로 올랐습니다."
+    ),
+    "The model gives every word of the dev data the label {label}, and the data have {count} labels: it has learned "
+    "nothing but this. Try another learning rate, more epochs, or another seed.": (
+        "모델이 dev의 모든 단어에 레이블 {label}만 붙였습니다. 데이터의 레이블은 {count}개이므로 배운 것이 없는 "
+        "셈입니다. 학습률이나 시드를 바꾸거나 에포크를 늘려 보세요."
+    ),
+    "The model gives every example of the dev data the label {label}, and the data have {count} labels: it has learned "
+    "nothing but this. Try another learning rate, more epochs, or another seed.": (
+        "모델이 dev의 모든 예시에 레이블 {label}만 붙였습니다. 데이터의 레이블은 {count}개이므로 배운 것이 없는 "
+        "셈입니다. 학습률이나 시드를 바꾸거나 에포크를 늘려 보세요."
+    ),
+}
