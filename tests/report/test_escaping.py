@@ -20,8 +20,10 @@ from bert_elmo_jax.quickstart.run_quickstart import list_lessons
 from bert_elmo_jax.report.figures import Arcs, Bars, Curve, Dots, Grid, Lines, Panels, Scatter
 from bert_elmo_jax.report.page import draw_code, draw_details, draw_figures, draw_json, draw_table, write_page
 from bert_elmo_jax.report.results import Result
-from bert_elmo_jax.runs import pretraining_end, task_report
+from bert_elmo_jax.runs import pretraining_end, task_report, task_result
+from bert_elmo_jax.runs.model_facts import describe_model
 from bert_elmo_jax.runs.run_report import write_report
+from bert_elmo_jax.runs.task_scores import score_name
 from bert_elmo_jax.runs.translation_scores import Translated, describe_translations
 from bert_elmo_jax.train.metrics import Metrics
 
@@ -100,8 +102,15 @@ def test_a_fine_tuning(kind, tmp_path):
         def __init__(self):
             self.task, self._params = task, {}
 
-    sections = task_report.task_sections(Model(), dev, found)
-    page = write_report(run, sections).read_text(encoding="utf-8")
+    compared = task_result.compare_with_baselines(task, dev, {BAD: (dev, found)})
+    files = {"train": {"file": BAD, "fingerprint": BAD}}
+    sections = [
+        task_result.draw_result(score_name(task), compared, 1, 2),
+        describe_model(BAD, {}, {"init": BAD}),
+        task_result.draw_task_data({"train": dev, BAD: dev}, task, files),
+        *task_report.task_sections(Model(), dev, found),
+    ]
+    page = write_report(run, sections, title=BAD, command=BAD).read_text(encoding="utf-8")
     check(page)
     check(page, NAME)
 
@@ -112,8 +121,9 @@ def test_a_pretraining(inputs, tmp_path):
     write_json(run / "run.json", {"data": BAD})
     write_metrics(run)
     translations = describe_translations(Translated([BAD], [BAD], [BAD]), {BAD: 1.0})
+    reached = pretraining_end.draw_figures_reached([{"step": 1, f"held_out/{BAD}": 1.0}], {}, f"held_out/{BAD}")
     average = pretraining_end.describe_average({"steps": [1, 2], "figures": {BAD: 1.0}})
-    page = write_report(run, [pretraining_end.suggest_next(run, inputs), translations, average])
+    page = write_report(run, [reached, pretraining_end.suggest_next(run, inputs), translations, average])
     check(page.read_text(encoding="utf-8"))
     check(page.read_text(encoding="utf-8"), NAME)
 
