@@ -57,10 +57,5 @@ def main(config: ConfigDict) -> int:
 
 
 if __name__ == "__main__":
-    headings = {
-        "config": "The run",
-        "task": "The task and its files",
-        "grid": "Many runs",
-        "language": "Report, devices",
-    }
+    headings = {"config": "The run", "task": "Task and files", "grid": "Many runs", "language": "Report, devices"}
     start("finetune", define, main, headings, config="finetune")

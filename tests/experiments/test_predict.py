@@ -101,14 +101,10 @@ def test_files_of_the_task(name, runs, tmp_path):
     elif name == "qnli":
         assert [line["label"] for line in lines] == [prediction.label for prediction in predictions]
     # and a report of them: every part of it is complete, with any text
-    sections = [
-        draw_result(
-            score_name(model.task), compare_with_baselines(model.task, examples, {"dev": (examples, predictions)}), 1, 2
-        ),
-        *task_sections(model, examples, predictions),
-    ]
+    compared = compare_with_baselines(model.task, examples, {"dev": (examples, predictions)})
+    sections = [draw_result(score_name(model.task), compared, 1, 2), *task_sections(model, examples, predictions)]
     page = "".join(title + body for title, body in sections)
-    assert page.count("<table>") == page.count("</table>") >= 1
+    assert page.count("<table") == page.count("</table>") >= 1
     assert page.count("<svg") == page.count("</svg>") >= (0 if name == "swag" else 1)
     assert not re.search(r"<script|href=|src=", page)
 
