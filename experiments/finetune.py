@@ -11,8 +11,7 @@ r"""Fine-tune a model, or train a task's own network, on a named task or on your
 
 Recipes have names: finetune:squad, esim, … With --grid or --seeds every combination is a run in its own folder, and the
 best on dev becomes the model of the run directory. The same command resumes a run that was stopped or killed. Exit
-status: 0 done, 2 refused, 75 stopped on request and saved, 76 diverged.
-`load("runs/sst2").predict([…])` and `predict` use the result.
+status: 0 done, 2 refused, 75 stopped on request and saved, 76 diverged. `load("runs/sst2").predict([…])` uses it.
 """
 
 from pathlib import Path

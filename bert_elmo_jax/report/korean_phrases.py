@@ -23,7 +23,7 @@ KOREAN: Mapping[str, str] = {
     # Result
     "Result": "결과",
     "{score} {value} on {part}": "{part} {score} {value}",
-    "95 % interval: {low} to {high}": "95% 신뢰 구간: {low}~{high}",
+    "95% interval: {low} to {high}": "95% 신뢰 구간: {low}~{high}",
     "{count} rows": "{count}행",
     "{count} rows: one row is {points} points": "{count}행이므로 한 행이 {points}점",
     "{count} rows: one row is {points} points of accuracy": "{count}행이므로 한 행이 정확도 {points}점",
@@ -55,7 +55,7 @@ KOREAN: Mapping[str, str] = {
     "the most frequent tag of each word": "단어마다 가장 흔한 태그",
     "There was no evaluation on held-out text.": "검증용 텍스트로 평가한 적이 없습니다.",
     "At step {best} of {last}, the best by {score} on held-out text.": (
-        "전체 {last}스텝 가운데 검증용 텍스트의 {score}가 가장 좋은 {best}스텝에서 잰 값입니다."
+        "전체 {last}스텝 가운데 검증용 텍스트의 {score}가 가장 좋은 {best}스텝에서 측정한 값입니다."
     ),
     "before the first step": "학습 전",
     "best, step {step}": "최고({step}스텝)",
@@ -125,7 +125,7 @@ KOREAN: Mapping[str, str] = {
     "The first {shown} of {count} pieces.": "전체 {count}조각 가운데 앞의 {shown}조각입니다.",
     "Weights of the encoder's layers": "인코더 층의 가중치",
     "at": "위치",
-    "Perplexity of held-out texts of the task": "과제의 검증용 텍스트에서 잰 퍼플렉서티",
+    "Perplexity of held-out texts of the task": "과제의 검증용 텍스트에서 측정한 퍼플렉서티",
     "language model": "언어 모델",
     "before": "전",
     "after": "후",
@@ -169,7 +169,7 @@ KOREAN: Mapping[str, str] = {
         "{count}스텝에서 손실이나 기울기가 유한하지 않아 갱신하지 않았습니다({shown})."
     ),
     "{name} was not finite at its first measurement (step {step}).": (
-        "{name}: 처음 잰 값({step}스텝)이 유한하지 않습니다."
+        "{name}: 처음 측정한 값({step}스텝)이 유한하지 않습니다."
     ),
     "{name} rose from {low} (step {before}, the best before) to a number that is not finite (step {step}).": (
         "{name}: {low}({before}스텝, 그때까지의 최고)에서 유한하지 않은 값({step}스텝)으로 올랐습니다."

@@ -104,7 +104,7 @@ def list_lines(score: str, compared: Mapping[str, PartScores]) -> list[str]:
         lines.append(f"{part}: {', '.join(f'{name} {value:.4f}' for name, value in scores.figures.items())}")
         facts = [str(scores.size)]
         if scores.interval is not None:
-            facts.insert(0, "{} is between {} and {} (95 %)".format(score, *map(show_score, scores.interval)))
+            facts.insert(0, "{} is between {} and {} (95%)".format(score, *map(show_score, scores.interval)))
         facts += [f"{name}: {show_score(figures[score])}" for name, figures in scores.baselines.items()]
         lines.append(f"{part}: {'; '.join(facts)}")
     return lines
@@ -133,7 +133,7 @@ def draw_result(
         facts = [translate(scores.size)]
         if scores.interval is not None:
             low, high = map(show_score, scores.interval)
-            facts.insert(0, translate("95 % interval: {low} to {high}", low=low, high=high))
+            facts.insert(0, translate("95% interval: {low} to {high}", low=low, high=high))
         lines.append(f"<p>{html.escape('. '.join(facts))}.</p>")
         if judgement := judge(score, scores, translate):
             lines.append(f"<p>{html.escape(judgement)}</p>")

@@ -162,7 +162,7 @@ def test_the_result_by_hand():
     lines = list_lines("accuracy", {"dev": scores})
     assert lines[0].startswith("dev: accuracy 0.7667, macro_f1 ")
     assert lines[1].startswith(
-        "dev: accuracy is between 0.5907 and 0.8821 (95 %); 30 rows: one row is 3.3 points; always 1"
+        "dev: accuracy is between 0.5907 and 0.8821 (95%); 30 rows: one row is 3.3 points; always 1"
     )
 
 
