@@ -35,7 +35,9 @@ def define() -> None:
     flags.DEFINE_string("init", None, "Weights to start from: anything `load` understands. Without: from scratch.")
     flags.DEFINE_string("tokenizer", None, "Without --init: the tokenizer, its folder or a model that has it.")
     flags.DEFINE_string("task", None, "classification, regression, entities, tags, rank; or such as sst2, squad.")
-    flags.DEFINE_string("train", None, "The file to train on.")
+    flags.DEFINE_string(
+        "train", None, "The file to train on: csv, Parquet, …; or several: 'data/part-*.parquet', a.csv,b.csv."
+    )
     flags.DEFINE_string("dev", None, "The file to choose the best model by; or a share of --train, held out: 0.1.")
     flags.DEFINE_string("test", None, "A file to score the best model on at the end.")
     flags.DEFINE_string("encoding", None, "Of these files: cp949, …; utf-8 unless given.")

@@ -11,8 +11,9 @@ The model is a run, or a released model with a head (classifier, tagger, reader,
 A file is read like the files of the task; its labels are ignored. A .txt file and standard input have one example per
 line: a text, or words with spaces; pairs, questions (question, context) and choices (text, choice, choice …) have tabs
 between their parts. The output has the order of the input. A .csv or .tsv has the columns of the input, or its text,
-and then `predicted` and `probability`. Any other file has JSON lines: the id, the text, and, by task, the label and
-probabilities, a number, tags and probabilities, the choice, or the answer with its characters and the n best.
+and then `predicted` and `probability`; so has a .parquet, with types. Any other file has JSON lines: the id, the text,
+and, by task, the label and probabilities, a number, tags and probabilities, the choice, or the answer with its
+characters and the n best.
 
 An existing file is replaced only with --overwrite. A stopped prediction keeps its lines in `<output>.partial/`, and the
 same command continues from there, unless it read standard input; started once more after the end, it says that the
@@ -33,8 +34,8 @@ FLAGS = flags.FLAGS
 def define() -> None:
     """Define the flags."""
     flags.DEFINE_string("model", None, "A run of finetune, or a released model with a head.", required=True)
-    flags.DEFINE_string("input", "-", "A file like the task's, a .txt with one example per line, or - for stdin.")
-    flags.DEFINE_string("output", "-", "The file to write, .csv, .tsv or .jsonl; - for JSON lines on standard output.")
+    flags.DEFINE_string("input", "-", "Files like the task's (or .parquet), a .txt of one example per line, or -.")
+    flags.DEFINE_string("output", "-", "The file to write: .csv, .tsv, .jsonl, .parquet; - for JSON lines to stdout.")
     flags.DEFINE_bool("overwrite", False, "Replace --output if it exists.")
     flags.DEFINE_bool("guard_formulas", False, "Put a ' before cells of a table that a spreadsheet would compute.")
     flags.DEFINE_string("encoding", None, "Of the input file; by default as in the run's files.")

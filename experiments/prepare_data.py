@@ -23,7 +23,9 @@ FLAGS = flags.FLAGS
 
 def define() -> None:
     """Define the flags."""
-    flags.DEFINE_multi_string("input", [], "Files or globs: .txt or .jsonl, also .gz .xz .bz2 .zst; repeatable.")
+    flags.DEFINE_multi_string(
+        "input", [], "Files or globs: .txt .jsonl .csv .tsv (.gz .xz .bz2 .zst) .parquet; repeatable."
+    )
     flags.DEFINE_multi_string("source", [], "For translation: files whose lines …; repeatable.")
     flags.DEFINE_multi_string("target", [], "… have their translations in the same lines of these files.")
     flags.DEFINE_multi_string("pairs", [], "Or .tsv files with source and target in two columns; repeatable.")
@@ -33,7 +35,7 @@ def define() -> None:
     flags.DEFINE_enum("documents", "blank_line", ["blank_line", "line", "file"], "The end of a document of a .txt.")
     flags.DEFINE_enum("split", "lines", ["lines", "sentences"], "One sentence per line, or running text to be split.")
     flags.DEFINE_string("encoding", "utf-8", "Of the files: utf-8, utf-8-sig, cp949, utf-16, …")
-    flags.DEFINE_string("text_field", "text", "The field of .jsonl records that holds the text.")
+    flags.DEFINE_string("text_field", "text", "The field or column that holds the text, in .jsonl and tables.")
     flags.DEFINE_enum("on_bad", "error", ["error", "skip"], "Report an unusable line, or skip and count it.")
     flags.DEFINE_float("max_line_mb", 4.0, "Longer lines are bad input.", 0.001, 1024)
     flags.DEFINE_string("tokenizer", "wordpiece", "wordpiece, sentencepiece, byte_bpe or words; or a folder.")

@@ -12,7 +12,7 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
@@ -107,8 +107,11 @@ class Lines:
 class LineFile(Lines):
     r"""Lines for a file. With the same request, it continues where an earlier process was stopped."""
 
-    def __init__(self, path: Path, *, mark: bytes = b"", overwrite: bool = False):
+    def __init__(
+        self, path: Path, *, mark: bytes = b"", overwrite: bool = False, finish: Callable[[Path], None] | None = None
+    ):
         self.path: Path | None = path
+        self._finish = finish  # called with the file of all lines, which it may replace by another format
         self.target, self.mark, self.overwrite = path, mark, overwrite
         self.folder = path.with_name(path.name + ".partial")
         self._passed, self._request, self.header = 0, dict[str, Any](), []
@@ -185,6 +188,8 @@ class LineFile(Lines):
             self._clean()
             return True
         if error is None:
+            if self._finish:
+                self._finish(self.folder / "lines")
             self._keep_record()
             (self.folder / "lines").replace(self.target)
         if error is None or not (self.folder / PROGRESS).is_file():  # else the same request continues from here
@@ -213,11 +218,15 @@ def _hash_request(request: Mapping[str, Any] | None) -> str:
     return hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()
 
 
-def open_lines(path: Path | None, *, mark: bytes = b"", overwrite: bool = False) -> Lines:
-    """Return the writer of lines to a path of `find_output`."""
+def open_lines(
+    path: Path | None, *, mark: bytes = b"", overwrite: bool = False, finish: Callable[[Path], None] | None = None
+) -> Lines:
+    """Return the writer of lines to a path of `find_output`; `finish` is called with the file of all lines."""
     if path is None or (path.exists() and not path.is_file()):
+        if finish:
+            raise ValueError(f"--output={path} is not a file, and Parquet is written to files: give another name")
         return Lines(path)
-    return LineFile(path, mark=mark, overwrite=overwrite)
+    return LineFile(path, mark=mark, overwrite=overwrite, finish=finish)
 
 
 def _open(path: Path) -> IO[str]:

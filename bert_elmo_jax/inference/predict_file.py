@@ -1,27 +1,41 @@
 """Predictions for the examples of a file or of standard input, as JSON lines or as a table with the input's columns."""
 
+import collections
 import dataclasses
+import itertools
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 import jax
 from tqdm import tqdm
 
+from bert_elmo_jax.data.arrow_files import import_pyarrow, is_arrow, open_arrow
 from bert_elmo_jax.data.tasks.examples import ChoiceExample, Question, TextExample
-from bert_elmo_jax.data.tasks.files import BadRow, OnBad, check_file, describe_skipped, read_lines, stop, write_skipped
+from bert_elmo_jax.data.tasks.files import (
+    BadRow,
+    OnBad,
+    check_file,
+    describe_skipped,
+    hash_files,
+    list_files,
+    read_lines,
+    stop,
+    write_skipped,
+)
 from bert_elmo_jax.data.tasks.layouts import Layout
-from bert_elmo_jax.data.tasks.tables import FORMATS, read_records
-from bert_elmo_jax.data.tasks.task import Task, read_examples, task_named
+from bert_elmo_jax.data.tasks.tables import Record, find_format, read_arrow_records, read_records
+from bert_elmo_jax.data.tasks.task import Task, stream_examples, task_named
 from bert_elmo_jax.encoders.encoder import fingerprint
-from bert_elmo_jax.files import guard_formula, hash_file, read_json
+from bert_elmo_jax.files import guard_formula, read_json
 from bert_elmo_jax.inference.document_model import DocumentModel
 from bert_elmo_jax.inference.entities import Aggregation
 from bert_elmo_jax.inference.load_model import load
 from bert_elmo_jax.inference.output_file import STDIN, find_output, open_lines
+from bert_elmo_jax.inference.parquet_output import write_parquet
 from bert_elmo_jax.inference.predictions import (
     AnswerSpan,
     CharacterTags,
@@ -79,11 +93,15 @@ def predict_file(
     bad_row = stop if on_bad == "stop" else skipped.append
     path, ending = find_output(target, source, overwrite=overwrite), Path(target).suffix.lower()
     if source != "-":
-        check_file(source)
+        for file in list_files(source):
+            check_file(file)
     if guard_formulas and ending not in (".csv", ".tsv"):
         raise ValueError(f"--guard_formulas is for tables, and --output={target} has JSON lines: leave it out")
     mark = b"\xef\xbb\xbf" if ending == ".csv" else b""  # tells Excel that it is UTF-8
-    with open_lines(path, mark=mark, overwrite=overwrite) as out:
+    finish = write_parquet if ending == ".parquet" else None
+    if finish:
+        import_pyarrow(target)  # before anything is computed
+    with open_lines(path, mark=mark, overwrite=overwrite, finish=finish) as out:
         loaded = load(model, dtype=dtype, untrusted=untrusted)
         if not isinstance(loaded, Predictor):
             raise ValueError(
@@ -96,7 +114,7 @@ def predict_file(
         encoding = encoding or str(read_json(Path(model, "run.json"), default={}).get("encoding", "utf-8"))
         names = "standard input" if source == "-" else source, "standard output" if path is None else target
         print(f"{model} ({loaded.task.name}): {' -> '.join(names)}, on {describe_devices()}", file=sys.stderr)
-        columns = read_columns(task, source, encoding, bad_row) if ending in (".csv", ".tsv") else {}
+        columns = read_columns(task, source, encoding, bad_row) if ending in (".csv", ".tsv", ".parquet") else None
         options: dict[str, Any] = {"n_best": n_best or 20, "batch_size": batch_size, "aggregation": aggregation}
         if loaded.task.kind == "questions":
             options["top_k"] = n_best
@@ -107,7 +125,8 @@ def predict_file(
             "ending": ending,
             **({"on_bad": on_bad} if on_bad != "stop" else {}),
         }
-        resumable = Path(source).is_file()  # a pipe can be read only once
+        # A pipe can be read only once.
+        resumable = source != "-" and all(Path(file).is_file() or is_arrow(file) for file in list_files(source))
         out.begin({**settings, "guard": guard_formulas, **_describe_request(loaded, source)} if resumable else None)
         skipped.clear()  # the columns of the same rows were read
         read = _read_examples(task, source, encoding, AHEAD * batch_size, aggregation, bad_row)
@@ -157,7 +176,7 @@ def _describe_request(model: Predictor, source: str) -> dict[str, Any]:
         parts = [fingerprint(model.config, model.params, model.lexicon.fingerprint)]
         parts += [] if model.encoder is None else [model.encoder.fingerprint]
     device = jax.devices()[0].device_kind
-    inputs = {"model": parts, "task": str(model.task), "content": hash_file(source)}
+    inputs = {"model": parts, "task": str(model.task), "content": hash_files(source)}
     return {**inputs, "jax": jax.__version__, "device": device}
 
 
@@ -178,22 +197,29 @@ def _read_examples(
     task: Task, source: str, encoding: str, size: int, aggregation: str | None = None, on_bad: OnBad = stop
 ) -> Iterator[Sequence[Any]]:
     """Yield the examples, `size` at a time; from a terminal one at a time."""
-    if source != "-" and Path(source).suffix != ".txt":
-        examples = read_examples(source, task, labelled=False, encoding=encoding, on_bad=on_bad)
-        yield from (examples[at : at + size] for at in range(0, len(examples), size))
-        return
+    files = ["-"] if source == "-" else list_files(source)
+    for file in files:  # so that an error comes before the first prediction
+        if is_arrow(file):
+            ignored = stop if on_bad is stop else id
+            collections.deque(stream_examples(file, task, on_bad=ignored), maxlen=0)
     size = 1 if source == "-" and sys.stdin.isatty() else size
-    batch: list[Any] = []
-    for number, line in enumerate(_standard_input() if source == "-" else read_lines(source, encoding), start=1):
+    examples = itertools.chain.from_iterable(_read_file(task, file, encoding, aggregation, on_bad) for file in files)
+    while batch := list(itertools.islice(examples, size)):
+        yield batch
+
+
+def _read_file(task: Task, file: str, encoding: str, aggregation: str | None, on_bad: OnBad) -> Iterator[Any]:
+    """Yield the examples of a file, or of standard input."""
+    if file != "-" and Path(file).suffix != ".txt":
+        yield from stream_examples(file, task, encoding=encoding, on_bad=on_bad)
+        return
+    for number, line in enumerate(_standard_input() if file == "-" else read_lines(file, encoding), start=1):
         try:
-            batch.append(_read_line(task, line.rstrip("\n"), source, number, aggregation))
+            example = _read_line(task, line.rstrip("\n"), file, number, aggregation)
         except BadRow as error:
             on_bad(error)
-        if len(batch) == size:
-            yield batch
-            batch = []
-    if batch:
-        yield batch
+        else:
+            yield example
 
 
 def _standard_input() -> Iterator[str]:
@@ -221,11 +247,32 @@ def _read_line(task: Task, line: str, source: str, number: int, aggregation: str
         raise BadRow(name, number, problem, "fix or delete the line") from None
 
 
-def choose_writer(ending: str, columns: Mapping[int, Cells], header: list[str], guarded: bool = False) -> Writer:
+class InputRows:
+    """The cells of an input's rows, which are read once and in order.
+
+    >>> InputRows(["text"], iter([("a.csv", 2, {"text": "no"}), ("a.csv", 3, {"text": "yes"})])).find("a.csv", 3)
+    {'text': 'yes'}
+    """
+
+    def __init__(self, names: Sequence[str], rows: Iterator[tuple[str, int, Cells]]):
+        self.names, self._rows = list(names), rows
+
+    def find(self, file: str, line: int) -> Cells:
+        """Return the cells of a row, which is behind the one before."""
+        return next(cells for name, number, cells in self._rows if (name, number) == (file, line))
+
+
+def choose_writer(ending: str, columns: InputRows | None, header: list[str], guarded: bool = False) -> Writer:
     """Return a function that turns examples and predictions into the lines of a file with this ending.
 
     `columns` come from `read_columns`. `header` is empty, or has the names that a table already begins with.
     """
+    if ending == ".parquet":  # whose lines `write_parquet` reads
+        cells = table_cells(columns, [])
+        return lambda examples, predictions: (
+            json.dumps(row, ensure_ascii=False).encode(errors="replace").decode()
+            for _, row in cells(examples, predictions)
+        )
     if ending not in (".csv", ".tsv"):
         return json_lines
     rows, join = table_rows(columns, header, guarded), _csv if ending == ".csv" else _tsv
@@ -243,26 +290,39 @@ def json_lines(examples: Sequence[Any], predictions: Sequence[Prediction]) -> It
 
 
 def table_rows(
-    columns: Mapping[int, Cells], header: list[str], guarded: bool = False
+    columns: InputRows | None, header: list[str], guarded: bool = False
 ) -> Callable[[Sequence[Any], Sequence[Prediction]], Iterator[list[str]]]:
     """Return a function that yields rows of input and prediction; a `_` keeps equal names apart.
 
     The names come first, unless `header` has them already; it is filled in. `guarded` cells are no formulas.
     """
-    before = list(dict.fromkeys(name for cells in columns.values() for name in cells))
+    cells = table_cells(columns, header)
 
     def rows(examples: Sequence[Any], predictions: Sequence[Prediction]) -> Iterator[list[str]]:
-        for example, prediction in zip(examples, predictions):
-            cells = columns[example.line] if columns else input_cells(example)
-            input_names = before or list(cells)
-            outputs = {_free(name, input_names): value for name, value in output_cells(prediction).items()}
-            if not header:
-                header.extend([*input_names, *outputs])
+        for first, row in cells(examples, predictions):
+            if first:
                 yield [_cell(name, guarded) for name in header]
-            row = {**cells, **outputs}
             yield [_cell(row.get(name, ""), guarded) for name in header]
 
     return rows
+
+
+def table_cells(
+    columns: InputRows | None, header: list[str]
+) -> Callable[[Sequence[Any], Sequence[Prediction]], Iterator[tuple[bool, Cells]]]:
+    """Return a function that yields (True for the first row, cells of input and prediction), and fills in `header`."""
+
+    def cells_of(examples: Sequence[Any], predictions: Sequence[Prediction]) -> Iterator[tuple[bool, Cells]]:
+        for example, prediction in zip(examples, predictions):
+            cells = columns.find(example.file, example.line) if columns else input_cells(example)
+            input_names = columns.names if columns else list(cells)
+            outputs = {_free(name, input_names): value for name, value in output_cells(prediction).items()}
+            first = not header
+            if first:
+                header.extend([*input_names, *outputs])
+            yield first, {**dict.fromkeys(input_names), **cells, **outputs}
+
+    return cells_of
 
 
 def _free(name: str, names: Sequence[str]) -> str:
@@ -315,17 +375,31 @@ def output_cells(prediction: Prediction) -> Cells:
             return {"predicted": prediction.answer, "probability": prediction.probability}
 
 
-def read_columns(task: Task, source: str, encoding: str, on_bad: OnBad = stop) -> Mapping[int, Cells]:
-    """Return the cells of each row of an input table by its line; nothing for other inputs."""
-    layout, ending = task.layout, Path(source).suffix.lower()
-    if not isinstance(layout, Layout) or source == "-" or ending == ".txt" or not (layout.table or ending in FORMATS):
-        return {}
-    records = read_records(
-        source, [name for name in (layout.text, layout.pair) if name], layout=layout.table, bare=layout.bare,
-        spare=layout.spare, tolerance=layout.tolerance, encoding=encoding, fallback=layout.fallback,
-        on_bad=on_bad,
-    )  # fmt: skip
-    return {record.line: record.cells for record in records}
+def read_columns(task: Task, source: str, encoding: str, on_bad: OnBad = stop) -> InputRows | None:
+    """Return the cells of each row of an input table; None for other inputs."""
+    layout, files = task.layout, [] if source == "-" else list_files(source)
+    tables = [is_arrow(file) or bool(find_format(file)) for file in files]
+    if not isinstance(layout, Layout) or not files or not (all(tables) or layout.table):
+        return None
+    if any(Path(file).suffix.lower() == ".txt" for file in files):
+        return None
+    required, names, rows = [name for name in (layout.text, layout.pair) if name], dict[str, None](), []
+    for file in files:
+        if is_arrow(file):
+            names |= dict.fromkeys(open_arrow(file).names)
+            records: Iterable[Record] = read_arrow_records(file, required)
+        else:
+            records = read_records(
+                file, required, layout=layout.table, bare=layout.bare, spare=layout.spare, tolerance=layout.tolerance,
+                encoding=encoding, fallback=layout.fallback, on_bad=on_bad,
+            )  # fmt: skip
+            names |= dict.fromkeys(name for record in records for name in record.cells)
+        rows.append(_numbered(file, records))
+    return InputRows(list(names), itertools.chain.from_iterable(rows))
+
+
+def _numbered(file: str, records: Iterable[Record]) -> Iterator[tuple[str, int, Cells]]:
+    return ((file, record.line, record.cells) for record in records)
 
 
 def _csv(cells: Sequence[str]) -> str:

@@ -18,7 +18,7 @@ from bert_elmo_jax.evals.entities import entities
 
 # Endings of files that hold neither tables nor JSON lines.
 OTHER_FORMATS = (
-    ".pdf", ".doc", ".docx", ".odt", ".rtf", ".hwp", ".hwpx", ".html", ".xls", ".xlsx", ".ods", ".parquet", ".arrow",
+    ".pdf", ".doc", ".docx", ".odt", ".rtf", ".hwp", ".hwpx", ".html", ".xls", ".xlsx", ".ods", ".arrow",
     ".npy", ".npz", ".h5", ".hdf5", ".zip", ".tar", ".gz", ".xz", ".bz2", ".zst", ".7z", ".png",
 )  # fmt: skip
 
@@ -255,11 +255,13 @@ def check_ending(output: str) -> None:
     >>> check_ending("predictions.pdf")
     Traceback (most recent call last):
     ...
-    ValueError: --output=predictions.pdf: predictions are no .pdf; end the name in .csv, .tsv or .jsonl
+    ValueError: --output=predictions.pdf: predictions are no .pdf; end the name in .csv, .tsv, .jsonl or .parquet
     """
     ending = PurePath(output).suffix.lower()
     if ending in OTHER_FORMATS:
-        raise ValueError(f"--output={output}: predictions are no {ending}; end the name in .csv, .tsv or .jsonl")
+        raise ValueError(
+            f"--output={output}: predictions are no {ending}; end the name in .csv, .tsv, .jsonl or .parquet"
+        )
 
 
 def softmax(scores: Float32[np.ndarray, "*B N"]) -> Float32[np.ndarray, "*B N"]:

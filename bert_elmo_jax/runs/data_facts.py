@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_elmo_jax.data.corpora.store import open_store
-from bert_elmo_jax.files import hash_file
+from bert_elmo_jax.data.tasks.files import hash_files, list_files
 from bert_elmo_jax.report.language import Translate, english
 from bert_elmo_jax.report.page import draw_table
 
@@ -29,13 +29,15 @@ def describe_corpora(corpora: Mapping[str, float]) -> dict[str, dict[str, Any]]:
 
 
 def describe_files(files: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    """Return path and fingerprint of each part of a task's data that is a file.
+    """Return path and fingerprint of each part of a task's data that is a file, or several.
 
     >>> describe_files({"train": "LICENSE", "dev": "0.1", "test": ""})["train"]["fingerprint"][:8]
     'cfc7749b'
     """
     return {
-        part: {"file": file, "fingerprint": hash_file(file)} for part, file in files.items() if Path(file).is_file()
+        part: {"file": file, "fingerprint": hash_files(file)}
+        for part, file in files.items()
+        if file and all(Path(name).exists() for name in list_files(file))
     }
 
 

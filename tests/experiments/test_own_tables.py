@@ -141,10 +141,11 @@ def test_from_a_table_to_a_table(reviews, model, tmp_path, one_device):
 
 
 def test_a_column_that_is_there_already(program):
-    table_rows = program("bert_elmo_jax.inference.predict_file").table_rows
+    module = program("bert_elmo_jax.inference.predict_file")
     from bert_elmo_jax.inference.predictions import Number
 
-    rows = table_rows({2: {"text": "좋다", "predicted": "old", "more": [1], "none": None}}, [])
+    cells = {"text": "좋다", "predicted": "old", "more": [1], "none": None}
+    rows = module.table_rows(module.InputRows(list(cells), iter([("a.jsonl", 2, cells)])), [])
     example = TextExample("좋다", None, None, None, "a.jsonl", 2)
     assert list(rows([example], [Number(4.5)])) == [
         ["text", "predicted", "more", "none", "predicted_"],

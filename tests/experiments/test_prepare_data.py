@@ -136,7 +136,7 @@ BAD = {
     "record": ("a.jsonl", b'{"text": "a"}\n{"txt": "a"}\n', "a.jsonl, line 2: no field 'text'"),
     "empty": ("a.txt", b"", "a.txt: an empty file"),
     "blank": ("a.txt", b"\n \n\n", "a.txt: only blank lines"),
-    "columns": ("a.csv", "후기,평가\n좋다,1\n".encode(), "a.csv: .csv is not supported, because its columns"),
+    "columns": ("a.csv", "후기,평가\n좋다,1\n".encode(), "a.csv, line 1: no column 'text' among '후기', '평가'"),
     "return": ("a.txt", b"one\rtwo\n", "a.txt, line 1: a carriage return inside a line"),
 }
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bert_elmo_jax.data.tasks.examples import TextExample
 from bert_elmo_jax.data.tasks.tables import read_records
-from bert_elmo_jax.inference.predict_file import choose_writer, predict_file, table_rows
+from bert_elmo_jax.inference.predict_file import InputRows, choose_writer, predict_file, table_rows
 from bert_elmo_jax.inference.predictions import Label, Number
 
 
@@ -27,7 +27,7 @@ TEXTS = st.text(st.sampled_from(" ,\"\t\r\n;'=a가\u2028\x85\ufeff") | CHARACTER
 def test_what_is_written_is_read_back(tmp_path_factory, texts, ending):
     file = tmp_path_factory.getbasetemp() / f"predictions.{ending}"
     examples = [TextExample(text, None, None, None, "-", n) for n, text in enumerate(texts)]
-    lines = choose_writer(f".{ending}", {}, [])(examples, [Label("a", 0.75, {"a": 0.75})] * len(texts))
+    lines = choose_writer(f".{ending}", None, [])(examples, [Label("a", 0.75, {"a": 0.75})] * len(texts))
     file.write_bytes((b"\xef\xbb\xbf" if ending == "csv" else b"") + "".join(f"{line}\n" for line in lines).encode())
     found = [record.cells["text"] for record in read_records(file, ["text"])]
     # A tsv of this kind has no quotes: what separates cells and rows becomes a space.
@@ -38,7 +38,7 @@ def test_what_is_written_is_read_back(tmp_path_factory, texts, ending):
 def test_other_programs_read_our_csv(tmp_path_factory, texts):
     file = tmp_path_factory.getbasetemp() / "others.csv"
     examples = [TextExample(text, None, None, None, "-", n) for n, text in enumerate(texts)]
-    lines = choose_writer(".csv", {}, [])(examples, [Number(0.5)] * len(texts))
+    lines = choose_writer(".csv", None, [])(examples, [Number(0.5)] * len(texts))
     file.write_bytes("".join(f"{line}\n" for line in lines).encode())
     with open(file, encoding="utf-8", newline="") as opened:
         assert [row["text"] for row in csv.DictReader(opened)] == texts
@@ -49,19 +49,19 @@ def test_formulas_are_guarded_on_request():
     for first in ("=", "+", "-", "@", "\t", "\r"):
         example = TextExample(f"{first}1+1", None, None, None, "-", 1)
         for ending in (".csv", ".tsv"):
-            plain, guarded = (list(choose_writer(ending, {}, [], on)([example], [label]))[1] for on in (False, True))
+            plain, guarded = (list(choose_writer(ending, None, [], on)([example], [label]))[1] for on in (False, True))
             assert guarded.strip('"').startswith("'") and not plain.strip('"').startswith("'")
             assert "'=a" in guarded and "'=a" not in plain and "'0" not in guarded
-        rows = table_rows({}, [], True)
+        rows = table_rows(None, [], True)
         assert list(rows([example], [Number(-0.5)]))[1][-1] == "-0.5000", "a number is no formula"
 
 
 def test_taken_names_get_a_mark_and_odd_characters_are_replaced():
-    columns = {2: {"text": "a", "predicted": "x"}, 3: {"text": "b", "predicted_": "y"}}
+    cells = [("-", 2, {"text": "a", "predicted": "x"}), ("-", 3, {"text": "b", "predicted_": "y"})]
     header = []
-    rows = table_rows(columns, header)
-    examples = [TextExample("a", None, None, None, "-", line) for line in columns]
+    rows = table_rows(InputRows(["text", "predicted", "predicted_"], iter(cells)), header)
+    examples = [TextExample("a", None, None, None, "-", line) for line in (2, 3)]
     assert list(rows(examples, [Number(1.0), Number(2.0)]))[1:] == [["a", "x", "", "1.0000"], ["b", "", "y", "2.0000"]]
     assert header == ["text", "predicted", "predicted_", "predicted__"]
-    rows = table_rows({2: {"text": "a", "note": "\ud800\0"}}, [])
+    rows = table_rows(InputRows(["text", "note"], iter([("-", 2, {"text": "a", "note": "\ud800\0"})])), [])
     assert list(rows([TextExample("a", None, None, None, "-", 2)], [Number(1.0)]))[1] == ["a", "?\ufffd", "1.0000"]

@@ -11,6 +11,7 @@ import json
 import random
 import re
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import BinaryIO
 
 from bert_elmo_jax.data.corpora.reading import BLOCK, Reading, Source, Tally, guess_encoding
@@ -61,7 +62,9 @@ def line_number(source: Source, offset: int) -> int:
 
 def decode_line(line: bytes | None, offset: int, source: Source, tally: Tally) -> str | None:
     """Return the text of a line, or None if it is bad and skipped."""
-    encoding = tally.reading.line_encoding
+    encoding = "utf-8" if source.rows else tally.reading.line_encoding
+    # White space of JSON, the end of a row of csv, or line breaks of a text.
+    breaks = source.is_json or source.rows or ".csv" in Path(source.path.lower()).suffixes
     place = (tally, source, offset)
     if line is None:
         problem = f"a line of more than {tally.reading.max_line_mb:g} MB"
@@ -76,10 +79,10 @@ def decode_line(line: bytes | None, offset: int, source: Source, tally: Tally) -
         if encoding == "utf-8":  # utf-8-sig expects the mark
             tally.count("a byte-order mark")
         line = line[len(codecs.BOM_UTF8) :]
-    if line.endswith(b"\r") and not source.is_json:
+    if line.endswith(b"\r") and not breaks:
         tally.count("a Windows line end (CR LF)")
         line = line.removesuffix(b"\r")
-    if b"\r" in line and not source.is_json:  # in JSON, a carriage return is ordinary white space
+    if b"\r" in line and not breaks:
         flag = "pass --on_bad=skip to make it a space"
         _bad(*place, "a carriage return inside a line", "make it a line end", flag=flag)
         line = line.replace(b"\r", b" ")
@@ -121,10 +124,10 @@ def iterate_documents(source: Source, start: int, end: int, tally: Tally) -> Ite
         for offset, line in lines:
             if offset >= end:
                 return
-            if not _is_blank(line) and (text := _read_text(line, offset, source, tally)):
+            if not _is_blank(line) and (text := read_record(line, offset, source, tally)):
                 yield offset, _split_text(text, tally.reading)
         return
-    by_blank_line = tally.reading.documents == "blank_line"
+    by_blank_line = source.rows or tally.reading.documents == "blank_line"
     if start:
         before = itertools.takewhile(lambda item: item[0] < end, lines)
         if not by_blank_line or not any(_is_blank(line) for _, line in before):
@@ -159,7 +162,7 @@ def iterate_sentences(source: Source, start: int, end: int, tally: Tally) -> Ite
     for offset, line in iterate_lines(source, start, tally):
         if offset >= end:
             return
-        yield from _split_text(_read_text(line, offset, source, tally) or "", tally.reading)
+        yield from _split_text(read_record(line, offset, source, tally) or "", tally.reading)
 
 
 def iterate_sample(sources: Sequence[Source], reading: Reading, megabytes: float, seed: int) -> Iterator[str]:
@@ -198,7 +201,7 @@ def _split_text(text: str, reading: Reading) -> Iterator[str]:
     return (sentence for part in LINE_END.split(text) for sentence in _sentences(part, reading))
 
 
-def _read_text(line: bytes | None, offset: int, source: Source, tally: Tally) -> str | None:
+def read_record(line: bytes | None, offset: int, source: Source, tally: Tally) -> str | None:
     """Return the text of a line or JSON record, or None if it is blank, or bad and skipped."""
     decoded = decode_line(line, offset, source, tally)
     if decoded is None or not decoded.strip():

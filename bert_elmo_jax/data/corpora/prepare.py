@@ -19,6 +19,7 @@ from bert_elmo_jax.data.corpora.reading import BadInput, Reading, Source, Tally,
 from bert_elmo_jax.data.corpora.runners import Report, Runner, run_here
 from bert_elmo_jax.data.corpora.shards import Job, building, file_facts, make_piece_shard, make_word_shard, plan_ranges
 from bert_elmo_jax.data.corpora.store import FORMAT, PARTS, misfits, read_manifest
+from bert_elmo_jax.data.corpora.table_texts import is_table, write_texts
 from bert_elmo_jax.data.corpora.unpack import needs_unpacking, unpack
 from bert_elmo_jax.data.corpora.word_table import MERGED, choose_vocabulary, renumber_shard, write_table
 from bert_elmo_jax.did_you_mean import did_you_mean
@@ -93,7 +94,7 @@ def prepare(request: Request, runner: Runner = run_here, phase: Phase = report_n
     if output.exists() and not output.is_dir():
         raise BadInput(request.output, None, "the output is a file, not a folder", "give another --output")
     tally = Tally(request.reading)
-    files = [describe(path, path) for path in find_files(request.inputs, tally) if not _has_columns(path, tally)]
+    files = [describe(path, path) for path in find_files(request.inputs, tally)]
     files = [source for source in files if has_text(source, tally)]
     if not files:
         raise _no_text(request)
@@ -168,16 +169,6 @@ def _plan(request: Request, files: list[Source]) -> dict[str, Any]:
     return {"format": FORMAT, "options": options, "sources": sources}
 
 
-def _has_columns(path: str, tally: Tally) -> bool:
-    """Return True, and report bad input, if a file has columns: other columns would be read as text."""
-    ending = Path(path).suffix.lower()
-    if ending not in (".csv", ".tsv"):
-        return False
-    remedy = "write only the texts to .txt (one per line, with --documents=line) or .jsonl"
-    tally.bad(path, None, f"{ending} is not supported, because its columns cannot be selected", remedy)
-    return True
-
-
 def _refuse_others(output: Path) -> None:
     """Raise if a folder without a plan has files of something else."""
     expected = re.compile(r"\.lock|plan\.json(\.\d+\.partial)?")
@@ -232,7 +223,7 @@ def _change(before: dict[str, Any] | None, now: dict[str, Any] | None) -> str:
 
 def _unpack_file(reading: Reading, source: Source, report: Report) -> None:
     tally = Tally(reading)
-    unpack(source.path, Path(source.plain), tally)
+    (write_texts if is_table(source.path) else unpack)(source.path, Path(source.plain), tally)
     write_json(Path(f"{source.plain}.json"), dict(tally.skipped))
     report(source.size)
 
@@ -240,9 +231,9 @@ def _unpack_file(reading: Reading, source: Source, report: Report) -> None:
 def _unpack_all(files: list[Source], request: Request, tally: Tally, runner: Runner, phase: Phase) -> list[Source]:
     """Unpack the files that need it, count skipped input in the tally, and return the plain sources."""
     packed = {
-        n: replace(file, plain=str(Path(request.output, "work", f"plain-{n:05d}")))
+        n: replace(file, plain=str(Path(request.output, "work", f"plain-{n:05d}")), rows=is_table(file.path))
         for n, file in enumerate(files)
-        if needs_unpacking(file.path, request.reading)
+        if is_table(file.path) or needs_unpacking(file.path, request.reading)
     }
     jobs = [source for source in packed.values() if not Path(f"{source.plain}.json").exists()]
     if jobs:

@@ -16,7 +16,7 @@ from typing import Literal
 from bert_elmo_jax.did_you_mean import near_file
 
 COMPRESSED = (".gz", ".xz", ".bz2", ".zst")
-UNREADABLE = (".json", ".pdf", ".doc", ".docx", ".hwp", ".hwpx", ".html", ".zip", ".tar", ".7z", ".parquet", ".arrow")
+UNREADABLE = (".json", ".pdf", ".doc", ".docx", ".hwp", ".hwpx", ".html", ".zip", ".tar", ".7z")
 BLOCK = 1 << 20
 
 
@@ -44,7 +44,7 @@ class Reading:
     documents: Literal["blank_line", "line", "file"] = "blank_line"
     split: Literal["lines", "sentences"] = "lines"
     encoding: str = "utf-8"
-    text_field: str = "text"  # of .jsonl files, where every line is a document
+    text_field: str = "text"  # of .jsonl files and tables, where every row is a document
     on_bad: Literal["error", "skip"] = "error"  # "skip" also counts
     max_line_mb: float = 4.0
 
@@ -79,10 +79,13 @@ class Source:
     plain: str
     size: int  # bytes of `plain`
     sample: str  # fingerprint of parts of the content, fast for files of any size
+    rows: bool = False  # True if `plain` has the texts of a table's rows, which `write_texts` has written
 
     @cached_property
     def is_json(self) -> bool:
         """Return True if every line is a JSON record."""
+        if self.rows:
+            return False
         name = self.path.lower()
         for ending in COMPRESSED:
             name = name.removesuffix(ending)
@@ -119,6 +122,15 @@ class Tally:
         self.skipped[problem] += 1
 
 
+# The files that tell a folder saved by `datasets`: of one split, or of several.
+STATE, SPLITS = "state.json", "dataset_dict.json"
+
+
+def is_saved_folder(path: str | Path) -> bool:
+    """Return True for a folder that `datasets` has saved."""
+    return any(Path(path, name).is_file() for name in (STATE, SPLITS))
+
+
 def find_files(patterns: Sequence[str], tally: Tally) -> list[str]:
     """Return the files that match paths or globs, each once, sorted within a glob."""
     files: dict[tuple[int, int], str] = {}  # by device and inode, so that a file found under two names counts once
@@ -129,7 +141,10 @@ def find_files(patterns: Sequence[str], tally: Tally) -> list[str]:
             usual = "check the path, and quote a glob: --input='a/*.txt'" if tally.prepares else "check the path"
             raise BadInput(pattern, None, "no file matches", near_file(pattern).removeprefix("; ") or usual)
         for name in names:
-            if Path(name).is_dir():
+            if Path(name).is_dir() and is_saved_folder(name):
+                status = Path(name).stat()
+                files.setdefault((status.st_dev, status.st_ino), name)
+            elif Path(name).is_dir():
                 inside = f"s in it: --input='{name.rstrip('/')}/*.txt'" if tally.prepares else " in it"
                 tally.bad(name, None, "a folder, not a file", f"name the file{inside}")
             elif not Path(name).exists():
@@ -159,6 +174,10 @@ def guess_encoding(line: bytes) -> str | None:
 
 def describe(path: str, plain: str) -> Source:
     """Return a source with its size and a fingerprint of its head, middle and tail."""
+    if Path(plain).is_dir():
+        parts = [describe(str(file), str(file)) for file in sorted(Path(plain).rglob("*.arrow"))]
+        samples = "".join(part.sample for part in parts).encode()
+        return Source(path, plain, sum(part.size for part in parts), hashlib.sha256(samples).hexdigest()[:32])
     size = Path(plain).stat().st_size
     digest = hashlib.sha256(str(size).encode())
     with open(plain, "rb") as raw:
@@ -174,6 +193,8 @@ def has_text(source: Source, tally: Tally) -> bool:
     if source.size == 0:
         tally.bad(source.path, None, "an empty file", remedy)
         return False
+    if Path(source.plain).is_dir():
+        return True
     with open(source.plain, "rb") as raw:
         while block := raw.read(BLOCK):
             if block.strip(b" \t\r\n\v\f"):

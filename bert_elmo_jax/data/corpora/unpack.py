@@ -17,6 +17,8 @@ import zstandard
 from bert_elmo_jax.data.corpora.reading import BLOCK, COMPRESSED, Reading, Tally
 from bert_elmo_jax.files import open_atomically
 
+DAMAGED = (EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError)  # and OSError without a number
+
 
 def needs_unpacking(path: str, reading: Reading) -> bool:
     """Return True if a file is compressed, or if a newline byte in it may be half a character."""
@@ -70,7 +72,7 @@ def unpack(path: str, target: Path, tally: Tally) -> None:
                 out.write(plain)
             if decoder:
                 out.write(decoder.decode(b"", final=True).encode("utf-8", "nul"))
-        except (EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError) as error:
+        except DAMAGED as error:
             damaged(error)
         except OSError as error:
             if error.errno is not None:  # a disk error; for bad data, gzip and bz2 raise OSError without a number

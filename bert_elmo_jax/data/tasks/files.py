@@ -1,16 +1,21 @@
 """Read the text of task files; errors name file and line and suggest a remedy."""
 
 import codecs
+import glob
+import hashlib
 import json
 import logging
+import os
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from bert_elmo_jax.data.corpora.reading import guess_encoding
+from bert_elmo_jax.data.arrow_files import arrow_files, is_arrow
+from bert_elmo_jax.data.corpora.reading import COMPRESSED, guess_encoding
+from bert_elmo_jax.data.corpora.unpack import DAMAGED, raw_blocks
 from bert_elmo_jax.did_you_mean import near_file
-from bert_elmo_jax.files import write_bytes
+from bert_elmo_jax.files import hash_file, write_bytes
 
 _FORMATS = (
     (b"PK\x03\x04", "a zip or Excel file", "save the sheet as CSV in UTF-8, or unzip it"),
@@ -18,10 +23,12 @@ _FORMATS = (
     (b"\xfd7zXZ\0", "compressed (xz)", "unpack it with xz -d"),
     (b"BZh", "compressed (bzip2)", "unpack it with bunzip2"),
     (b"\x28\xb5\x2f\xfd", "compressed (zstd)", "unpack it with zstd -d"),
-    (b"PAR1", "a Parquet file", "write its rows as JSON lines"),
+    (b"PAR1", "a Parquet file", "name it .parquet"),
+    (b"ARROW1", "an Arrow file", "name it .arrow"),
     (b"%PDF", "a PDF", "export its text"),
     (b"\xd0\xcf\x11\xe0", "an old Excel or Word file", "save the sheet as CSV in UTF-8"),
 )
+LARGEST_UNPACKED = 8 << 30  # bytes; labelled texts are held in memory
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -37,8 +44,9 @@ class BadRow(ValueError):
         self.file, self.line, self.problem, self.remedy = str(file), line, problem, remedy
 
     def __str__(self) -> str:
-        """`file:line: problem; remedy`."""
-        return f"{self.file}:{self.line}: {self.problem}; {self.remedy}"
+        """`file:line: problem; remedy`; Parquet files have rows instead of lines."""
+        place = f", row {self.line}" if is_arrow(self.file) else f":{self.line}"
+        return f"{self.file}{place}: {self.problem}; {self.remedy}"
 
 
 OnBad = Callable[[BadRow], object]  # what to do with a row that cannot be read: `stop`, or a list's `append`
@@ -80,10 +88,41 @@ def describe_skipped(rows: Sequence[BadRow], total: int) -> str:
     return f"{len(rows):,} of {total:,} rows of {rows[0].file} {verb} skipped: {first}{more}"
 
 
+def list_files(names: str | Path) -> list[str]:
+    """Return the files that a name stands for: one, several with commas between, or those that match a glob, sorted.
+
+    >>> list_files("reviews.csv"), list_files("a.csv,b.csv"), list_files("LICEN*")
+    (['reviews.csv'], ['a.csv', 'b.csv'], ['LICENSE'])
+    """
+    if os.path.lexists(names):
+        return [str(names)]
+    files: list[str] = []
+    for name in filter(None, (part.strip() for part in str(names).split(","))):
+        pattern = os.path.expanduser(name)  # noqa: PTH111 -- keeps the spelling
+        matches = [pattern] if os.path.lexists(pattern) else sorted(glob.glob(pattern, recursive=True))
+        if not matches and glob.has_magic(pattern):
+            raise FileNotFoundError(f"{name}: no file matches; check the path")
+        files += matches or [name]
+    if doubled := [name for name in files if files.count(name) > 1]:
+        raise ValueError(f"{names}: {doubled[0]} is named twice; name each file once")
+    return files or [str(names)]
+
+
+def hash_files(names: str | Path) -> str:
+    """Return the SHA-256 of a file; of several, or of a saved data set, the SHA-256 of their hashes.
+
+    >>> hash_files("LICENSE")[:8]
+    'cfc7749b'
+    """
+    files = [file for name in list_files(names) for file in (arrow_files(name) if is_arrow(name) else (Path(name),))]
+    hashes = [hash_file(file) for file in files]
+    return hashes[0] if len(hashes) == 1 else hashlib.sha256("\n".join(hashes).encode()).hexdigest()
+
+
 def check_file(path: str | Path) -> Path:
-    """Return the path of a file; raise if there is none, or a folder."""
+    """Return the path of a file, or of a folder that `datasets` has saved; raise if there is neither."""
     path = Path(path)
-    if path.is_dir():
+    if path.is_dir() and not is_arrow(path):
         raise BadRow(path, 1, "a folder, expected a file", "name the file in it")
     if not path.exists():
         raise FileNotFoundError(f"{path}: there is no such file{near_file(path) or '; check the path'}")
@@ -101,7 +140,7 @@ def read_text(
     be inside a quoted cell.
     """
     path = check_file(path)
-    data = path.read_bytes()
+    data = _read_unpacked(path)
     for sign, kind, remedy in _FORMATS:
         if data.startswith(sign):
             raise BadRow(path, 1, f"{kind}, expected text", remedy)
@@ -124,6 +163,23 @@ def read_text(
     if "\n" not in text:
         return text.replace("\r", "\n")
     return text if keep_ends else text.replace("\r\n", "\n")
+
+
+def _read_unpacked(path: Path) -> bytes:
+    """Return the content of a file, decompressed by its ending; raise if it would not fit into memory."""
+    if not path.name.lower().endswith(COMPRESSED):
+        return path.read_bytes()
+    parts, size = [], 0
+    try:
+        for part in raw_blocks(str(path)):
+            parts.append(part)
+            if (size := size + len(part)) > LARGEST_UNPACKED:
+                raise BadRow(path, 1, f"more than {LARGEST_UNPACKED >> 30} GB when unpacked", "split it into files")
+    except (*DAMAGED, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        raise BadRow(path, 1, f"a damaged or truncated compressed file ({error})", "copy it again") from None
+    return b"".join(parts)
 
 
 def read_lines(path: str | Path, encoding: str = "utf-8", fallback: str | None = None) -> list[str]:

@@ -1,6 +1,6 @@
 """Read texts, pairs and choices: the official tables of GLUE, its Korean counterparts and others, and users' own."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -9,7 +9,7 @@ from typing import Any
 from bert_elmo_jax.data.tasks.examples import ChoiceExample, TextExample, a_number
 from bert_elmo_jax.data.tasks.files import BadRow, OnBad, check_characters, stop
 from bert_elmo_jax.data.tasks.labels import check_missing
-from bert_elmo_jax.data.tasks.tables import LEAVE_OUT, Record, read_records, read_text_cell
+from bert_elmo_jax.data.tasks.tables import LEAVE_OUT, Record, read_arrow_records, read_records, read_text_cell
 from bert_elmo_jax.did_you_mean import did_you_mean
 
 
@@ -84,6 +84,39 @@ def read_texts(
     >>> example.text, example.label, example.line
     ('정말, 정말 재미있다', '5', 2)
     """
+    columns, required = _find_columns(layout, labelled)
+    options = {name: getattr(columns, name) for name in ("bare", "spare", "tolerance", "fallback")}
+    optional = [columns.id] if columns.id else []
+    records = read_records(
+        path, required, layout=columns.table, encoding=encoding, on_bad=on_bad, optional=optional, **options
+    )
+    empty: dict[int, BadRow] = {}  # by the line of the example
+    coarse = layout == "trec"
+    examples = list(_make_examples(records, columns, path, empty, on_bad, labelled=labelled, coarse=coarse))
+    if len(empty) > columns.tolerance * len(records):
+        for error in empty.values():
+            on_bad(error)
+        examples = [example for example in examples if example.line not in empty]
+    if not examples:
+        problem = f"no row with a label other than {columns.no_label!r}" if columns.no_label else "no row can be read"
+        raise BadRow(path, 1, problem, "give a file with labels" if labelled else "give a file with texts")
+    return examples
+
+
+def stream_texts(path: str | Path, layout: str | Layout, on_bad: OnBad = stop) -> Iterator[TextExample]:
+    """Yield the unlabelled texts of a Parquet or Arrow file, or of a saved data set, a few rows at a time."""
+    columns, required = _find_columns(layout, labelled=False)
+    records = read_arrow_records(path, required, [columns.id] if columns.id else [])
+    empty: dict[int, BadRow] = {}
+    for example in _make_examples(records, columns, path, empty, on_bad, labelled=False, coarse=False):
+        if error := empty.pop(example.line, None):
+            on_bad(error)
+        else:
+            yield example
+
+
+def _find_columns(layout: str | Layout, labelled: bool) -> tuple[Layout, list[str]]:
+    """Return a layout, and the columns that its files must have."""
     if isinstance(layout, str) and layout not in LAYOUTS:
         listed = ", ".join(LAYOUTS) + ", and Layout(…) for other tables" + did_you_mean(layout, LAYOUTS)
         raise ValueError(f"there is no layout {layout!r}; there are {listed}")
@@ -93,38 +126,41 @@ def read_texts(
         columns_of = {"text": columns.text, "pair": columns.pair, "label": columns.label}
         shown = ", ".join(f"{name}={value!r}" for name, value in columns_of.items() if value is not None)
         raise ValueError(f"one column for two things: {shown}; use different columns for text, pair and label")
-    options = {name: getattr(columns, name) for name in ("bare", "spare", "tolerance", "fallback")}
-    required = [*texts, columns.label] if labelled else texts
-    records = read_records(path, required, layout=columns.table, encoding=encoding, on_bad=on_bad, **options)
-    examples: list[TextExample] = []
-    empty: list[BadRow] = []
-    without_text: list[int] = []  # the examples of these errors
+    return columns, [*texts, columns.label] if labelled else texts
+
+
+def _make_examples(
+    records: Iterable[Record],
+    columns: Layout,
+    path: str | Path,
+    empty: dict[int, BadRow],
+    on_bad: OnBad,
+    *,
+    labelled: bool,
+    coarse: bool,
+) -> Iterator[TextExample]:
+    """Yield the example of each record that has a label; add the errors about empty texts to `empty`."""
+    texts = [name for name in (columns.text, columns.pair) if name is not None]
     lines: dict[str, int] = {}
     for record in records:
         if labelled and columns.no_label is not None and record.cells[columns.label] == columns.no_label:
             continue
-        key = None if columns.id is None or columns.id not in record.cells else str(record.cells[columns.id])
+        cell = None if columns.id is None else record.cells.get(columns.id)
+        key = None if cell is None else str(cell)
         if key is not None and lines.setdefault(key, record.line) != record.line:
             problem = f"the {columns.id} {key!r} of line {lines[key]} again"
             on_bad(BadRow(path, record.line, problem, "remove one of the two"))
             continue
-        empty_before = len(empty)
+        without_text: list[BadRow] = []
         try:
-            text, *pair = (read_text_cell(record, name, path, empty) for name in texts)
-            label = _label(record, columns, path, coarse=layout == "trec") if labelled else None
+            text, *pair = (read_text_cell(record, name, path, without_text) for name in texts)
+            label = _label(record, columns, path, coarse=coarse) if labelled else None
         except BadRow as error:
             on_bad(error)
-        else:
-            without_text += [len(examples)] if len(empty) > empty_before else []
-            examples.append(TextExample(text, pair[0] if pair else None, label, key, str(path), record.line))
-    if len(empty) > columns.tolerance * len(records):
-        for problem_with_text in empty:
-            on_bad(problem_with_text)
-        examples = [example for n, example in enumerate(examples) if n not in set(without_text)]
-    if not examples:
-        problem = f"no row with a label other than {columns.no_label!r}" if columns.no_label else "no row can be read"
-        raise BadRow(path, 1, problem, "give a file with labels" if labelled else "give a file with texts")
-    return examples
+            continue
+        if without_text:
+            empty[record.line] = without_text[0]
+        yield TextExample(text, pair[0] if pair else None, label, key, str(path), record.line)
 
 
 def _label(record: Record, layout: Layout, path: str | Path, *, coarse: bool) -> str | float:
@@ -165,8 +201,9 @@ def read_swag(path: str | Path, *, labelled: bool = True, encoding: str = "utf-8
     """
     required = ("sent1", "sent2", *_ENDINGS, *(("label",) if labelled else ()))
     examples = []
-    for record in read_records(path, required, layout="csv", encoding=encoding):
-        cells, bad = record.cells, partial(BadRow, path, record.line)
+    for record in read_records(path, required, layout="csv", encoding=encoding, optional=()):
+        cells = {name: "" if cell is None else str(cell) for name, cell in record.cells.items()}
+        bad = partial(BadRow, path, record.line)
         for name in ("sent1", *_ENDINGS):
             if not cells[name].strip():
                 raise bad(f"the text in {name} is empty", "fill it in, or remove the row")

@@ -6,8 +6,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from bert_elmo_jax.data.arrow_files import is_arrow
 from bert_elmo_jax.data.tasks.examples import Answer, Question
 from bert_elmo_jax.data.tasks.files import BadRow, check_characters, lines_of, parse_json, read_lines, read_text
+from bert_elmo_jax.data.tasks.tables import read_arrow_records
 
 _SHAPE = '{"data": [{"paragraphs": [{"context": …, "qas": [{"id": …, "question": …, "answers": […]}]}]}]}'
 _QAMR_COLUMNS = 9
@@ -26,14 +28,16 @@ def read_squad(path: str | Path, *, answered: bool = True, encoding: str = "utf-
     >>> read_squad(file)[0].answers
     (Answer(text='강가', start=3),)
     """
-    text = read_text(path, encoding)
-    parsed = list(_questions(parse_json(text, path), path, text))
+    rows = is_arrow(path)
+    text = "" if rows else read_text(path, encoding)
+    parsed = list(_question_rows(path, answered) if rows else _questions(parse_json(text, path), path, text))
     if not parsed:
         raise BadRow(path, 1, "no question in the file, expected at least one", "check that it is complete")
     questions: list[Question] = []
     lines: dict[str, int] = {}
     key = "guid" if all("guid" in qa and "id" not in qa for _, _, qa in parsed) else "id"  # KLUE uses guid
-    for (where, context, qa), line in zip(parsed, lines_of(text, key, [qa.get(key) for _, _, qa in parsed])):
+    places = range(1, len(parsed) + 1) if rows else lines_of(text, key, [qa.get(key) for _, _, qa in parsed])
+    for (where, context, qa), line in zip(parsed, places):
         bad = partial(BadRow, path, line)
         for name in (key, "question"):
             _check_text(qa, name, bad, where)
@@ -47,6 +51,22 @@ def read_squad(path: str | Path, *, answered: bool = True, encoding: str = "utf-
         answers = _answers(qa, context, bad, f"question {number!r}") if answered else ()
         questions.append(Question(number, qa["question"], context, answers, str(path), line))
     return questions
+
+
+def _question_rows(path: str | Path, answered: bool) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Yield (name, context, question) of each row of a table of questions, as the hub has SQuAD."""
+    columns = ("id", "question", "context", "answers")
+    for record in read_arrow_records(path, columns if answered else columns[:3], ()):
+        where, bad = f"row {record.line}", partial(BadRow, path, record.line)
+        _check_text(record.cells, "context", bad, where)
+        qa, answers = dict(record.cells), record.cells.get("answers")
+        if isinstance(answers, dict):  # of lists
+            texts, starts = answers.get("text"), answers.get("answer_start")
+            if not isinstance(texts, list) or not isinstance(starts, list) or len(texts) != len(starts):
+                problem = f"answers are {answers!r:.60}, expected equal numbers of text and answer_start"
+                raise bad(problem, "correct the row")
+            qa["answers"] = [{"text": text, "answer_start": start} for text, start in zip(texts, starts)]
+        yield where, record.cells["context"], {**qa, "is_impossible": qa.get("answers") == []}
 
 
 def _questions(content: Any, path: str | Path, text: str) -> Iterator[tuple[str, str, dict[str, Any]]]:

@@ -4,12 +4,13 @@ import csv
 import io
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from bert_elmo_jax.data.arrow_files import is_arrow, open_arrow
 from bert_elmo_jax.data.tasks.examples import SentenceExample, a_number
 from bert_elmo_jax.data.tasks.files import BadRow, OnBad, parse_json, read_text, stop
 from bert_elmo_jax.data.tasks.layouts import LAYOUTS, Layout
-from bert_elmo_jax.data.tasks.tables import FORMATS, Record, read_records, read_text_cell
+from bert_elmo_jax.data.tasks.tables import Record, find_format, read_records, read_text_cell
 
 LOSSES = ("in_batch", "triplets", "scores", "cosent")
 OF_SCORES = ("scores", "cosent")  # losses of pairs with a score
@@ -47,7 +48,8 @@ def read_sentences(
     required = [*columns.texts, *([columns.score] if columns.score else [])]
     table_options = {"layout": "tsv", "bare": STS.bare, "spare": STS.spare} if columns.bare else {}
     examples = []
-    for record in read_records(path, required, encoding=encoding, on_bad=on_bad, **table_options):  # type: ignore[arg-type]
+    options: dict[str, Any] = {"encoding": encoding, "on_bad": on_bad, "optional": (), **table_options}
+    for record in read_records(path, required, **options):
         empty: list[BadRow] = []
         try:
             texts = tuple(read_text_cell(record, name, path, empty) for name in columns.texts)
@@ -121,9 +123,11 @@ def find_top_score(examples: Sequence[SentenceExample]) -> float:
 
 def _names(path: str | Path, encoding: str) -> list[str]:
     """Return the cells of a table's first line, or the keys of the first JSON object."""
+    if is_arrow(path):
+        return list(open_arrow(path).names)
     text = read_text(path, encoding)
     first = text.lstrip().partition("\n")[0]
-    ending = FORMATS.get(Path(path).suffix.lower())
+    ending = find_format(path)
     if ending in ("json", "jsonl"):
         content = parse_json(text if ending == "json" else first, path)
         content = content[0] if isinstance(content, list) and content else content

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bert_elmo_jax.data.arrow_files import is_arrow, open_arrow
+from bert_elmo_jax.data.corpora.reading import COMPRESSED
 from bert_elmo_jax.data.tasks.files import BadRow, OnBad, check_characters, lines_of, parse_json, read_text, stop
 from bert_elmo_jax.data.tasks.labels import compose
 from bert_elmo_jax.did_you_mean import nearest
@@ -38,20 +40,25 @@ def read_records(
     encoding: str = "utf-8",
     fallback: str | None = None,
     on_bad: OnBad = stop,
+    optional: Sequence[str] | None = None,
 ) -> list[Record]:
     r"""Return the rows of a table; `layout` (tsv, csv, jsonl, json or spaced) defaults to the file's ending.
 
-    `required` are the columns. `bare` names the columns of a file without a header, and rows may have `spare`
-    additional ones. Rows that lack columns are skipped up to the fraction `tolerance`. In `spaced` files, a line is the
-    label, a space and the text. `on_bad` gets the errors about single rows.
+    `required` are the columns. Of a Parquet or Arrow file, these and the `optional` ones are read, by default all.
+    `bare` names the columns of a file without a header, and rows may have `spare` additional ones. Rows that lack
+    columns are skipped up to the fraction `tolerance`. In `spaced` files, a line is the label, a space and the text.
+    `on_bad` gets the errors about single rows.
     """
-    layout = layout or FORMATS.get(Path(path).suffix.lower())
+    if is_arrow(path):
+        return list(read_arrow_records(path, required, optional))
+    layout = layout or find_format(path)
     # Before its name is judged: spreadsheets, folders and missing files have messages of their own.
     text = read_text(path, encoding, fallback, keep_ends=layout == "csv")
     if layout is None:
         ending = Path(path).suffix
         problem = f"a file with the ending {ending!r}" if ending else "a file without an ending"
-        raise BadRow(path, 1, f"{problem}, expected {', '.join(FORMATS)}", "rename it to say what it is")
+        endings = ", ".join((*FORMATS, ".parquet", ".arrow"))
+        raise BadRow(path, 1, f"{problem}, expected {endings}", "rename it to say what it is")
     if layout == "jsonl":
         lines = ((n, functools.partial(parse_json, line, path, n)) for n, line in _lines(text, path, on_bad))
         return _records(lines, path, required, on_bad)
@@ -89,6 +96,34 @@ def _records(
         except BadRow as error:
             on_bad(error)
     return records
+
+
+def find_format(path: str | Path) -> str | None:
+    """Return the format of a table by its ending, before one of a compressed file; None for other endings.
+
+    >>> find_format("train.CSV"), find_format("train.jsonl.gz"), find_format("train.doc")
+    ('csv', 'jsonl', None)
+    """
+    name = str(path).lower()
+    for ending in COMPRESSED:
+        name = name.removesuffix(ending)
+    return FORMATS.get(Path(name).suffix)
+
+
+def read_arrow_records(
+    path: str | Path, required: Sequence[str], optional: Sequence[str] | None = None
+) -> Iterator[Record]:
+    """Yield the rows of a Parquet or Arrow file, or of a saved data set, numbered from 1."""
+    table = open_arrow(path)
+    columns = {next((n for n in (name, name.split(".")[0]) if n in table.names), name): None for name in required}
+    spelled = dict(zip(_spell(table.names, list(columns)), table.names))
+    columns = {spelled.get(name, name): None for name in columns}
+    columns |= dict.fromkeys(name for name in table.names if optional is None or name in optional)
+    table.check_columns(list(columns))
+    if not table.count:
+        raise BadRow(path, 1, "no rows, expected examples", "check that it was written or downloaded completely")
+    for number, cells in enumerate(table.rows(list(columns)), start=1):
+        yield _record(cells, path, number, required)
 
 
 def _lines(text: str, path: str | Path, on_bad: OnBad) -> Iterator[tuple[int, str]]:
@@ -143,7 +178,7 @@ def _table(
             continue
         problem = f"{len(cells)} column{'s'[: len(cells) != 1]}, expected {len(names)} ({', '.join(names)})"
         remedy = "a text may contain a tab or a line break: remove it, or save as .csv or .jsonl, which can quote it"
-        remedy = "quote texts that contain commas" if Path(path).suffix == ".csv" else remedy
+        remedy = "quote texts that contain commas" if find_format(path) == "csv" else remedy
         error = BadRow(path, line, problem, remedy)
         if len(cells) > len(names):
             on_bad(error)
@@ -196,7 +231,8 @@ def read_text_cell(record: Record, column: str, path: str | Path, empty: list[Ba
     """Return the text of a cell; add the error about an empty one to `empty`."""
     value = record.cells[column]
     if not isinstance(value, str):
-        raise BadRow(path, record.line, f"{column} is {value!r}, expected a text", 'write it in quotes: "…"')
+        remedy = "fill it in, or name a column of texts" if is_arrow(path) else 'write it in quotes: "…"'
+        raise BadRow(path, record.line, f"{column} is {value!r}, expected a text", remedy)
     if not value.strip():
         empty.append(BadRow(path, record.line, f"the text in {column} is empty", f"fill it in, or {LEAVE_OUT}"))
     check_characters(value, path, record.line)

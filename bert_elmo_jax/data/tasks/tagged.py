@@ -1,15 +1,17 @@
 """Read tagged words: columns (CoNLL, UNER, WNUT, KLUE), CoNLL-U, and JSON lines."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
+from bert_elmo_jax.data.arrow_files import is_arrow
 from bert_elmo_jax.data.tasks.examples import TaggedSentence
 from bert_elmo_jax.data.tasks.files import BadRow, check_characters, parse_json, read_lines
 from bert_elmo_jax.data.tasks.labels import check_tags, find_scheme
+from bert_elmo_jax.data.tasks.tables import read_arrow_records
 from bert_elmo_jax.did_you_mean import did_you_mean
 
 _DOCUMENT = "-DOCSTART-"
@@ -69,9 +71,12 @@ def read_tagged(
     columns = TAG_LAYOUTS[layout] if isinstance(layout, str) else layout
     if {isinstance(columns.word, str), isinstance(columns.tag, str)} != {columns.table == "jsonl"}:
         raise ValueError(f"{columns}: columns are numbers (word=0, tag=-1), keys of JSON lines are names (word='word')")
-    lines = read_lines(path, encoding)
-    readers = {"columns": _columns, "conllu": _conllu, "jsonl": _jsonl}
-    sentences = list(readers[columns.table](lines, str(path), columns, tagged))
+    if is_arrow(path):
+        sentences = list(_arrow(path, columns, tagged))
+    else:
+        lines = read_lines(path, encoding)
+        readers = {"columns": _columns, "conllu": _conllu, "jsonl": _jsonl}
+        sentences = list(readers[columns.table](lines, str(path), columns, tagged))
     if not sentences:
         raise BadRow(path, 1, "only comments, expected words with tags", "check that the file is complete")
     for sentence in sentences:
@@ -153,12 +158,28 @@ def conllu_cells(line: str, word: int, path: str, number: int) -> list[str]:
 
 
 def _jsonl(lines: Sequence[str], path: str, layout: TagLayout, tagged: bool) -> Iterator[TaggedSentence]:
-    names = [str(layout.word), str(layout.tag)][: 1 + tagged]
+    items = []
     for number, line in enumerate(lines, start=1):
-        bad = partial(BadRow, path, number)
         if not line.strip():
-            raise bad("a blank line, expected an example", "remove it")
-        item = parse_json(line, path, number)
+            raise BadRow(path, number, "a blank line, expected an example", "remove it")
+        items.append((number, parse_json(line, path, number)))
+    yield from _lists(items, path, layout, tagged)
+
+
+def _arrow(path: str | Path, layout: TagLayout, tagged: bool) -> Iterator[TaggedSentence]:
+    if layout.table != "jsonl":
+        raise BadRow(
+            path, 1, "a table, expected the columns of CoNLL", "use --task=entities or tags with --text= and --label="
+        )
+    names = [str(layout.word), str(layout.tag)][: 1 + tagged]
+    records = read_arrow_records(path, names, ())
+    yield from _lists(((record.line, record.cells) for record in records), str(path), layout, tagged)
+
+
+def _lists(items: Iterable[tuple[int, Any]], path: str, layout: TagLayout, tagged: bool) -> Iterator[TaggedSentence]:
+    names = [str(layout.word), str(layout.tag)][: 1 + tagged]
+    for number, item in items:
+        bad = partial(BadRow, path, number)
         if not isinstance(item, dict) or not set(names) <= set(item):
             keys = ", ".join(map(repr, item)) if isinstance(item, dict) else type(item).__name__
             raise bad(f"{keys}, expected an object with {' and '.join(names)}", "give the right keys, or add these")

@@ -1,17 +1,19 @@
 """Tasks: the layout of their files, what to predict, and how to truncate texts; saved together with the model."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from bert_elmo_jax.data.arrow_files import is_arrow
 from bert_elmo_jax.data.tasks.examples import ChoiceExample, Question, SentenceExample, TaggedSentence, TextExample
-from bert_elmo_jax.data.tasks.files import BadRow, OnBad, stop
+from bert_elmo_jax.data.tasks.files import BadRow, OnBad, list_files, stop
 from bert_elmo_jax.data.tasks.labels import compose, find_labels, find_tags, label_ids, tag_ids
-from bert_elmo_jax.data.tasks.layouts import LAYOUTS, Layout, read_swag, read_texts
+from bert_elmo_jax.data.tasks.layouts import LAYOUTS, Layout, read_swag, read_texts, stream_texts
 from bert_elmo_jax.data.tasks.question_files import read_qamr, read_squad
 from bert_elmo_jax.data.tasks.sentence_files import choose_loss, find_top_score, read_sentences
+from bert_elmo_jax.data.tasks.tables import find_format
 from bert_elmo_jax.data.tasks.tagged import TAG_LAYOUTS, TagLayout, read_tagged
 from bert_elmo_jax.did_you_mean import did_you_mean
 
@@ -118,8 +120,9 @@ def task_named(
 
 
 def _tag_layout(file: str | Path, word: str | None, tag: str | None, *, entities: bool) -> TagLayout:
-    ending = Path(file).suffix
-    if ending in (".jsonl", ".ndjson"):
+    first = list_files(file)[0]
+    ending = Path(first).suffix
+    if is_arrow(first) or find_format(first) == "jsonl":
         return TagLayout(word or "words", tag or "tags", entities, table="jsonl")
     usual = TagLayout(1, 3, entities, "conllu") if ending == ".conllu" else TagLayout(0, -1, entities)
     columns = []
@@ -135,7 +138,9 @@ def _tag_layout(file: str | Path, word: str | None, tag: str | None, *, entities
 def read_examples(
     path: str | Path, task: Task, *, labelled: bool = True, encoding: str = "utf-8", on_bad: OnBad = stop
 ) -> Sequence[Example]:
-    r"""Read the examples of a file; `labelled=False` ignores labels, and `on_bad` gets the errors about rows of tables.
+    r"""Read the examples of a file, of several with commas between, or of a glob.
+
+    `labelled=False` ignores labels, and `on_bad` gets the errors about rows of tables.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "train.tsv"
@@ -143,6 +148,28 @@ def read_examples(
     >>> read_examples(file, task_named("nsmc"))[0].text
     '정말 재미있다'
     """
+    examples: list[Example] = []
+    for file in list_files(path):
+        more = _read_file(file, task, labelled, encoding, on_bad)
+        if examples and task.kind == "tags":  # documents are numbered within their file
+            first = examples[-1].document + 1  # type: ignore[union-attr]
+            more = [dataclasses.replace(each, document=each.document + first) for each in more]
+        examples.extend(more)
+    return examples
+
+
+def stream_examples(
+    path: str | Path, task: Task, *, encoding: str = "utf-8", on_bad: OnBad = stop
+) -> Iterator[Example]:
+    """Yield the unlabelled examples of a file or several; of texts in Parquet files, few are in memory at a time."""
+    for file in list_files(path):
+        if is_arrow(file) and isinstance(task.layout, Layout) and task.kind != "sentences":
+            yield from stream_texts(file, task.name if task.name in LAYOUTS else task.layout, on_bad)
+        else:
+            yield from read_examples(file, task, labelled=False, encoding=encoding, on_bad=on_bad)
+
+
+def _read_file(path: str, task: Task, labelled: bool, encoding: str, on_bad: OnBad) -> Sequence[Any]:
     if task.kind == "sentences":
         assert isinstance(task.layout, Layout)
         return read_sentences(path, task.layout, labelled=labelled, encoding=encoding, on_bad=on_bad)
