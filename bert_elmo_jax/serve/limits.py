@@ -16,7 +16,7 @@ class Limits:
     characters: int = 20_000  # of an input, all its texts together
     queue: int = 1024  # inputs that wait for the model
     seconds: float = 30.0  # until a request is answered
-    connections: int = 512
+    connections: int = 256
 
 
 class RequestError(Exception):

@@ -23,7 +23,7 @@ PARTS = {
     "choice": ("text", "choices"),
     "questions": ("question", "context"),
 }
-MOST_ANSWERS = 100
+MOST_ANSWERS, MOST_CHOICES = 100, 64
 
 
 class Predict(NamedTuple):
@@ -73,8 +73,12 @@ class ServedModel:
         self.options = find_options(self.kind, model)
         if not self.predicts and not self.embeds:
             raise ValueError(f"{model.source} neither predicts nor encodes texts, so there is nothing to serve")
+        if "/" in self.name:
+            raise ValueError(f"the name {self.name!r} has a slash, and clients write it in a path: use another")
         if self.embeds:
             model.check_words()  # raises without a tokenizer
+        if self.pools and not self.predicts:
+            find_head(model)  # raises if its pooling could not be read
 
     @property
     def kind(self) -> str:
@@ -139,6 +143,10 @@ class ServedModel:
                 (to_text if raw_text else to_example)(self.task, converted, number)
             except (ValueError, TypeError) as error:
                 raise RequestError(422, str(error)) from None
+            if self.task.kind == "choice" and len(converted[1]) > MOST_CHOICES:
+                raise RequestError(
+                    422, f"input {number} has {len(converted[1])} choices; at most {MOST_CHOICES} are read"
+                )
             inputs.append(converted)
         return inputs
 

@@ -85,6 +85,19 @@ def test_a_signal_ends_the_server_after_the_requests_in_progress(goldens):
         assert set(answers) <= {200, 503, "refused", "reset"} and 40 <= answers.count(200) < 1600
 
 
+def test_a_killed_server_starts_again_at_its_port(goldens):
+    folder, words = goldens / "reranker", ("--warm_rows=0", "--dtype=bfloat16")
+    with start(folder, "--port=0", *words) as process:
+        port = find_port(process)
+        connection = http.client.HTTPConnection("127.0.0.1", port)  # which the kill breaks
+        connection.connect()
+        process.kill()
+    with start(folder, f"--port={port}", *words) as process:
+        assert find_port(process) == port
+        assert send(port, "/rank", {"query": "a", "texts": ["b", "c"]})[0] == 200
+        stop(process)
+
+
 def write_classifier_of_documents(folder, goldens):
     write_ulmfit(folder)
 

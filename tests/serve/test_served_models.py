@@ -13,6 +13,7 @@ from bert_elmo_jax.serve.app import Service
 from bert_elmo_jax.serve.limits import Limits
 from bert_elmo_jax.serve.served_model import ServedModel
 
+from ..inference.test_task_model import write
 from .in_process import ask, get, post, post_all
 from .malformed_requests import draw_request
 
@@ -79,6 +80,29 @@ def test_predictions_are_those_of_predict(serve, folder, inputs, options, names)
         named = [dict(zip(names, value)) for value in inputs]
         assert_close(post(app, "/predict", {"inputs": named, **options}).json["predictions"], expected)
     assert get(app, "/").status == 200
+
+
+@pytest.fixture(scope="module")
+def chooser(tmp_path_factory):
+    service = Service(ServedModel(load(write(tmp_path_factory.mktemp("run") / "swag", "swag"))))
+    yield service.model.model, service.build_app()
+    service.batcher.stop()
+
+
+def test_choices(chooser):
+    model, app = chooser
+    inputs = [("the ship", ["sank", "where ?"]), ("배", ["강가에", "있다", "A"])]
+    named = [{"text": text, "choices": choices} for text, choices in inputs]
+    answer = post(app, "/predict", {"inputs": named})
+    assert_close(answer.json["predictions"], json.loads(json.dumps([to_json(one) for one in model.predict(inputs)])))
+    for wrong in ({"text": "a"}, {"text": "a", "choices": ["b"]}, {"text": "a", "choices": ["b"] * 65}, ["a", "b"]):
+        assert post(app, "/predict", {"inputs": [wrong]}).status == 422
+
+
+@pytest.mark.parametrize(("folder", "name", "message"), [("distilbert_tiny", "a/b", "has a slash")])
+def test_models_that_cannot_be_served_are_refused(goldens, folder, name, message):
+    with pytest.raises(ValueError, match=message):
+        ServedModel(load(goldens / folder), name)
 
 
 def test_a_reranker_ranks(serve):
