@@ -92,6 +92,8 @@ def test_a_killed_server_starts_again_at_its_port(goldens):
         connection = http.client.HTTPConnection("127.0.0.1", port)  # which the kill breaks
         connection.connect()
         process.kill()
+        process.communicate()
+    connection.close()
     with start(folder, f"--port={port}", *words) as process:
         assert find_port(process) == port
         assert send(port, "/rank", {"query": "a", "texts": ["b", "c"]})[0] == 200
