@@ -3,6 +3,14 @@
 >>> from bert_elmo_jax import load
 >>> load("tests/goldens/bert_tiny").heads
 ('mlm', 'nsp')
+
+Public members; `help(bert_elmo_jax.text)` and so on describe those of a package:
+
+- `load`, `save`: any model, by its folder or hub name; `__version__`
+- `text`, `data`, `toyworld`: tokenizers, files and batches, a generated language
+- `families`, `nn`, `heads`, `networks`, `losses`, `optim`, `generation`: models and their parts
+- `train`, `runs`, `sweeps`: the training loop, runs from config to report, tables of runs
+- `inference`, `analysis`, `evals`, `weights`: predictions, probes, official scores, files of other projects
 """
 
 from typing import TYPE_CHECKING

@@ -5,10 +5,9 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tqdm import tqdm
-
 from bert_elmo_jax.analysis.studies import STUDIES, StudyOptions
 from bert_elmo_jax.files import hash_file
+from bert_elmo_jax.progress_bars import progress_bar
 from bert_elmo_jax.report.figure_files import write_figures
 from bert_elmo_jax.report.page import STAGE, draw_figures, draw_json, draw_table, write_page
 from bert_elmo_jax.report.png import check_matplotlib
@@ -48,7 +47,7 @@ def run_study(
     fingerprints = {file: hash_file(file) for file in files}  # taken now: a file may change during the study
     folder, models = Path(output, study_name), [*settings["model"], *settings["static"]]
     print(f"{study_name} of {', '.join(models)} -> {folder}, on {describe_devices()}", file=sys.stderr)
-    with tqdm(desc=study_name, unit="steps", delay=1) as bar:
+    with progress_bar(None, study_name, "steps", delay=1) as bar:
 
         def report(text: str) -> None:
             bar.set_description(text)

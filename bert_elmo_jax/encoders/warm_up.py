@@ -3,8 +3,6 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from bert_elmo_jax.encoders.arguments import check_whole
-
 # Sizes that rows are padded to are among these, or between two that are padded to the same one.
 LENGTHS = (8, 12, 16, 20, 24, 28, 32, 40, 48, 56, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 2048, 4096, 8192)
 WORD = "a"
@@ -53,6 +51,8 @@ def warm_up(
 
 def _largest(name: str, sizes: int | Sequence[int]) -> int:
     """Return a number, or the largest of a list."""
+    from bert_elmo_jax.encoders.arguments import check_whole  # pretraining does not import it
+
     listed = [sizes] if not isinstance(sizes, Sequence | range) else sizes
     if not len(listed) or isinstance(sizes, str):
         raise ValueError(f"{name}={sizes!r}: use a whole number, or a list of some")

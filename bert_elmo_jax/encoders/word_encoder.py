@@ -8,7 +8,6 @@ from typing import Any, ClassVar, TypeVar
 import jax
 import numpy as np
 from jaxtyping import Float32, Int32
-from tqdm import tqdm
 
 from bert_elmo_jax.data.rows.widths import height_for
 from bert_elmo_jax.encoders.arguments import check_list, check_stream, check_whole
@@ -16,6 +15,7 @@ from bert_elmo_jax.encoders.encoded import show_shapes, to_slice
 from bert_elmo_jax.encoders.encoder import BAR_FROM, Encoder, stream
 from bert_elmo_jax.encoders.rows import Words
 from bert_elmo_jax.encoders.sentences import batches, max_rows, to_words, width_for
+from bert_elmo_jax.progress_bars import progress_bar
 
 Sentence = str | Words
 E = TypeVar("E", bound="EncodedWords")
@@ -193,7 +193,7 @@ class WordEncoder(Encoder):
         if not sentences:
             return
         rows, places = self.read_rows(sentences)
-        with tqdm(total=len(rows), desc="encoding", unit="sentences", disable=not progress) as bar:
+        with progress_bar(len(rows), "encoding", "sentences", shown=progress) as bar:
             for batch in batches([len(row) for row in rows], batch_size):
                 longest = len(rows[batch[0]])
                 # Two rows at least: the product of one adds its terms in another order.

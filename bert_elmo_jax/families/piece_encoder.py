@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float32, Int, PRNGKeyArray
-from tqdm import tqdm
 
 from bert_elmo_jax.data.rows.packed_rows import SMALL, PackedBatch, plan_packed, plan_padded
 from bert_elmo_jax.data.rows.widths import width_for
@@ -31,6 +30,7 @@ from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.nn.dropout import dropout_options
 from bert_elmo_jax.nn.int8_kernels import is_int8
 from bert_elmo_jax.nn.matrix_product import cast_kernels, transposed_is_faster, turn_kernels
+from bert_elmo_jax.progress_bars import progress_bar
 from bert_elmo_jax.text import Tokenizer
 
 
@@ -380,7 +380,7 @@ class PieceEncoder(Encoder):
             return
         windows = Windows(rows)
         request = Request(layers=numbers or (), pooled=targets[0].pooled is not None)
-        with tqdm(total=len(rows), desc="encoding", unit="texts", disable=not progress) as bar:
+        with progress_bar(len(rows), "encoding", "texts", shown=progress) as bar:
             for batch, output in self._run_batches(windows, batch_size, lambda arrays: self._compute(arrays, request)):
                 windows.write(batch, targets, *jax.device_get((output.last, output.layers, output.pooled)))
                 bar.update(int((windows.numbers[batch.texts] == 0).sum()))

@@ -9,7 +9,6 @@ from typing import Any, Literal
 import jax
 import numpy as np
 from jaxtyping import Float32
-from tqdm import tqdm
 
 from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.encoders import arguments
@@ -19,6 +18,7 @@ from bert_elmo_jax.encoders.rows import Row, Text, shorten, to_row
 from bert_elmo_jax.encoders.unfamiliar_texts import SAMPLE, warn_of_unfamiliar
 from bert_elmo_jax.families.forward import Request
 from bert_elmo_jax.heads.sentence_head import NAME, SentenceHead, sentence_vectors
+from bert_elmo_jax.progress_bars import progress_bar
 
 ROUND = 16_384  # texts that are tokenised and packed together; only their pieces are in memory
 ANY_LENGTH = 2**31 - 1
@@ -73,7 +73,7 @@ def encode_sentences(
     skip = 0 if head.include_prompt or not before else _count_pieces(encoder, head, before)
     vectors = np.zeros((len(texts), width), np.float32)
     progress = len(texts) >= BAR_FROM if progress is None else progress
-    with tqdm(total=len(texts), desc="encoding", unit="texts", disable=not progress) as bar:
+    with progress_bar(len(texts), "encoding", "texts", shown=progress) as bar:
         for first in range(0, len(texts), ROUND):
             chosen = range(first, min(first + ROUND, len(texts)))
             rows = [read_row(encoder, head, add_prompt(texts[n], before, n), n, overflow) for n in chosen]

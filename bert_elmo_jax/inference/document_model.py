@@ -16,6 +16,7 @@ from bert_elmo_jax.inference.read_model import checkpoint_of
 from bert_elmo_jax.inference.row_outputs import compute_outputs
 from bert_elmo_jax.inference.run_directory import StoredModel, read_run_directory
 from bert_elmo_jax.inference.task_model import Predictor
+from bert_elmo_jax.progress_bars import BarPart
 
 PART = 70  # words that are read at a time; up to rounding, no result depends on it
 
@@ -40,10 +41,12 @@ class DocumentModel(Predictor):
         members = [self, *self.others]
         rows = [document_rows(model.family, model.config, model.encoder.vocabulary, examples) for model in members]
 
-        def compute(*, batch_size: int, progress: bool) -> list[Any]:
+        def compute(*, batch_size: int, progress: bool | BarPart) -> list[Any]:
+            # A part of a bar counts texts, not the texts of each member.
+            shown = [progress, *[progress if isinstance(progress, bool) else False] * len(self.others)]
             scores = [
-                document_scores(model.family, model.config, model.params, model_rows, batch_size, progress=progress)
-                for model, model_rows in zip(members, rows)
+                document_scores(model.family, model.config, model.params, model_rows, batch_size, progress=bar)
+                for model, model_rows, bar in zip(members, rows, shown)
             ]
             return scores[0] if len(scores) == 1 else [mean_scores(label_scores) for label_scores in zip(*scores)]
 
@@ -71,7 +74,7 @@ def document_scores(
     batch_size: int,
     *,
     put: Callable[[Any], Any] = dict,
-    progress: bool = False,
+    progress: bool | BarPart = False,
 ) -> list[Float32[np.ndarray, "C"]]:
     """Return the scores of rows; the memory does not depend on their lengths."""
     reader = family.inputs.documents

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import jax
-from tqdm import tqdm
 
 from bert_elmo_jax.data.corpora.text_files import each_text, find_file
 from bert_elmo_jax.encoders.arguments import check_layers, check_whole
@@ -20,6 +19,7 @@ from bert_elmo_jax.inference.array_file import Parts
 from bert_elmo_jax.inference.document_model import DocumentModel
 from bert_elmo_jax.inference.load_model import load
 from bert_elmo_jax.inference.task_network import TaskNetwork
+from bert_elmo_jax.progress_bars import progress_bar
 from bert_elmo_jax.text.words import split_texts
 from bert_elmo_jax.train.devices import describe_devices
 
@@ -97,7 +97,8 @@ def _extract(
     if not parts.resume(request):
         fit = {name: value for name, value in chosen.items() if name == "overflow"}
         try:
-            encoder.check((text for _, text in tqdm(read(), "checking", count, False, delay=1)), **fit)
+            with progress_bar(count, "checking", "texts", delay=1, leave=False) as bar:
+                encoder.check((text for _, text in read() if bar.update() or True), **fit)
         except BadText as error:
             line, _ = next(islice(read(), error.number, None))
             raise ValueError(f"{source}, line {line}: {error}") from error
@@ -105,11 +106,14 @@ def _extract(
     done = f"; {parts.done:,} are done" if parts.done else ""
     print(f"{count:,} texts of {source} -> {parts.path}, layers {numbers}, on {describe_devices()}{done}")
     remaining = islice((text for _, text in read()), parts.done, None)
-    with tqdm(total=count, initial=parts.done, desc="extracting", unit="texts") as bar:
+    with progress_bar(count, "extracting", "texts", initial=parts.done) as bar:
         arrays = encoder.extract(remaining, numbers, batch_size=batch_size, **chosen)
-        for _ in parts.write(arrays, PART * batch_size):
+        written = parts.write(arrays, PART * batch_size)
+        with bar.waiting_for("compiling"):
+            bar.update(sum(1 for _ in islice(written, 1)))
+        for _ in written:
             bar.update()
-    with tqdm(total=count, desc="merging", unit="texts", delay=1) as bar:
+    with progress_bar(count, "merging", "texts", delay=1) as bar:
         parts.merge((text for _, text in lines()), bar.update)
     if encoder.work.positions:
         print(encoder.work)

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 import jax
-from tqdm import tqdm
 
 from bert_elmo_jax.data.tasks.files import check_file, read_lines
 from bert_elmo_jax.files import hash_file
 from bert_elmo_jax.generation.written import Written
 from bert_elmo_jax.inference.load_model import load
 from bert_elmo_jax.inference.output_file import STDIN, Lines, find_output, open_lines
+from bert_elmo_jax.progress_bars import progress_bar
 from bert_elmo_jax.train.devices import describe_devices
 
 AHEAD = 8  # batches of prompts that are sorted together
@@ -95,7 +95,7 @@ def write_lines(
 ) -> int:
     """Write a JSON line for each prompt, in their order, `size` at a time, and return their number."""
     count = 0
-    with tqdm(desc="writing", unit="prompts", disable=not bar) as shown:
+    with progress_bar(None, "writing", "prompts", shown=bar) as shown:
         while batch := list(islice(prompts, size)):
             if not out.skip(len(batch)):
                 read = [to_prompt(encoder, line, count + number) for number, line in enumerate(batch, start=1)]

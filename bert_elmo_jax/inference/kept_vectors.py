@@ -16,11 +16,11 @@ from typing import Any, BinaryIO
 
 import numpy as np
 from jaxtyping import Float32
-from tqdm import tqdm
 
 from bert_elmo_jax.encoders.encoder import BAR_FROM, READ_AHEAD
 from bert_elmo_jax.files import LockHeld, lock, read_json, write_json
 from bert_elmo_jax.inference.word_layers import Pieces, Source, Words, choose_layers, word_layers
+from bert_elmo_jax.progress_bars import progress_bar
 
 Span = tuple[int, int]
 DESCRIPTION = "vectors.json"
@@ -73,9 +73,9 @@ def keep_vectors(
         done, rows, width = _begun(folder, description, source.source)
         remaining = used[done:]
         computed = word_layers(source, (sentences[n] for n in remaining), numbers, pieces=pieces, batch_size=batch_size)
-        with contextlib.ExitStack() as stack, tqdm(
-            total=len(used), initial=done, desc=f"vectors of {Path(source.source).name}", unit="sentences",
-            disable=not remaining or not (len(remaining) >= BAR_FROM if progress is None else progress),
+        shown = bool(remaining) and (len(remaining) >= BAR_FROM if progress is None else progress)
+        with contextlib.ExitStack() as stack, progress_bar(
+            len(used), f"vectors of {Path(source.source).name}", "sentences", initial=done, shown=shown
         ) as bar:  # fmt: skip
             files = [stack.enter_context(_opened(_file(folder, n), 4 * rows * width)) for n in numbers]
             part = batch_size * getattr(source, "ROUND", READ_AHEAD)

@@ -1,5 +1,6 @@
 """The scores of examples in packed rows, in batches of few shapes."""
 
+import contextlib
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,7 +9,6 @@ from typing import Any
 import jax
 import numpy as np
 from jaxtyping import Int64
-from tqdm import tqdm
 
 from bert_elmo_jax.data.rows.widths import WIDTHS, height_for, round_up, width_for
 from bert_elmo_jax.data.tasks.batches import Batch
@@ -16,6 +16,7 @@ from bert_elmo_jax.data.tasks.packed_batches import cost
 from bert_elmo_jax.data.tasks.packed_examples import Places, Shape, find_places, lay_out, most_choices
 from bert_elmo_jax.data.tasks.rows import Row
 from bert_elmo_jax.inference.row_outputs import two_at_a_time
+from bert_elmo_jax.progress_bars import BarPart, count_rows
 
 INPUTS = ("tokens", "types", "positions", "segments", "nsp_positions")
 USUAL = 128  # the width of the rows of many examples, unless one is longer
@@ -91,16 +92,18 @@ def compute_packed(
     pad_id: int,
     of_pieces: bool,
     parts: int = 1,
-    progress: bool = False,
+    progress: bool | BarPart = False,
 ) -> list[Any]:
     """Return the outputs of `run` for each example: one per piece (`of_pieces`), or one per example."""
     if not rows:
         return []
     planned = plan_inputs(np.array([row.size for row in rows]), batch_size, positions, parts)
     scores: list[Any] = [None] * len(rows)
-    with tqdm(total=len(rows), desc="predicting", unit="rows", disable=not progress) as bar:
-        outputs = two_at_a_time(run, make_inputs(rows, planned, pad_id))
-        for chosen, places, arrays in zip(planned.chosen, planned.places, outputs, strict=True):
+    batches = make_inputs(rows, planned, pad_id)
+    with count_rows(progress, len(rows)) as bar, contextlib.closing(two_at_a_time(run, batches)) as computed:
+        for chosen, places, shape in zip(planned.chosen, planned.places, planned.shapes, strict=True):
+            with bar.computing(shape):
+                arrays = next(computed)
             for n, row, slot, begin in zip(chosen.tolist(), *(column.tolist() for column in places)):
                 columns = slice(begin, begin + rows[n].size) if of_pieces else slot
                 scores[n] = jax.tree.map(operator.itemgetter((row, columns)), arrays)

@@ -1,6 +1,5 @@
 """Predictions for the examples of a file or of standard input, as JSON lines or as a table with the input's columns."""
 
-import collections
 import dataclasses
 import itertools
 import json
@@ -11,7 +10,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import jax
-from tqdm import tqdm
 
 from bert_elmo_jax.data.arrow_files import import_pyarrow, is_arrow, open_arrow
 from bert_elmo_jax.data.tasks.examples import ChoiceExample, Question, TextExample
@@ -51,6 +49,7 @@ from bert_elmo_jax.inference.predictions import (
 )
 from bert_elmo_jax.inference.task_model import Predictor, TaskModel, to_example, to_text
 from bert_elmo_jax.inference.task_network import TaskNetwork
+from bert_elmo_jax.progress_bars import BarPart, progress_bar
 from bert_elmo_jax.train.devices import describe_devices
 
 Cells = dict[str, Any]
@@ -129,16 +128,19 @@ def predict_file(
         resumable = source != "-" and all(Path(file).is_file() or is_arrow(file) for file in list_files(source))
         out.begin({**settings, "guard": guard_formulas, **_describe_request(loaded, source)} if resumable else None)
         skipped.clear()  # the columns of the same rows were read
-        read = _read_examples(task, source, encoding, AHEAD * batch_size, aggregation, bad_row)
+        total, parts = _read_examples(task, source, encoding, AHEAD * batch_size, aggregation, bad_row)
         lines = choose_writer(ending, columns, out.header, guard_formulas)
         count = 0
-        with tqdm(desc="predicting", unit="examples", disable=path is None) as bar:
-            for examples in read:
-                if not out.skip(len(examples)):
-                    predictions = loaded.predict_examples(examples, **options, progress=False)
+        with progress_bar(total, "predicting", "examples", shown=path is not None) as bar:
+            bar.shapes = set()
+            for examples in parts:
+                if out.skip(len(examples)):
+                    bar.pass_over(len(examples))
+                else:
+                    part = BarPart(bar, len(examples))
+                    predictions = loaded.predict_examples(examples, **options, progress=part)
                     out.add(lines(examples, predictions), len(examples))
                     loaded.warns_of_texts = False  # once is enough
-                bar.update(len(examples))
                 count += len(examples)
     if out.finished is not None:  # by an earlier start of the same command
         return out.finished
@@ -195,27 +197,37 @@ def print_work(model: Predictor) -> None:
 
 def _read_examples(
     task: Task, source: str, encoding: str, size: int, aggregation: str | None = None, on_bad: OnBad = stop
-) -> Iterator[Sequence[Any]]:
-    """Yield the examples, `size` at a time; from a terminal one at a time."""
-    files = ["-"] if source == "-" else list_files(source)
-    for file in files:  # so that an error comes before the first prediction
-        if is_arrow(file):
-            ignored = stop if on_bad is stop else id
-            collections.deque(stream_examples(file, task, on_bad=ignored), maxlen=0)
-    size = 1 if source == "-" and sys.stdin.isatty() else size
-    examples = itertools.chain.from_iterable(_read_file(task, file, encoding, aggregation, on_bad) for file in files)
-    while batch := list(itertools.islice(examples, size)):
-        yield batch
+) -> tuple[int | None, Iterator[Sequence[Any]]]:
+    """Return the number of examples, None for a stream, and the examples, `size` at a time; from a terminal one."""
+    if source == "-":
+        size, total = 1 if sys.stdin.isatty() else size, None
+        parts: list[Iterable[Any]] = [_read_lines(task, _standard_input(), source, aggregation, on_bad)]
+    else:
+        counts, parts = zip(*(_read_file(task, file, encoding, aggregation, on_bad) for file in list_files(source)))
+        total = sum(counts)
+    examples = itertools.chain.from_iterable(parts)
+    return total, iter(lambda: list(itertools.islice(examples, size)), [])
 
 
-def _read_file(task: Task, file: str, encoding: str, aggregation: str | None, on_bad: OnBad) -> Iterator[Any]:
-    """Yield the examples of a file, or of standard input."""
-    if file != "-" and Path(file).suffix != ".txt":
-        yield from stream_examples(file, task, encoding=encoding, on_bad=on_bad)
-        return
-    for number, line in enumerate(_standard_input() if file == "-" else read_lines(file, encoding), start=1):
+def _read_file(
+    task: Task, file: str, encoding: str, aggregation: str | None, on_bad: OnBad
+) -> tuple[int, Iterable[Any]]:
+    """Return the number of a file's examples, and the examples; an error of a table comes before the first one."""
+    if Path(file).suffix == ".txt":
+        lines = read_lines(file, encoding)
+        return len(lines), _read_lines(task, lines, file, aggregation, on_bad)
+    if is_arrow(file):  # read twice, because few examples are in memory at a time
+        ignored = stop if on_bad is stop else id
+        return sum(1 for _ in stream_examples(file, task, on_bad=ignored)), stream_examples(file, task, on_bad=on_bad)
+    examples = list(stream_examples(file, task, encoding=encoding, on_bad=on_bad))
+    return len(examples), examples
+
+
+def _read_lines(task: Task, lines: Iterable[str], source: str, aggregation: str | None, on_bad: OnBad) -> Iterator[Any]:
+    """Yield the examples of lines."""
+    for number, line in enumerate(lines, start=1):
         try:
-            example = _read_line(task, line.rstrip("\n"), file, number, aggregation)
+            example = _read_line(task, line.rstrip("\n"), source, number, aggregation)
         except BadRow as error:
             on_bad(error)
         else:

@@ -1,19 +1,21 @@
 """The outputs of a model for rows of mixed lengths, in padded batches."""
 
+import contextlib
 import operator
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import jax
 import numpy as np
-from tqdm import tqdm
 
-from bert_elmo_jax.data.rows.widths import height_for
+from bert_elmo_jax.data.rows.widths import WIDTHS, height_for, width_for
 from bert_elmo_jax.data.tasks.batches import Batch, Collate, collate
 from bert_elmo_jax.data.tasks.rows import Row
+from bert_elmo_jax.progress_bars import BarPart, count_rows
 
+ANY_WIDTH = WIDTHS[-1]
 INPUTS = ("tokens", "types", "segments")
 
 
@@ -29,22 +31,24 @@ def compute_outputs(
     batch_size: int,
     collate: Collate,
     *,
-    progress: bool = False,
+    progress: bool | BarPart = False,
 ) -> list[Any]:
     """Return the outputs of `run` for each row; `collate` makes a batch from rows with a `width`, and a height."""
     order = sorted(range(len(rows)), key=lambda n: -rows[n].width)  # longest first, so memory only falls
     parts = [order[at : at + batch_size] for at in range(0, len(order), batch_size)]
     batches = (collate([rows[n] for n in chosen], height_for(len(chosen), batch_size)) for chosen in parts)
     outputs: list[Any] = [None] * len(rows)
-    with tqdm(total=len(rows), desc="predicting", unit="rows", disable=not progress) as bar:
-        for chosen, arrays in zip(parts, two_at_a_time(run, batches), strict=True):
+    with count_rows(progress, len(rows)) as bar, contextlib.closing(two_at_a_time(run, batches)) as computed:
+        for chosen in parts:
+            with bar.computing((height_for(len(chosen), batch_size), width_for(rows[chosen[0]].width, ANY_WIDTH))):
+                arrays = next(computed)
             for k, n in enumerate(chosen):
                 outputs[n] = jax.tree.map(operator.itemgetter(k), arrays)
             bar.update(len(chosen))
     return outputs
 
 
-def two_at_a_time(run: Callable[[Any], Any], batches: Iterable[Any]) -> Iterator[Any]:
+def two_at_a_time(run: Callable[[Any], Any], batches: Iterable[Any]) -> Generator[Any, None, None]:
     """Yield the outputs of `run` for each batch as numpy arrays, computing two batches in parallel.
 
     An accelerator computes one batch while the other's output is fetched. A CPU uses more cores if a batch has many

@@ -34,6 +34,7 @@ from bert_elmo_jax.inference.packed_outputs import compute_packed
 from bert_elmo_jax.inference.predictions import AnswerOptions, Prediction, make_predictions
 from bert_elmo_jax.inference.rerank import rank_texts, score_pairs
 from bert_elmo_jax.inference.row_outputs import collate_inputs, compute_outputs
+from bert_elmo_jax.progress_bars import BarPart
 from bert_elmo_jax.text import Tokenizer
 
 # The inputs of `predict`, by kind of task.
@@ -114,7 +115,7 @@ class Predictor:
         *,
         batch_size: int = 32,
         n_best: int = 20,
-        progress: bool | None = None,
+        progress: bool | BarPart | None = None,
         top_k: int | None = None,
         no_answer: bool | None = None,
         aggregation: Aggregation | None = None,
@@ -239,7 +240,7 @@ class RowShapes:
         batch_size: int,
         *,
         parts: int = 1,
-        progress: bool = False,
+        progress: bool | BarPart = False,
     ) -> list[Any]:
         """Return the scores of each row; the packed rows of a batch are a multiple of `parts`."""
         if self.packs:

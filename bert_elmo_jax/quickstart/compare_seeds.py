@@ -11,12 +11,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from ml_collections import ConfigDict
-from tqdm import tqdm
 
 from bert_elmo_jax import train
 from bert_elmo_jax.data.tasks.batches import Batch, Collate, plan_epoch
 from bert_elmo_jax.data.tasks.packed_batches import PackedBatches
 from bert_elmo_jax.files import write_json
+from bert_elmo_jax.progress_bars import progress_bar
 from bert_elmo_jax.runs.start_run import cost_kept, keep_freed_memory
 from bert_elmo_jax.runs.task_data import Data, read_data
 from bert_elmo_jax.runs.task_kinds import find_kind
@@ -88,7 +88,7 @@ def train_seeds(
     step = jax.jit(jax.vmap(one_step), donate_argnums=0)
     collate, predict = first.begin(workdir)
     batches = join_batches(first.rows, config.batch_size, seeds, collate)
-    with tqdm(total=steps, desc=name, unit="step") as bar:
+    with progress_bar(steps, name, "step") as bar:
         for n, batch in enumerate(itertools.islice(batches, steps)):
             state, metrics = step(state, batch)
             if n % 10 == 9:

@@ -22,8 +22,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.experimental import multihost_utils
 from jax.typing import ArrayLike
-from tqdm import tqdm
 
+from bert_elmo_jax.progress_bars import progress_bar
 from bert_elmo_jax.train.checkpoint import Checkpoints, Restored
 from bert_elmo_jax.train.metrics import Metrics
 from bert_elmo_jax.train.parallel import Parallel
@@ -134,15 +134,15 @@ def train(
     without a finite loss, after saving the last of their batches in the run directory.
     """
     start = int(jax.device_get(jax.tree.leaves(state.step)[0].reshape(-1)[0]))
-    bar = tqdm(total=schedule.steps, initial=start, unit="step", disable=not progress or jax.process_index() > 0)
+    bar = progress_bar(schedule.steps, "", "step", initial=start, shown=progress and jax.process_index() == 0)
     compiled: set[Any] = set()  # the shapes of the batches so far
     position: Any = batches.state()
     pending: tuple[int, Fetched, Mapping[str, Any]] | None = None
-    clock, tokens = time.perf_counter(), 0
+    clock, tokens, evaluated = time.perf_counter(), 0, False
 
     def tell(line: str) -> None:
         """Report a line above the bar."""
-        with tqdm.external_write_mode(sys.stderr):
+        with bar.external_write_mode(sys.stderr):
             report(line)
 
     def settle(figures: Mapping[str, float] | None = None) -> None:
@@ -228,7 +228,7 @@ def train(
             shapes = tuple(sorted((name, np.shape(values)) for name, values in fetched.host.items()))
             if shapes not in compiled:
                 compiled.add(shapes)
-                bar.set_description("compiling")
+                bar.announce("compiling the step")
             state, values = parallel.step(state, fetched.device)
             if extra is not None:  # computed by the device after this step: read now, it would wait for the next one
                 values = {**values, **extra(step)}
@@ -241,7 +241,9 @@ def train(
             figures: dict[str, float] = {}
             if evaluate is not None and (last or (schedule.eval_every and step % schedule.eval_every == 0)):
                 demand_finite(step)
-                figures = dict(evaluate(parallel.gather(state)))
+                with bar.waiting_for("evaluating" if evaluated else "compiling the evaluation"):
+                    figures = dict(evaluate(parallel.gather(state)))
+                evaluated = True
                 if not bar.disable:
                     shown = ", ".join(f"{name} {value:.4g}" for name, value in figures.items())
                     bar.write(f"step {step:,}: {shown}", file=sys.stderr)

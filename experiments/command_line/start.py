@@ -14,7 +14,7 @@ from absl import app, flags, logging
 from ml_collections import ConfigDict
 
 from bert_elmo_jax.compilation_cache import share_compiled
-from bert_elmo_jax.did_you_mean import did_you_mean
+from bert_elmo_jax.did_you_mean import did_you_mean, nearest
 from bert_elmo_jax.files import UNWRITABLE
 from bert_elmo_jax.platform_support import check_machine_limits
 from bert_elmo_jax.programs import CONFIGS, find_file, show_commands, show_program
@@ -144,6 +144,8 @@ def start(
                 print(config_help(file) if file else program_help(define.__globals__["__doc__"], names, headings or {}))
                 sys.exit(0)
             if "config" in names:
+                if not (file or config):  # perhaps it is misspelt
+                    refuse_unknown_flags(plain)
                 configs.append(read_given(program, file or config, fields))
             words_left = list(FLAGS(plain))
             check_values(names)
@@ -221,6 +223,18 @@ def check_values(names: Iterable[str]) -> None:
                 raise ValueError(f"--{flag.name}={value}: expected a finite number, below 9.2e18")
 
 
+def refuse_unknown_flags(argv: Sequence[str]) -> None:
+    """Raise for a flag that does not exist; other errors of flags are left for later."""
+    try:
+        FLAGS(list(argv))
+    except flags.UnrecognizedFlagError:
+        raise
+    except flags.Error:
+        return
+    finally:
+        FLAGS.unparse_flags()
+
+
 def split_fields(argv: Sequence[str]) -> tuple[list[str], dict[str, str]]:
     """Return the words that set no field of the config, and the text for each field."""
     plain, fields, pending = [], dict[str, str](), ""
@@ -284,6 +298,9 @@ def describe(error: flags.Error, names: Sequence[str]) -> str:
     text = str(error)
     if isinstance(error, flags.UnrecognizedFlagError):
         near = did_you_mean(error.flagname, names).replace("mean ", "mean --")
+        group, dot, field = error.flagname.partition(".")
+        if dot and nearest(group, names) == "config":
+            near = f"; did you mean --config.{field}?"
         return f"there is no flag --{error.flagname}{near}"
     if match := re.fullmatch(r"flag --(\w+)=None: Flag --\1 must have a value other than None\.", text):
         return f"--{match[1]}=… is needed"

@@ -3,6 +3,8 @@
 import ast
 import doctest
 import importlib
+import inspect
+import pydoc
 import re
 import subprocess
 import sys
@@ -11,6 +13,7 @@ from pathlib import Path
 import pytest
 from absl import flags
 
+import bert_elmo_jax
 from experiments.command_line import start
 
 from .programs import run_program
@@ -139,3 +142,15 @@ def test_recipes_of_a_config():
     out = run_program("pretrain", "--help", "--config=elmo:original").out
     assert out.startswith("ELMo, original size: 93.6 M parameters")
     assert "\n\nPaper and expected score: Peters et al. 2018" in out
+
+
+def test_help_of_packages_names_their_public_members():
+    text = pydoc.render_doc(bert_elmo_jax, renderer=pydoc.plaintext)
+    description = text[: text.index("PACKAGE CONTENTS")]
+    assert not [name for name in bert_elmo_jax.__all__ if f"`{name}`" not in description]
+    for name in ("inference", "optim", "networks"):
+        package = getattr(bert_elmo_jax, name)
+        text = pydoc.render_doc(package, renderer=pydoc.plaintext)
+        members = text[text.index("PACKAGE CONTENTS") : text.rindex("DATA")]
+        documented = [member for member in package.__all__ if inspect.isroutine(getattr(package, member))]
+        assert documented and not [member for member in documented if member not in members]

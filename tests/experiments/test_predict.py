@@ -228,6 +228,9 @@ def test_rows_that_cannot_be_read_are_skipped(runs, tmp_path):
     status, _, said = predict(input=table, output=target, on_bad="skip", **model)
     assert status == 0, said
     assert "warning: 2 of 4 rows of" in said and "2 predictions in" in said
+    assert "\ncompiling:   0%| 0/2 examples" in said and "\npredicting: 100%| 2/2 examples [" in said
+    status, _, said = predict(stdin="so good\nbad\n", output=tmp_path / "lines.jsonl", **model)
+    assert "\npredicting: 2 examples [" in said and "/2 examples" not in said  # the length of a stream is not known
     assert [row.split(",")[0] for row in target.read_text(encoding="utf-8-sig").splitlines()] == [
         "sentence",
         '"a',

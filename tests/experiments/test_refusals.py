@@ -80,6 +80,8 @@ pretrain --config=experiments/configs/bert.py | bert.py: it needs a recipe; choo
 pretrain --config=experiments/configs/bert.py:toi | there is no recipe 'toi'; choose from toy, tiny, mini
 pretrain --config=experiments/configs/bert.py:toi | did you mean toy?
 pretrain --workdir=x | --config=… is needed: a recipe, such as bert:base, or your own file
+pretrain --confg=bert:base --workdir=x | there is no flag --confg; did you mean --config?
+pretrain --confg.batch_size=3 --workdir=x | there is no flag --confg.batch_size; did you mean --config.batch_size?
 pretrain --config=bret:toy --workdir=x | --config=bret:toy: there is no such recipe; did you mean bert:toy?
 pretrain --config=bert:toi | --config=bert:toi: there is no recipe 'toi'; choose from toy, tiny, mini
 pretrain --config=experiments/configs/bert.py:tiny | --workdir=… is needed

@@ -117,7 +117,8 @@ def same(state, other):
         np.testing.assert_array_equal(ours, theirs)
 
 
-def test_whoever_watches_sees_the_evaluations(tmp_path, capsys):
+def test_whoever_watches_sees_the_evaluations(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     run(tmp_path, progress=True)
     said = capsys.readouterr().err
     found = [line for line in map(json.loads, lines(tmp_path).splitlines()) if "heldout/norm" in line]
@@ -125,7 +126,8 @@ def test_whoever_watches_sees_the_evaluations(tmp_path, capsys):
     for line in found:
         assert f"step {line['step']}: heldout/norm {line['heldout/norm']:.4g}\n" in said
     shown = said.split("\r")
-    compiling = [n for n, line in enumerate(shown) if line.startswith("compiling")]
+    assert any(line.startswith("compiling the evaluation: ") for line in shown)
+    compiling = [n for n, line in enumerate(shown) if line.startswith("compiling the step")]
     stepped = [n for n, line in enumerate(shown) if re.match(r" *\d+%\|.*[2-9]/12", line)]
     assert compiling
     assert max(compiling) < min(stepped)  # and no more of it, once the first step is done

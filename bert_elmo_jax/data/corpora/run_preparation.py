@@ -9,13 +9,12 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from tqdm import tqdm
-
 from bert_elmo_jax.data.corpora.pair_files import joined_inputs
 from bert_elmo_jax.data.corpora.prepare import Request, prepare, refuse_idle_options
 from bert_elmo_jax.data.corpora.reading import Reading
 from bert_elmo_jax.data.corpora.runners import Report, local_runner, ray_runner
 from bert_elmo_jax.data.corpora.store import verify
+from bert_elmo_jax.progress_bars import progress_bar
 
 MANY_UNKNOWN = {
     True: "is words outside the vocabulary of {:,}: a model of characters reads them, but predicts them all as one\n"
@@ -64,7 +63,7 @@ def run_preparation(request: Request, *, workers: int = 1, ray: bool = False, ad
 
     @contextlib.contextmanager
     def progress(name: str, size: int) -> Iterator[Report]:
-        with tqdm(total=size or None, desc=name, unit="B", unit_scale=True, smoothing=0.1, mininterval=0.2) as bar:
+        with progress_bar(size or None, name, "B", unit_scale=True, smoothing=0.1) as bar:
 
             def step(done: int) -> None:
                 bar.update(done)

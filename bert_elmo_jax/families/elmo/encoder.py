@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Float32, Int, PRNGKeyArray
-from tqdm import tqdm
 
 from bert_elmo_jax.encoders.arguments import check_list, check_state, check_whole, check_word_ids
 from bert_elmo_jax.encoders.encoded import show_shapes
@@ -24,6 +23,7 @@ from bert_elmo_jax.families.elmo.model import Elmo, ElmoConfig, State, zero_stat
 from bert_elmo_jax.generation.generate import generate, stream_text
 from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.nn.dropout import dropout_options
+from bert_elmo_jax.progress_bars import progress_bar
 from bert_elmo_jax.text.characters import boundary_characters, character_table
 from bert_elmo_jax.text.words import WordVocabulary
 
@@ -288,7 +288,7 @@ class ElmoEncoder(WordEncoder):
         after = None if state is None else jax.tree.map(np.zeros_like, state)
         rows, table = self._rows(sentences, progress)
         places = [slice(1, len(row) - 1) for row in rows]
-        with tqdm(total=len(rows), desc="encoding", unit="sentences", disable=not progress) as bar:
+        with progress_bar(len(rows), "encoding", "sentences", shown=progress) as bar:
             for batch in batches(list(map(len, rows)), batch_size):
                 before = self.zero_state(len(batch))
                 if state is not None:

@@ -8,13 +8,13 @@ from typing import Any
 import jax
 import numpy as np
 from jaxtyping import Array, Float, Float32, Int
-from tqdm import tqdm
 
 from bert_elmo_jax.encoders.rows import shorten
 from bert_elmo_jax.encoders.sentences import check_words
 from bert_elmo_jax.families.elmo.batch import pad, pieces
 from bert_elmo_jax.families.elmo.model import Elmo, ElmoConfig, State, Token
 from bert_elmo_jax.nn.any_array import AnyArray
+from bert_elmo_jax.progress_bars import progress_bar
 from bert_elmo_jax.text.characters import boundary_characters, character_table
 from bert_elmo_jax.text.words import WordVocabulary
 
@@ -62,7 +62,7 @@ class TokenTable:
     def _compute_words(self, words: Sequence[str], vectors: Float32[np.ndarray, "N P"], progress: bool | None) -> None:
         """Write the vectors of words into `vectors`, `MANY` at a time."""
         hide = len(words) < MANY if progress is None else not progress
-        with tqdm(total=len(words), desc="words", unit="words", disable=hide, delay=1) as bar:
+        with progress_bar(len(words), "words", "words", shown=not hide, delay=1) as bar:
             for at in range(0, len(words), MANY):
                 characters = character_table(words[at : at + MANY], self.config.max_characters)
                 self._compute(characters, vectors[at : at + MANY], bar.update)
