@@ -39,7 +39,8 @@ TAGS = ("B-LOC", "I-LOC", "O")
 
 def write_page_files(root: Path, layers: int = 2) -> None:
     """Write everything that a page may name below a folder; `layers` is the depth of its BERTs."""
-    for name in ("awd_lstm_tiny", "bert_tiny", "cove_tiny", "elmo_tiny", "gpt2_tiny", "released_heads", "reranker"):
+    names = ("awd_lstm_tiny", "bert_tiny", "cove_tiny", "elmo_tiny", "gpt2_tiny", "released_heads", "reranker")
+    for name in (*names, "static_tiny"):
         shutil.copytree(GOLDENS / name, root / "tests" / "goldens" / name)
     shutil.copytree(GOLDENS.parents[1] / "docs" / "tutorials", root / "docs" / "tutorials")
     (root / "novels").mkdir()

@@ -115,6 +115,9 @@ def test_every_folder_of_a_family_is_registered():
     assert {path.parent.name for path in PACKAGE.glob("families/*/family.py")} == set(FAMILIES)
 
 
+USUAL_WORDS = ("static",)  # as in static_argnames
+
+
 def split_words(name):
     """Return the words of an identifier in lower case: BertConfig has bert and config."""
     return [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", name)]
@@ -153,13 +156,13 @@ def walk_once(tree):
 
 
 def find_names(tree, family):
-    """Yield the places of a tree that name a family: (line, name)."""
+    """Yield the places of a tree that name a family: (line, name); a name that is a usual word, by its folder only."""
     identifiers, strings = walk_once(tree)
     for name, line in identifiers:
-        if names_family(name, family):
+        if family not in USUAL_WORDS and names_family(name, family):
             yield line, name
     for text, line in strings:
-        if text.lower() == family or re.search(rf"families[./]{family}\b", text):
+        if (family not in USUAL_WORDS and text.lower() == family) or re.search(rf"families[./]{family}\b", text):
             yield line, repr(text)
 
 

@@ -28,6 +28,7 @@ REGISTRY: dict[str, str | Family] = {
     "mpnet": "bert_elmo_jax.families.mpnet",
     "albert": "bert_elmo_jax.families.albert",
     "eurobert": "bert_elmo_jax.families.eurobert",
+    "static": "bert_elmo_jax.families.static",
 }
 
 

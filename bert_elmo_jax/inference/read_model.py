@@ -154,7 +154,9 @@ def _read_folder(source: Path, format: str | None, classifier: str | None, lower
         )
     folder = source if source.is_dir() else source.parent
     needed = family.inputs.reads_vocabulary(config, report.heads)
-    tokenizer = kind.find_tokenizer(folder, config, lowercase) if needed else None
+    tokenizer = report.extras.pop("vocabulary", None)  # of a file that has its words next to their vectors
+    if tokenizer is None and needed:
+        tokenizer = kind.find_tokenizer(folder, config, lowercase)
     _check_rows(tokenizer, config, folder)
     labels, problem_type = report.extras.get("labels"), report.extras.get("problem_type")
     length = read_json(folder / "tokenizer_config.json", default={}).get("model_max_length")

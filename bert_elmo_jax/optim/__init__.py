@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from bert_elmo_jax.optim.optimizers import adamw as adamw
     from bert_elmo_jax.optim.optimizers import bert_adam as bert_adam
     from bert_elmo_jax.optim.optimizers import lamb as lamb
+    from bert_elmo_jax.optim.optimizers import row_sgd as row_sgd
     from bert_elmo_jax.optim.paths import average as average
     from bert_elmo_jax.optim.paths import matches as matches
     from bert_elmo_jax.optim.rows import Rows as Rows

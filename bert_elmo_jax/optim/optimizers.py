@@ -99,6 +99,29 @@ def adagrad(learning_rate: Rate = 0.2, *, initial: float = 1.0, clip: float = 10
     )
 
 
+def row_sgd(learning_rate: Rate = 0.025, *, longest: float = 1.0) -> optax.GradientTransformation:
+    """Return gradient descent in which no row of a table moves further than `longest` in a step.
+
+    word2vec follows the gradient of one pair of words after the other. A batch adds many gradients of a frequent word,
+    all at the same place, and their sum may lead far beyond the optimum. A zero gradient changes nothing, so row-sparse
+    updates are possible (`bert_elmo_jax.optim.rows`).
+
+    >>> optimizer, params = row_sgd(0.1), {"table": jnp.zeros((2, 2))}
+    >>> updates, _ = optimizer.update({"table": jnp.array([[3.0, 4.0], [30.0, 40.0]])}, optimizer.init(params), params)
+    >>> [[round(number, 2) for number in row] for row in updates["table"].tolist()]
+    [[-0.3, -0.4], [-0.6, -0.8]]
+    """
+
+    def shorten(updates: PyTree, params: PyTree = None) -> PyTree:
+        def one(update: jax.Array) -> jax.Array:
+            norm = jnp.sqrt(jnp.square(update).sum(axis=-1, keepdims=True)) if update.ndim > 1 else jnp.abs(update)
+            return update * jnp.minimum(1.0, longest / jnp.maximum(norm, longest))
+
+        return jax.tree.map(one, updates)
+
+    return optax.chain(optax.scale_by_learning_rate(learning_rate), optax.stateless(shorten))
+
+
 def clip_by_global_norm(longest: float) -> optax.GradientTransformation:
     """Scale all gradients by one factor if their global norm exceeds `longest`.
 

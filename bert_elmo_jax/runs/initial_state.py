@@ -18,7 +18,7 @@ from bert_elmo_jax.runs.start_run import say
 
 # Optimizers that do not change a row without a gradient, so that a step may update the touched rows of a table only.
 # The others also move a row by its moments, and need the whole table.
-ROW_SPARSE = ("adagrad",)
+ROW_SPARSE = ("adagrad", "row_sgd")
 # The fields that suit a device. Fused attention stores no attention maps, so it has no dropout on them.
 _FAST = {"dtype": "bfloat16", "attention": "fused", "attention_dropout": 0.0}
 COMPUTE = {"cpu": {"dtype": "float32", "attention": "reference"}, "gpu": _FAST, "tpu": _FAST}
@@ -139,13 +139,14 @@ def remark_warmup(o: ConfigDict, steps: int) -> list[str]:
 def build_optimizer(o: ConfigDict, rate: optim.Schedule) -> optax.GradientTransformation:
     """Return the optimizer of `config.optimizer`; empty fields of Adam have the defaults of `optim`."""
     adam = {name: o[name] for name in ("b1", "b2", "eps") if o.get(name) is not None}
-    if adam and o.name == "adagrad":
-        raise ValueError(f"config.optimizer has {', '.join(adam)}, which Adagrad does not have: leave them empty")
+    if adam and o.name in ROW_SPARSE:
+        raise ValueError(f"config.optimizer has {', '.join(adam)}, which {o.name} does not have: leave them empty")
     named = {
         "bert_adam": lambda: optim.bert_adam(rate, decay=o.decay, clip=o.clip, **adam),
         "adamw": lambda: optim.adamw(rate, decay=o.decay, clip=o.clip, **adam),
         "lamb": lambda: optim.lamb(rate, decay=o.decay, **adam),
         "adagrad": lambda: optim.adagrad(rate, clip=o.clip),
+        "row_sgd": lambda: optim.row_sgd(rate, longest=o.clip),
     }
     method = choose("optimizer.name", o.name, named)()
     return method if o.gradient_scale == 1 else optax.chain(optax.scale(o.gradient_scale), method)

@@ -30,7 +30,7 @@ def fields(family: str, model: Any) -> ConfigDict:
     c.workers = 0  # processes that make batches; 0: the main process
     c.mesh = ConfigDict({"data": -1, "fsdp": 1, "tensor": 1})  # -1: all remaining devices
     c.optimizer = ConfigDict()
-    c.optimizer.name = "bert_adam"  # bert_adam, adamw, lamb, adagrad
+    c.optimizer.name = "bert_adam"  # bert_adam, adamw, lamb, adagrad, row_sgd
     # linear_after_warmup, cosine, inverse_square_root, constant; noam, whose learning_rate is a factor of the paper's;
     # warmup_stable_decay, which decays in the last `cooldown` steps; slanted_triangular, of ULMFiT.
     c.optimizer.schedule = "linear_from_start"
@@ -41,7 +41,8 @@ def fields(family: str, model: Any) -> ConfigDict:
     c.optimizer.long_learning_rate = 0.0  # above 0: the rate of BERT's second phase, which restarts the schedule
     c.optimizer.long_warmup = 0.0  # of the second phase
     c.optimizer.update(decay=0.01, gradient_scale=1.0)
-    c.optimizer.clip = 1.0  # the largest norm of the gradients, which are scaled down to it; 1e9 clips nothing
+    # The largest norm of the gradients, which are scaled down to it, or of row_sgd's step of a row; 1e9 clips nothing.
+    c.optimizer.clip = 1.0
     c.optimizer.b1 = config_dict.placeholder(float)  # of Adam and LAMB; empty: 0.9
     c.optimizer.b2 = config_dict.placeholder(float)  # empty: 0.999
     c.optimizer.eps = config_dict.placeholder(float)  # empty: 1e-6

@@ -3,9 +3,10 @@
     python tests/goldens/make.py                 # all that the installed programs can make
     python tests/goldens/make.py bert_tiny       # one of them
 
-`bert_tiny` and `torch_pickle` need torch and transformers (the `peers` extra). `tensor_bundle` and `bert_tiny_tf` (the
-numbers of `bert_tiny` as TensorFlow's own saver writes them) cannot be remade without TensorFlow, which is in no extra
-of ours: install `tensorflow-cpu` and `safetensors` into an environment of its own; this file runs without our package.
+`bert_tiny` and `torch_pickle` need torch and transformers (the `peers` extra), `static_tiny` gensim. `tensor_bundle`
+and `bert_tiny_tf` (the numbers of `bert_tiny` as TensorFlow's own saver writes them) cannot be remade without
+TensorFlow, which is in no extra of ours: install `tensorflow-cpu` and `safetensors` into an environment of its own;
+this file runs without our package.
 
 The weights are random, and large enough that every detail of the mathematics shows. Existing weights and inputs are
 kept and only their outputs computed again; delete them to draw new ones.
@@ -18,6 +19,22 @@ from pathlib import Path
 import numpy as np
 
 HERE = Path(__file__).parent
+
+
+def static_tiny(folder: Path) -> None:
+    """Write a model of fastText as gensim trains and saves it, and gensim's vectors, also of words it never saw."""
+    import random
+
+    from gensim.models import FastText
+    from gensim.models.fasttext import save_facebook_model
+
+    words, draw = ["the", "bank", "of", "river", "은행", "강가의", "ship", "sea", "money", "boat"], random.Random(0)
+    texts = [[draw.choice(words) for _ in range(6)] for _ in range(200)]
+    options = {"vector_size": 16, "window": 2, "min_count": 1, "bucket": 60, "min_n": 3, "max_n": 5, "negative": 3}
+    model = FastText(texts, **options, sg=1, epochs=5, seed=1, workers=1)
+    save_facebook_model(model, str(folder / "gensim.bin"))
+    names = [*words, "rivers", "강가", "unseen", "a"]
+    np.savez(folder / "gensim.npz", words=np.array(names), vectors=np.stack([model.wv[word] for word in names]))
 
 
 def bert_tiny(folder: Path) -> None:
@@ -179,7 +196,7 @@ def _save_v2(tf, prefix: str, entries: list[tuple[str, str, np.ndarray]]) -> Non
     )
 
 
-MAKERS = {maker.__name__: maker for maker in (bert_tiny, bert_tiny_tf, torch_pickle, tensor_bundle)}
+MAKERS = {maker.__name__: maker for maker in (bert_tiny, bert_tiny_tf, torch_pickle, tensor_bundle, static_tiny)}
 
 
 def main(wanted: list[str]) -> int:

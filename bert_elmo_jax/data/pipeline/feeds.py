@@ -23,16 +23,27 @@ from bert_elmo_jax.data.rows.pieces import PieceExamples, PieceRows, piece_batch
 from bert_elmo_jax.data.rows.stream import LanguageModelExamples, Marks, plan_steps
 from bert_elmo_jax.data.rows.translation import PairExamples, empty_pair_batch, pair_batch, plan_pair_rows
 from bert_elmo_jax.data.rows.word_batch import batch_of
+from bert_elmo_jax.data.rows.word_windows import (
+    CountExamples,
+    Frequencies,
+    SubwordLists,
+    WindowExamples,
+    count_batch,
+    plan_count_rows,
+    plan_window_rows,
+    window_batch,
+)
 from bert_elmo_jax.programs import show_program
 from bert_elmo_jax.text import WordVocabulary, load_tokenizer
 
 Batch = dict[str, np.ndarray]
-INPUT_IDS = ("tokens", "words_forward", "words_backward", "source_tokens", "target_in")
-TARGET_IDS = ("mlm_targets", "forward_targets", "backward_targets", "target_out")
-Examples = PieceExamples | LanguageModelExamples | PairExamples
+INPUT_IDS = ("tokens", "words_forward", "words_backward", "source_tokens", "target_in", "words", "neighbours")
+TARGET_IDS = ("mlm_targets", "forward_targets", "backward_targets", "target_out", "negatives")
+Examples = PieceExamples | LanguageModelExamples | PairExamples | WindowExamples | CountExamples
 # The name of each kind of examples in a checkpoint. `OLD_KINDS` are the names in older checkpoints.
 KINDS: Mapping[type, str] = {PieceExamples: "pieces", LanguageModelExamples: "language_model", PairExamples: "pairs",
-                             DenoisingExamples: "denoising"}  # fmt: skip
+                             DenoisingExamples: "denoising", WindowExamples: "windows",
+                             CountExamples: "counts"}  # fmt: skip
 OLD_KINDS = {"PieceExamples": "pieces", "LanguageModelExamples": "language_model", "PairExamples": "pairs"}
 
 
@@ -95,6 +106,8 @@ class Recipe:
             return denoising_feed(self, self.examples)
         if isinstance(self.examples, PairExamples):
             return pair_feed(self, self.examples)
+        if isinstance(self.examples, WindowExamples | CountExamples):
+            return neighbour_feed(self, self.examples)
         return piece_feed(self, self.examples) if isinstance(self.examples, PieceExamples) else WordFeed(self)
 
     def identity(self) -> dict[str, Any]:
@@ -119,14 +132,16 @@ class RowFeed:
     """Batches of rows that do not depend on each other; each row is drawn from the corpora by their weights.
 
     `plan` returns the rows of a window, `empty(rows)` a batch of empty rows, and `fill(window_rows, first, end)` some
-    rows of a window as a batch.
+    rows of a window as a batch. `complete(batch, shards)` adds entries that depend on all rows of a process.
     """
 
     def __init__(
-        self, recipe: Recipe, stores: Sequence[Store], plan: Callable[..., Any], empty: Any, fill: Any, copies: int = 0
-    ):
+        self, recipe: Recipe, stores: Sequence[Store], plan: Callable[..., Any], empty: Any, fill: Any, copies: int = 0,
+        complete: Callable[[Batch, int], Batch] = lambda batch, shards: batch,
+    ):  # fmt: skip
         self.batch_size, self.seed, self.reader = recipe.batch_size, recipe.seed, recipe.reader
         self.empty, self.fill, self.vocab_size = empty, fill, stores[0].vocab_size
+        self.complete = complete
         weights = [weight for _, weight in recipe.corpora]
         self.shares = np.cumsum(weights) / np.sum(weights)
         self.tracks: list[Track[Any]] = [
@@ -157,6 +172,7 @@ class RowFeed:
                         batch[name][local[skip:stop] - low] = array
                 at += end - first
             rows_read += at
+        batch = self.complete(batch, self.reader.shards // self.reader.processes)
         return (batch if rows_read else None), Places(places.taken + self.batch_size, tuple(following))
 
     def skip(self, places: Places) -> Places:
@@ -223,6 +239,29 @@ def denoising_feed(recipe: Recipe, examples: DenoisingExamples) -> RowFeed:
     plan = partial(plan_denoising_rows, examples=examples, frame=frame, mask=tokenizer.mask_id)
     empty, fill = partial(empty_pair_batch, examples=examples), partial(pair_batch, examples=examples)
     return RowFeed(recipe, stores, plan, empty, fill)
+
+
+def neighbour_feed(recipe: Recipe, examples: WindowExamples | CountExamples) -> RowFeed:
+    """Return the feed of words with their neighbours."""
+    stores = recipe.stores()
+    for store in stores:
+        if (kind := store.manifest["tokenizer"]["kind"]) != "words":
+            raise ValueError(f"{store.folder} holds {kind!r} pieces: prepare it with --tokenizer=words")
+    vocabulary = WordVocabulary.load(stores[0].folder / "tokenizer")
+
+    def empty(rows: int) -> Batch:
+        names = {"places", "subwords", "owners"}
+        return {name: np.zeros(*shape) for name, shape in examples.shapes(rows).items() if name not in names}
+
+    frequencies = Frequencies.of(vocabulary, examples.min_count, getattr(examples, "sample", 0.0))
+    if isinstance(examples, CountExamples):
+        counts = partial(plan_count_rows, examples=examples, frequencies=frequencies)
+        return RowFeed(recipe, stores, counts, empty, count_batch)
+    plan = partial(plan_window_rows, examples=examples, frequencies=frequencies)
+    fill = partial(window_batch, examples=examples, ends=frequencies.ends)
+    if not examples.buckets:
+        return RowFeed(recipe, stores, plan, empty, fill)
+    return RowFeed(recipe, stores, plan, empty, fill, complete=SubwordLists(vocabulary.words, examples))
 
 
 def check_ids(batch: Batch, vocab_size: int) -> None:

@@ -1,0 +1,104 @@
+"""Reading a file of word vectors as a model, with fastText's binary files, whose n-grams give vectors to any word."""
+
+import functools
+import struct
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float32
+
+from bert_elmo_jax.families.static.config import StaticConfig
+from bert_elmo_jax.text.vector_files import read_binary_vectors
+from bert_elmo_jax.text.vectors import read_vectors
+from bert_elmo_jax.text.words import WORD_SPECIALS, WordVocabulary
+from bert_elmo_jax.weights.parameter_tree import Report
+
+MAGIC = struct.pack("<i", 793_712_314)  # the first bytes of fastText's .bin
+ARGS = "<12i d"  # dim, ws, epoch, minCount, neg, wordNgrams, loss, model, bucket, minn, maxn, lrUpdateRate; t
+
+
+class VectorFile(NamedTuple):
+    """The words and rows of a file; a table of fastText continues with the rows of its buckets."""
+
+    words: tuple[str, ...]
+    rows: Float32[np.ndarray, "N D"]
+    fields: Mapping[str, Any] = MappingProxyType({})  # further fields of the configuration
+
+
+def read_config(path: str | Path) -> StaticConfig:
+    """Return the configuration of a file of vectors."""
+    vocabulary, file = read_file(str(path))
+    return StaticConfig(len(vocabulary), file.rows.shape[1], **file.fields)
+
+
+def read_weights(path: str | Path, *, config: StaticConfig) -> tuple[dict[str, Any], Report]:
+    """Return the table of vectors; the report has the vocabulary, with the three marks, whose vectors are zero."""
+    vocabulary, file = read_file(str(path))
+    read_file.cache_clear()
+    table = np.zeros((config.table_size, config.hidden_size), np.float32)
+    places = {word: place for place, word in enumerate(file.words)}
+    number = len(WORD_SPECIALS)
+    table[number : len(vocabulary)] = file.rows[[places[word] for word in vocabulary.words[number:]]]
+    table[len(vocabulary) :] = file.rows[len(file.words) :]
+    report = Report(str(path), mapped={"encoder/embeddings/word": "vectors"}, extras={"vocabulary": vocabulary})
+    return {"encoder": {"embeddings": {"word": table}}}, report
+
+
+@functools.lru_cache(maxsize=1)  # for the configuration, and then for the weights
+def read_file(path: str) -> tuple[WordVocabulary, VectorFile]:
+    """Return the vocabulary and the rows of a file, whose format its first bytes show."""
+    with open(path, "rb") as file:
+        start = file.read(4)
+    if start == MAGIC:
+        vectors = read_fasttext(Path(path))
+    elif Path(path).suffix.lower() == ".bin":
+        read = read_binary_vectors(path)
+        vectors = VectorFile(read.words, read.vectors)
+    else:
+        read = read_vectors(path, None)
+        vectors = VectorFile(read.words, read.vectors)
+    # Words with white space, such as those of GloVe's 840B, would not survive a list with one word per line.
+    words = [word for word in vectors.words if word not in WORD_SPECIALS and len(word.split()) == 1]
+    words = [word for word in words if word == word.strip()]
+    if not words:
+        raise ValueError(f"{path} has no vector of a word")
+    return WordVocabulary([*WORD_SPECIALS, *words], source=path), vectors
+
+
+def read_fasttext(path: Path) -> VectorFile:
+    """Read a .bin of fastText: the words, then the input rows of words and buckets."""
+    data = path.read_bytes()
+    at = 8  # behind the magic number and the version
+
+    def take(layout: str) -> tuple[Any, ...]:
+        nonlocal at
+        values = struct.unpack_from(layout, data, at)
+        at += struct.calcsize(layout)
+        return values
+
+    try:
+        width, *_, model, buckets, shortest, longest, _, _ = take("<12i") + take("<d")
+        _, count, labels, _, pruned = take("<3i 2q".replace(" ", ""))
+        words = []
+        for _ in range(count + labels):
+            end = data.index(b"\0", at)
+            words.append(data[at:end].decode())
+            at = end + 1
+            take("<qb")
+        if model == 3 or labels or pruned > 0 or take("<?")[0]:
+            raise ValueError(f"{path} is a classifier or is compressed; vectors are read from uncompressed models")
+        rows, columns = take("<2q")
+        if columns != width or rows != count + buckets * (longest > 0):
+            raise ValueError(f"{path} has {rows} rows of {columns}, not those of {count} words and {buckets} buckets")
+        table = np.frombuffer(data, "<f4", rows * columns, at).reshape(rows, columns)
+    except (struct.error, UnicodeDecodeError, ValueError) as error:
+        if str(path) in str(error):
+            raise
+        raise ValueError(f"{path} is no complete model of fastText ({error}); copy it again") from None
+    if not np.isfinite(table).all():
+        raise ValueError(f"{path} has NaN or infinity among its vectors")
+    fields = {"method": "fasttext", "buckets": buckets, "shortest": shortest, "longest": longest}
+    return VectorFile(tuple(words), table, fields if longest > 0 and buckets > 0 else {})

@@ -1,0 +1,57 @@
+"""Static vectors as a module: a table of words, and of fastText's n-grams."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from bert_elmo_jax.families.family import Output
+from bert_elmo_jax.families.static.config import StaticConfig
+from bert_elmo_jax.nn.any_array import AnyArray
+
+
+class Static(nn.Module):
+    """The encoder: rows of the table, whose mean is a word's vector."""
+
+    config: StaticConfig
+
+    @nn.compact
+    def __call__(self, rows: Int[AnyArray, "B T G"], *, deterministic: bool = True) -> Output:
+        """Return the mean of the rows of each word; rows outside of the table do not count, and no row gives zeros."""
+        del deterministic
+        table = self.param("embeddings", init_table, self.config)["word"]
+        return Output(last=mean_rows(table, rows).astype(self.config.dtype))
+
+
+def mean_rows(table: Float[Array, "V D"], rows: Int[AnyArray, "B T G"]) -> Float[Array, "B T D"]:
+    """Return the mean of the rows of each word; rows outside of the table do not count, and no row gives zeros."""
+    rows = jnp.asarray(rows)
+    real = (rows >= 0) & (rows < table.shape[0])
+    vectors = jnp.take(table, jnp.where(real, rows, 0), axis=0) * real[..., None].astype(table.dtype)
+    return vectors.sum(axis=-2) / jnp.maximum(real.sum(axis=-1), 1).astype(table.dtype)[..., None]
+
+
+def init_table(key: PRNGKeyArray, config: StaticConfig) -> dict[str, Array]:
+    """Return fresh vectors, uniform from -0.5 to 0.5, divided by their width."""
+    limit = 0.5 / config.hidden_size
+    shape = (config.table_size, config.hidden_size)
+    return {"word": jax.random.uniform(key, shape, minval=-limit, maxval=limit)}
+
+
+def init_static_params(config: StaticConfig, key: PRNGKeyArray, heads: Sequence[str] = ()) -> dict[str, Any]:
+    """Return fresh parameters: `{"encoder": …}`, and on request the vectors of words as neighbours, "context".
+
+    Neighbours of word2vec and fastText begin at zero. GloVe's are drawn, and both tables have biases.
+    """
+    words, neighbours = jax.random.split(key)
+    params: dict[str, Any] = {"encoder": {"embeddings": init_table(words, config)}}
+    if "context" in heads:
+        shape = (config.vocab_size, config.hidden_size)
+        params["context"] = {"embedding": jnp.zeros(shape)}
+        if config.method == "glove":
+            biases = {name: jnp.zeros(config.vocab_size) for name in ("bias", "word_bias")}
+            params["context"] = {"embedding": init_table(neighbours, config)["word"], **biases}
+    return params

@@ -1,0 +1,157 @@
+"""The training of static vectors: skip-gram and CBOW with negatives, fastText, and GloVe.
+
+Words of a row are compared with each other by one product, and with the row's negatives by another; a mask chooses the
+pairs of neighbours. A step touches only the rows of the tables that its batch names.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+from ml_collections import ConfigDict
+
+from bert_elmo_jax.data.rows.word_windows import CountExamples, WindowExamples
+from bert_elmo_jax.families.family import Objective, Phase
+from bert_elmo_jax.families.static.config import StaticConfig
+from bert_elmo_jax.families.static.model import init_static_params
+from bert_elmo_jax.losses.loss_types import Batch, Loss, Terms
+from bert_elmo_jax.optim import places, values
+
+WORD, CONTEXT = "encoder/embeddings/word", "context/embedding"
+MOST, POWER = 100.0, 0.75  # GloVe's weight of a count is (count / MOST)^POWER, at most 1
+
+
+def static_objective(config: ConfigDict, model: StaticConfig) -> Objective:
+    """Return the training of a run's config by the model's method."""
+    glove = model.method == "glove"
+    examples: Any = CountExamples(config.length, config.window, config.min_count)
+    if not glove:
+        examples = WindowExamples(
+            config.length, config.window, config.row_negatives, config.sample, config.min_count, model.buckets,
+            model.shortest, model.longest,
+        )  # fmt: skip
+    compared = 1 if glove else config.length + config.row_negatives
+    make: Callable[[float | None], Loss] = (
+        (lambda rows: glove_loss(rows)) if glove else (lambda rows: window_loss(model, config.negatives, rows))
+    )
+    return Objective(
+        init=lambda key: init_static_params(model, key, ("context",)),
+        loss=make(config.batch_size),
+        held_out_loss=make(None),
+        coefficients={model.method: 1.0},
+        phases=(Phase(config.steps, config.batch_size, examples),),
+        work=lambda params, length: 6.0 * model.hidden_size * compared,
+        figures=lambda means: {"held_out/loss": means[model.method], "held_out/score": -means[model.method]},
+        score="held_out/score",
+        size=lambda batch: int(((batch["counts"] if glove else batch["segments"]) > 0).sum()),
+        step={"touched": touched_by_counts if glove else touched_by_windows, "shared": ("subwords", "owners")},
+    )
+
+
+def window_loss(config: StaticConfig, negatives: float, rows: float | None) -> Loss:
+    """Return `loss(params, batch, key, carry)` of rows of words, with `negatives` for each pair of neighbours.
+
+    word2vec adds the gradients of all pairs, so the term is the sum over a batch of `rows` rows; if None, the mean per
+    pair. The metric `per_pair` is always the mean.
+    """
+
+    def loss(params: Any, batch: Batch, key: PRNGKeyArray | None, carry: Any) -> tuple[Terms, Terms, Any]:
+        del key
+        batch = {name: jnp.asarray(array) for name, array in batch.items()}
+        words, context = batch["words"], params["context"]["embedding"]
+        read = look_up_words(params["encoder"]["embeddings"]["word"], batch)
+        outputs = values(context)[places(context, words)]
+        drawn = values(context)[places(context, batch["negatives"])]
+        mask = find_neighbours(batch["segments"], batch["reach"])
+        counts = mask.sum(axis=-1)
+        if config.method == "cbow":
+            together = mean_with_full_gradient(mask @ read, counts[..., None])
+            real = (counts > 0).astype(jnp.float32)
+            positive = jnp.where(real > 0, jax.nn.softplus(-(together * outputs).sum(axis=-1)), 0.0).sum()
+            read, counts = together, real
+        else:
+            scores = jnp.einsum("rtd,rsd->rts", read, outputs)
+            positive = (jax.nn.softplus(-scores) * mask).sum()
+        against = jax.nn.softplus(jnp.einsum("rtd,rkd->rtk", read, drawn)).sum(axis=-1)
+        share = negatives / batch["negatives"].shape[1]  # every pair would have negatives of its own
+        total, pairs = positive + share * (against * counts).sum(), counts.sum()
+        weight = pairs if rows is None else len(words) / rows
+        return {config.method: (total, weight)}, {"per_pair": (total, pairs)}, carry
+
+    return loss
+
+
+def look_up_words(table: Any, batch: Mapping[str, Array]) -> Float[Array, "R T D"]:
+    """Return the vectors of the words of rows: of fastText, the means of the rows that a batch lists."""
+    if "subwords" not in batch:
+        return values(table)[places(table, batch["words"])]
+    shards, size = batch["subwords"].shape
+    rows = values(table)[places(table, batch["subwords"])]
+    first = size * jnp.arange(shards, dtype=jnp.int32)[:, None]
+    owners = batch["owners"] + first
+    options: dict[str, Any] = {"num_segments": size * shards, "indices_are_sorted": True}
+    sums = jax.ops.segment_sum(rows.reshape(shards * size, -1), owners.ravel(), **options)
+    sizes = jax.ops.segment_sum(jnp.ones(shards * size), owners.ravel(), **options)
+    means = mean_with_full_gradient(sums, jnp.maximum(sizes, 1.0)[:, None])
+    return means[(batch["places"].reshape(shards, -1) + first).reshape(batch["words"].shape)]
+
+
+def mean_with_full_gradient(sums: Float[Array, "*N D"], counts: Float[Array, "*N 1"]) -> Float[Array, "*N D"]:
+    """Return means whose gradient is that of the sums: word2vec and fastText add it to each part undivided.
+
+    >>> jax.grad(lambda x: mean_with_full_gradient(x[None], jnp.full((1, 1), 4.0)).sum())(jnp.ones(1)).tolist()
+    [1.0]
+    """
+    means = sums / jnp.maximum(counts, 1.0)
+    return sums + jax.lax.stop_gradient(means - sums)
+
+
+def find_neighbours(segments: Int[Array, "R T"], reach: Int[Array, "R T"]) -> Float[Array, "R T T"]:
+    """Return 1 where the second word is a neighbour of the first: of its sentence and within its distance.
+
+    >>> find_neighbours(jnp.array([[1, 1, 1, 2]]), jnp.array([[1, 2, 1, 1]]))[0, 0].tolist()
+    [0.0, 1.0, 0.0, 0.0]
+    """
+    place = jnp.arange(segments.shape[1], dtype=jnp.int32)
+    distance = jnp.abs(place[:, None] - place[None, :])[None]
+    near = (distance > 0) & (distance <= reach[:, :, None])
+    same = (segments[:, :, None] == segments[:, None, :]) & (segments > 0)[:, :, None]
+    return (near & same).astype(jnp.float32)
+
+
+def glove_loss(rows: float | None) -> Loss:
+    """Return `loss(params, batch, key, carry)` of counts of neighbours; `rows` and the metric as in `window_loss`."""
+
+    def loss(params: Any, batch: Batch, key: PRNGKeyArray | None, carry: Any) -> tuple[Terms, Terms, Any]:
+        del key
+        table, context = params["encoder"]["embeddings"]["word"], params["context"]
+        words, neighbours, counts = (jnp.asarray(batch[name]) for name in ("words", "neighbours", "counts"))
+
+        def take(part: Any, ids: Array) -> Array:
+            return values(part)[places(part, ids)]
+
+        products = (take(table, words) * take(context["embedding"], neighbours)).sum(axis=-1)
+        biases = take(context["word_bias"], words) + take(context["bias"], neighbours)
+        real = counts > 0
+        error = products + biases - jnp.log(jnp.where(real, counts, 1.0))
+        weights = jnp.where(real, jnp.minimum(1.0, (counts / MOST) ** POWER), 0.0)
+        total, pairs = (0.5 * weights * error**2).sum(), real.sum().astype(jnp.float32)
+        weight = pairs if rows is None else len(words) / rows
+        return {"glove": (total, weight)}, {"per_pair": (total, pairs)}, carry
+
+    return loss
+
+
+def touched_by_windows(batch: Batch) -> dict[str, Int[Array, " K"]]:
+    """Return the rows of each table that a batch of words uses."""
+    words = jnp.asarray(batch["words"]).ravel()
+    read = jnp.asarray(batch["subwords"]).ravel() if "subwords" in batch else words
+    return {WORD: read, CONTEXT: jnp.concatenate([words, jnp.asarray(batch["negatives"]).ravel()])}
+
+
+def touched_by_counts(batch: Batch) -> dict[str, Int[Array, " K"]]:
+    """Return the rows of each table that a batch of counts uses."""
+    words, neighbours = (jnp.asarray(batch[name]).ravel() for name in ("words", "neighbours"))
+    return {WORD: words, "context/word_bias": words, CONTEXT: neighbours, "context/bias": neighbours}

@@ -1,0 +1,106 @@
+"""Writing word vectors as text, and word2vec's binary format, read and written.
+
+Text of word2vec and fastText (`.vec`) has a first line with the number of vectors and their width; GloVe's has none.
+The binary format has the same first line, then each word, a space, its numbers in little-endian float32, and a line
+break. `text/vectors.py` reads text.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal, get_args
+
+import numpy as np
+from jaxtyping import Float32
+
+from bert_elmo_jax.did_you_mean import did_you_mean
+from bert_elmo_jax.files import write_bytes
+from bert_elmo_jax.text.vectors import WordVectors
+
+VectorFormat = Literal["word2vec", "glove", "binary"]
+
+
+def write_vectors(
+    path: str | Path, words: Sequence[str], vectors: Float32[np.ndarray, "N D"], format: VectorFormat = "word2vec"
+) -> None:
+    """Write words and their vectors: as text with word2vec's first line, as GloVe's text, or as word2vec's binary.
+
+    Text has as many digits as a float32 needs, so reading it gives the same numbers.
+
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "vectors.txt"
+    >>> write_vectors(file, ["배", "sea"], np.array([[0.5, 1], [2, 3]], np.float32))
+    >>> file.read_text(encoding="utf-8").splitlines()
+    ['2 2', '배 0.5 1.0', 'sea 2.0 3.0']
+    """
+    if format not in get_args(VectorFormat):
+        names = get_args(VectorFormat)
+        raise ValueError(
+            f"format={format!r} is not known; it is one of {', '.join(names)}{did_you_mean(format, names)}"
+        )
+    binary = format == "binary"
+    if split := [word for word in words if not word or (set(word) & set(" \n" if binary else " \n\r\t"))]:
+        raise ValueError(
+            f"{split[0]!r} is empty or has white space, by which {path} would separate words: leave it out"
+        )
+    vectors = np.asarray(vectors, "<f4")
+    parts = [] if format == "glove" else [f"{len(words)} {vectors.shape[1]}\n".encode()]
+    for word, row in zip(words, vectors):
+        if binary:
+            parts.append(word.encode() + b" " + row.tobytes() + b"\n")
+        else:
+            parts.append(f"{word} {' '.join(map(str, row))}\n".encode())
+    write_bytes(Path(path), b"".join(parts))
+
+
+def read_binary_vectors(path: str | Path) -> WordVectors:
+    """Read word2vec's binary format; errors name the word.
+
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "vectors.bin"
+    >>> write_vectors(file, ["배", "sea"], np.array([[0.5, 1], [2, 3]], np.float32), "binary")
+    >>> read_binary_vectors(file).vectors.tolist()
+    [[0.5, 1.0], [2.0, 3.0]]
+    """
+    path = Path(path)
+    data = path.read_bytes()
+    header, _, _ = data[:64].partition(b"\n")
+    if not data:
+        raise ValueError(f"{path} is empty; expected word2vec's binary format")
+    cells = header.split()
+    if len(cells) != 2 or not all(cell.isdigit() for cell in cells):
+        raise ValueError(
+            f"{path} begins with {header[:40]!r}; expected the number of vectors and their width, as in word2vec's "
+            "binary format"
+        )
+    count, width = map(int, cells)
+    if width < 1 or count * (4 * width + 2) > len(data):
+        raise ValueError(
+            f"{path}: its first line promises {count:,} vectors of {width:,} numbers, more than its {len(data):,} "
+            "bytes hold; the file may be cut: copy it again"
+        )
+    vectors, places, at, repeated = np.empty((count, width), np.float32), dict[str, int](), len(header) + 1, 0
+    for number in range(1, count + 1):
+        end = data.find(b" ", at)
+        if end < 0 or end + 1 + 4 * width > len(data):
+            raise ValueError(f"{path} ends in vector {number:,} of {count:,}; the file may be cut: copy it again")
+        try:
+            word = data[at:end].lstrip(b"\n").decode()
+        except UnicodeDecodeError:
+            raise ValueError(
+                f"{path}: the word of vector {number:,}, {data[at:end][:40]!r}, is not UTF-8; the width in the first "
+                "line may be wrong, or convert the file first"
+            ) from None
+        row = np.frombuffer(data, "<f4", width, end + 1)
+        if not np.isfinite(row).all():
+            raise ValueError(f"{path}: NaN or infinity in the vector of {word[:40]!r}, number {number:,}")
+        at = end + 1 + 4 * width
+        if word in places:
+            repeated += 1
+            continue
+        vectors[len(places)] = row
+        places[word] = len(places)
+    if data[at:].strip(b"\n"):
+        raise ValueError(
+            f"{path}: {len(data) - at:,} bytes follow the {count:,} vectors that its first line counts; copy it again"
+        )
+    return WordVectors(tuple(places), vectors[: len(places)], count, repeated)

@@ -1,0 +1,180 @@
+"""Static vectors: one step against a plain loop, vectors of gensim, files and refusals, training on a toy text."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from bert_elmo_jax import load
+from bert_elmo_jax.data.rows.word_windows import SubwordLists, WindowExamples
+from bert_elmo_jax.families.static.config import StaticConfig
+from bert_elmo_jax.families.static.model import init_static_params
+from bert_elmo_jax.families.static.objective import glove_loss, window_loss
+
+DRAW = np.random.default_rng(0)
+WORDS = ["<S>", "</S>", "<UNK>", "the", "bank", "of", "river", "은행", "강가의", "ship"]
+SIZE, ROWS, LENGTH, NEGATIVES = len(WORDS), 2, 7, 4
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def draw_params(method, buckets=0):
+    config = StaticConfig(SIZE, 5, method=method, buckets=buckets)
+    params = init_static_params(config, jax.random.key(0), ("context",))
+    return config, jax.tree.map(lambda leaf: jnp.asarray(DRAW.normal(size=leaf.shape), jnp.float32), params)
+
+
+def draw_batch():
+    return {
+        "words": DRAW.integers(3, SIZE, (ROWS, LENGTH)).astype(np.int32),
+        "segments": np.array([[1, 1, 1, 1, 2, 2, 2], [1, 1, 1, 1, 1, 0, 0]], np.int32),
+        "reach": DRAW.integers(1, 4, (ROWS, LENGTH)).astype(np.int32),
+        "negatives": DRAW.integers(3, SIZE, (ROWS, NEGATIVES)).astype(np.int32),
+    }
+
+
+def word_rows(method, examples):
+    """Return for each word the rows of the table that make its vector."""
+    if method != "fasttext":
+        return [[number] for number in range(SIZE)]
+    lists = SubwordLists(WORDS, examples)
+    return [lists.rows[a:b].tolist() for a, b in zip(lists.ends, lists.ends[1:])]
+
+
+@pytest.mark.parametrize("method", ["skipgram", "cbow", "fasttext"])
+def test_loss_and_gradient_of_a_plain_loop(method):
+    examples = WindowExamples(buckets=30 if method == "fasttext" else 0)
+    config, params = draw_params(method, examples.buckets)
+    batch = draw_batch()
+    rows = word_rows(method, examples)
+    table = np.asarray(params["encoder"]["embeddings"]["word"], np.float64)
+    context = np.asarray(params["context"]["embedding"], np.float64)
+    total, pairs, table_gradient, context_gradient = 0.0, 0, np.zeros_like(table), np.zeros_like(context)
+    share = 3 / NEGATIVES
+
+    def compare(vector, target, label, weight):
+        """Add the loss of one pair, and return the gradient of the vector."""
+        nonlocal total
+        score = vector @ context[target]
+        total -= weight * np.log(sigmoid(score if label else -score))
+        slope = weight * (sigmoid(score) - label)
+        context_gradient[target] += slope * vector
+        return slope * context[target]
+
+    for r in range(ROWS):
+        segments, words = batch["segments"][r], batch["words"][r]
+        for i in range(LENGTH):
+            near = [j for j in range(LENGTH) if 0 < abs(i - j) <= batch["reach"][r, i]]
+            near = [j for j in near if segments[i] == segments[j] > 0]
+            if not near:
+                continue
+            read = [rows[words[j]] for j in near] if method == "cbow" else [rows[words[i]]]
+            read = [row for each in read for row in each]
+            vector = table[read].mean(axis=0)
+            targets = [words[i]] if method == "cbow" else words[near]
+            gradient = sum(compare(vector, target, 1, 1.0) for target in targets)
+            for negative in batch["negatives"][r]:
+                gradient = gradient + compare(vector, negative, 0, share * len(targets))
+            pairs += len(targets)
+            np.add.at(table_gradient, read, gradient)  # undivided, as in word2vec and fastText
+
+    if method == "fasttext":
+        batch = SubwordLists(WORDS, examples)(batch, 1)
+    sums = window_loss(config, 3, ROWS)
+    terms, metrics, _ = sums(params, batch, None, None)
+    assert float(terms[method][0]) == pytest.approx(total, rel=1e-5) and float(terms[method][1]) == 1.0
+    assert float(metrics["per_pair"][1]) == pairs
+    gradients = jax.grad(lambda params: sums(params, batch, None, None)[0][method][0])(params)
+    np.testing.assert_allclose(gradients["encoder"]["embeddings"]["word"], table_gradient, atol=1e-4)
+    np.testing.assert_allclose(gradients["context"]["embedding"], context_gradient, atol=1e-4)
+
+
+def test_glove_of_a_plain_loop():
+    _, params = draw_params("glove")
+    batch = {name: DRAW.integers(3, SIZE, (2, 5)).astype(np.int32) for name in ("words", "neighbours")}
+    batch["counts"] = np.array([[1, 300, 0.2, 50, 0], [2, 7, 0, 0, 0]], np.float32)
+    total = 0.0
+    for word, neighbour, count in zip(*(batch[name].ravel() for name in ("words", "neighbours", "counts"))):
+        if count:
+            product = params["encoder"]["embeddings"]["word"][word] @ params["context"]["embedding"][neighbour]
+            biases = params["context"]["word_bias"][word] + params["context"]["bias"][neighbour]
+            total += 0.5 * min(1, (count / 100) ** 0.75) * float(product + biases - np.log(count)) ** 2
+    terms, metrics, _ = glove_loss(2)(params, batch, None, None)
+    assert float(terms["glove"][0]) == pytest.approx(total, rel=1e-5) and float(metrics["per_pair"][1]) == 6
+
+
+@pytest.fixture(scope="module")
+def vectors(goldens):
+    return load(goldens / "static_tiny" / "gensim.bin")
+
+
+def test_vectors_of_fasttext_as_gensim_has_them(vectors, goldens):
+    with np.load(goldens / "static_tiny" / "gensim.npz") as golden:
+        np.testing.assert_allclose(vectors.vectors_of(list(golden["words"])), golden["vectors"], atol=1e-7)
+    assert "rivers" not in vectors and "river" in vectors
+    assert vectors.similarity("rivers", "river") > vectors.similarity("rivers", "money")  # by their common n-grams
+
+
+def test_neighbours_and_analogies(vectors):
+    near = vectors.neighbours("river", top=3)
+    cosines = {word: vectors.similarity("river", word) for word in vectors.words if word != "river"}
+    best = sorted(cosines.items(), key=lambda pair: -pair[1])[:3]
+    assert near == [(word, pytest.approx(cosine, abs=1e-6)) for word, cosine in best]
+    assert [word for word, _ in vectors.neighbours(vectors.vector("river"), top=1)] == ["river"]
+    assert {word for word, _ in vectors.analogy("river", "ship", "sea", top=9)} == set(vectors.words) - {
+        "river", "ship", "sea",
+    }  # fmt: skip
+    assert len(vectors.neighbours("river", top=100)) == len(vectors.words) - 1
+
+
+def test_scores_of_pairs_and_analogies(vectors, tmp_path):
+    pairs = [("river", "bank"), ("sea", "ship"), ("은행", "money")]
+    lines = [f"{a}\t{b}\t{vectors.similarity(a, b):.4f}" for a, b in pairs]
+    (tmp_path / "pairs.txt").write_text("\n".join(["word 1\tword 2\tscore", *lines]), encoding="utf-8")
+    assert vectors.score_pairs(tmp_path / "pairs.txt") == {"spearman": pytest.approx(1.0), "share": 1.0}
+    d = vectors.analogy("river", "ship", "sea")[0].word
+    (tmp_path / "questions.txt").write_text(f": group\nriver ship sea {d}\nriver ship sea zzz\n", encoding="utf-8")
+    assert vectors.score_analogies(tmp_path / "questions.txt") == {"accuracy": 1.0, "share": 0.5}
+    (tmp_path / "pairs.txt").write_text("a\tb\t1\nc\td\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"pairs\.txt:2: .*expected two words and a number"):
+        vectors.score_pairs(tmp_path / "pairs.txt")
+
+
+def test_sentence_vectors_are_means(vectors):
+    [mean] = vectors.sentence_vectors([["the", "river"]])
+    np.testing.assert_allclose(mean, vectors.vectors_of(["the", "river"]).mean(axis=0), atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("name", "format"), [("v.txt", "word2vec"), ("v.vec", None), ("v.txt", "glove"), ("v.bin", None)]
+)
+def test_files_round_trip(vectors, tmp_path, name, format):
+    vectors.save_vectors(tmp_path / name, format)
+    read = load(tmp_path / name)
+    assert read.words == vectors.words
+    np.testing.assert_array_equal(read.vectors_of(read.words), vectors.vectors_of(vectors.words))
+    with pytest.raises(ValueError, match=r"'rivr' is not among the 10 words .*did you mean river"):
+        read.vector("rivr")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("v.txt", b"a 1.5 2\nb 1.5 2 3\nc 1 2\n", r"v\.txt:2: "),
+        ("v.txt", b"", "v.txt is empty"),
+        ("v.txt", b"3 2\na 1 2\nb 1 2\n", r"v\.txt:1: its first line counts 3 vectors, 2 follow"),
+        ("v.txt", b"a 1 2\n\xff\xfe 1 2\n", r"v\.txt:2: .*is not UTF-8"),
+        ("v.bin", b"", "v.bin is empty"),
+        ("v.bin", b"9000000000 300\na ", "its first line promises 9,000,000,000 vectors of 300 numbers"),
+        ("v.bin", b"1 1\na \0\0\0\0b \0\0\0\0", "6 bytes follow the 1 vectors"),
+        ("v.bin", b"1 1\n\xff \0\0\0\0", "the word of vector 1, b'.xff', is not UTF-8"),
+        ("v.bin", b"what is this", "expected the number of vectors and their width"),
+        ("v.bin", b"\xba\x16\x4f\x2f\x0c", "is no complete model of fastText"),
+    ],
+)
+def test_refused_files(tmp_path, name, content, message):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ValueError, match=message):
+        load(tmp_path / name)
