@@ -143,7 +143,7 @@ RANGES: Mapping[str, Range] = {
     "window": Range(1, LENGTH),
     "sample": RATE,
     "min_count": Range(1, MOST),
-    "model.buckets": Range(0, MOST, note="; 0: words alone"),
+    "model.buckets": Range(1, MOST),
     "model.shortest": Range(1, 1_000),
     "model.longest": Range(1, 1_000),
     "lm_weight": FACTOR,

@@ -12,7 +12,7 @@ RUN = {"steps": 16, "batch_size": 8, "log_every": 5, "eval_every": 8, "checkpoin
        "translations": 2, "spread": 1}  # fmt: skip
 MODEL = {"num_layers": 1, "hidden_size": 16, "num_heads": 2, "feed_forward_size": 32, "cell_size": 16,
          "projection_size": 8, "filters": "((1, 4), (2, 4))", "max_characters": 12, "vector_size": 8, "lstm_size": 8,
-         "target_size": 8, "embedding_size": 16, "decoder_layers": 1}  # fmt: skip
+         "target_size": 8, "embedding_size": 16, "decoder_layers": 1, "buckets": 100}  # fmt: skip
 
 
 def small_fields(file):

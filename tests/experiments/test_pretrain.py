@@ -22,11 +22,11 @@ from .programs import run_program
 from .small_recipes import corpus_kind, small_config, small_fields, toy_corpora
 
 FAMILIES = ("albert", "awd_lstm", "bart", "bert", "bert_modern", "cove", "deberta", "distilbert", "electra", "elmo",
-            "eurobert", "gpt", "modernbert", "mpnet", "roberta", "transformer")  # fmt: skip
+            "eurobert", "gpt", "modernbert", "mpnet", "roberta", "static", "transformer")  # fmt: skip
 RECIPES = [f"{family}:{recipe}" for family in FAMILIES for recipe in list_recipes(family)[0]]
 # The parts that learn in every step; of other families mlm.
 HEADS = {"awd_lstm": "encoder", "bart": "encoder", "cove": "decoder", "deberta": "replaced", "elmo": "lm",
-         "electra": "replaced", "gpt": "encoder", "transformer": "decoder"}  # fmt: skip
+         "electra": "replaced", "gpt": "encoder", "static": "context", "transformer": "decoder"}  # fmt: skip
 STEPS = 16
 
 

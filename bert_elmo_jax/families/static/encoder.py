@@ -49,7 +49,7 @@ class StaticEncoder(WordEncoder):
             tables = params["encoder"]["embeddings"]["word"], params["context"]["embedding"]
             params = {"encoder": {"embeddings": {"word": np.add(*map(np.asarray, tables))}}}
         super().__init__(config, params, reads, source)
-        self._subwords = Subwords(config.vocab_size, config.buckets, config.shortest, config.longest)
+        self._subwords = Subwords(config.vocab_size, config.gram_rows, config.shortest, config.longest)
 
     def _build_module(self) -> Any:
         return Static(self.config)
@@ -210,7 +210,7 @@ class StaticEncoder(WordEncoder):
     def _vectors(self) -> Float32[np.ndarray, "V D"]:
         """The vectors of the vocabulary; those of the marks are zero."""
         vectors = np.array(self._table[: self.config.vocab_size])
-        if self.config.buckets:
+        if self.config.gram_rows:
             rows, ends = self._subwords.table(self.vocabulary.words)
             for at in range(0, len(vectors), CHUNK):
                 part = ends[at : at + CHUNK + 1]

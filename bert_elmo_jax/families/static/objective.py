@@ -29,7 +29,7 @@ def static_objective(config: ConfigDict, model: StaticConfig) -> Objective:
     examples: Any = CountExamples(config.length, config.window, config.min_count)
     if not glove:
         examples = WindowExamples(
-            config.length, config.window, config.row_negatives, config.sample, config.min_count, model.buckets,
+            config.length, config.window, config.row_negatives, config.sample, config.min_count, model.gram_rows,
             model.shortest, model.longest,
         )  # fmt: skip
     compared = 1 if glove else config.length + config.row_negatives

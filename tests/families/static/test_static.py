@@ -20,7 +20,7 @@ def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 
 
-def draw_params(method, buckets=0):
+def draw_params(method, buckets=30):
     config = StaticConfig(SIZE, 5, method=method, buckets=buckets)
     params = init_static_params(config, jax.random.key(0), ("context",))
     return config, jax.tree.map(lambda leaf: jnp.asarray(DRAW.normal(size=leaf.shape), jnp.float32), params)
@@ -46,7 +46,7 @@ def word_rows(method, examples):
 @pytest.mark.parametrize("method", ["skipgram", "cbow", "fasttext"])
 def test_loss_and_gradient_of_a_plain_loop(method):
     examples = WindowExamples(buckets=30 if method == "fasttext" else 0)
-    config, params = draw_params(method, examples.buckets)
+    config, params = draw_params(method)
     batch = draw_batch()
     rows = word_rows(method, examples)
     table = np.asarray(params["encoder"]["embeddings"]["word"], np.float64)
