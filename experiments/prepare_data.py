@@ -44,6 +44,7 @@ def define() -> None:
     flags.DEFINE_bool("lowercase", False, "Lower-case, for a trained WordPiece vocabulary (Hangul stays composed).")
     flags.DEFINE_enum("sentencepiece_model", "unigram", ["unigram", "bpe"], "Kind of a trained SentencePiece model.")
     flags.DEFINE_enum("word_rule", "punctuation", ["punctuation", "whitespace"], "The separators of --tokenizer=words.")
+    flags.DEFINE_integer("min_count", 1, "Rarer words of --tokenizer=words are unknown.", 1, 10**9)
     flags.DEFINE_float("heldout", 0.01, "Share of documents held out for evaluation.", 0, 0.99)
     flags.DEFINE_integer("shards", 0, "Number of shards; 0: by the size of the input.", 0, 16_384)
     flags.DEFINE_integer("seed", 0, "Of the sample and of the held-out choice.", 0, 2**32 - 1)

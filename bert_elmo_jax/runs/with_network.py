@@ -34,13 +34,13 @@ from bert_elmo_jax.runs.start_run import say
 from bert_elmo_jax.runs.task_data import Data, count_steps
 from bert_elmo_jax.runs.transfer import build_transfer, hold
 from bert_elmo_jax.text import Lexicon, WordVectors, read_vectors, width_of
-from bert_elmo_jax.text.lexicon import MOST_VECTORS, places_of
+from bert_elmo_jax.text.lexicon import MOST_VECTORS, OFTEN, places_of
 
 CHARACTERS = ("none", "cnn", "gru", "lstm")
 # The values that fields had before they were fields.
 ADDED = {
     "directions": "both", "character_vectors": "", "character_size": 128, "character_embedding_size": 16,
-    "character_layers": 1, "cell": "lstm",
+    "character_layers": 1, "cell": "lstm", "min_count": OFTEN,
 }  # fmt: skip
 
 
@@ -145,7 +145,10 @@ def build_lexicon(config: ConfigDict, texts: Iterable[Sequence[str]]) -> tuple[L
             raise ValueError(f"{config.vectors} has no vector for any word of {config.train}; give one of its language")
         later = read_vectors(config.vectors, None, most=MOST_VECTORS) if config.unknown == "vectors" else None
     characters = choose_characters(config) != "none"
-    build = functools.partial(Lexicon.build, tuned=config.tune_words, seed=config.seed, characters=characters)
+    least = config.get("min_count", OFTEN)
+    build = functools.partial(
+        Lexicon.build, min_count=least, tuned=config.tune_words, seed=config.seed, characters=characters
+    )
     return build(counts, config.unknown, size, pretrained=vectors, later=later), vectors
 
 

@@ -1,7 +1,7 @@
 """The vocabulary of a task's network, with five ways to treat unknown words.
 
-A word has its own row in the vector table if it has a pretrained vector or occurs five times in training. `Unknown`
-selects how the others are represented:
+A word has its own row in the vector table if it has a pretrained vector or occurs `min_count` times in training.
+`Unknown` selects how the others are represented:
 
 - `unk`: they share the vector of `<UNK>`.
 - `classes`: words of the same class (numbers, capitals, suffixes, Korean endings) share a vector.
@@ -26,7 +26,7 @@ from bert_elmo_jax.text.vectors import WordVectors
 from bert_elmo_jax.text.words import IDEOGRAPHS, UNK_WORD
 
 Unknown = Literal["unk", "classes", "characters", "vectors", "random"]
-OFTEN = 5  # the count from which a word has its own row
+OFTEN = 5  # the usual count from which a word has its own row
 MOST_VECTORS = 500_000  # how many vectors of a file `vectors` keeps; files put the most frequent words first
 NEW = -1  # the id of a word whose vector comes from `Lexicon.vectors`
 
@@ -90,6 +90,7 @@ class Lexicon:
         unknown: Unknown,
         width: int,
         *,
+        min_count: int = OFTEN,
         pretrained: WordVectors | None = None,
         tuned: bool = True,
         seed: int = 0,
@@ -98,10 +99,10 @@ class Lexicon:
     ) -> "Lexicon":
         """Build a lexicon from the word counts of training data, most frequent words first.
 
-        Unless vectors are `tuned`, a word without a pretrained one has no row, because
-        its random vector would never change.
+        A word that occurs `min_count` times has a row of its own. Unless vectors are `tuned`, it needs a pretrained
+        one, because its random vector would never change.
         """
-        least = OFTEN if tuned or pretrained is None else float("inf")
+        least = min_count if tuned or pretrained is None else float("inf")
         frequent = [
             word for word, row in zip(counts, places_of(list(counts), pretrained)) if row >= 0 or counts[word] >= least
         ]

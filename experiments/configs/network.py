@@ -22,7 +22,8 @@ def fields() -> ConfigDict:
     c.vectors = ""  # a file in the format of GloVe, word2vec or fastText; empty: random vectors
     c.word_size = 0  # width of a word's vector; 0: 100, or as in the file
     c.tune_words = True  # False: word vectors are not trained
-    # The vector of a word that is not in the file and was seen less than five times: unk: one for all; classes: one per
+    c.min_count = 5  # a word that the training data have so often gets a row of its own
+    # The vector of a word that is not in the file and is rarer than that: unk: one for all; classes: one per
     # class (number, capitals, suffix, particle); characters: one for all, and a vector of the characters;
     # vectors: the file's, also for words first met in prediction; random: drawn from a hash of the word.
     c.unknown = "characters"

@@ -21,6 +21,7 @@ def build(unknown, **options):
 def test_words_seen_five_times_have_a_row():
     lexicon = build("unk")
     assert lexicon.words == ("the", "강")
+    assert build("unk", min_count=1).words == ("the", "강", "배", "Walking")
     assert lexicon.ids(["the", "강", "배", "Walking", "눈"]).tolist() == [1, 2, 0, 0, 0]
 
 

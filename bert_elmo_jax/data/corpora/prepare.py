@@ -44,6 +44,7 @@ class Request:
     lowercase: bool = False
     sentencepiece_model: Literal["unigram", "bpe"] = "unigram"
     word_rule: str = "punctuation"
+    min_count: int = 1  # rarer words are unknown
     heldout: float = 0.01
     shards: int = 0  # 0: by size
     sample_mb: float = 32.0
@@ -66,6 +67,7 @@ TOKENIZERS = {
     "lowercase": ("wordpiece",),
     "sentencepiece_model": ("sentencepiece",),
     "word_rule": ("words",),
+    "min_count": ("words",),
     "vocab_size": TRAINED,
     "sample_mb": ("wordpiece", "sentencepiece", "byte_bpe"),
 }
@@ -161,6 +163,8 @@ def _plan(request: Request, files: list[Source]) -> dict[str, Any]:
     options = asdict(request)
     options |= options.pop("reading")
     del options["output"], options["inputs"]
+    if options["min_count"] == 1:  # as in plans before there was such an option
+        del options["min_count"]
     if request.tokenizer not in TRAINED:
         options["tokenizer"] = _load(request.tokenizer).fingerprint
     sources = [
@@ -299,7 +303,7 @@ def _prepare_words(request: Request, jobs: list[Job], runner: Runner, phase: Pha
 
     def choose() -> WordVocabulary:
         with phase("choosing words", 0) as report:
-            return choose_vocabulary(folders, request.vocab_size, report, request.word_rule)
+            return choose_vocabulary(folders, request.vocab_size, report, request.word_rule, request.min_count)
 
     tokenizer = _make_tokenizer(request, choose)
     write_json(work / "vocabulary.json", tokenizer)

@@ -36,8 +36,13 @@ def _forms(number: int, folder: Path) -> Iterator[tuple[str, int, int, int]]:
             yield line[:-1], number, place, int(counts[place])
 
 
-def choose_vocabulary(folders: Sequence[Path], size: int, report: Callable[[int], object], rule: str) -> WordVocabulary:
-    """Return a vocabulary of the three marks and the most frequent words of the training part, `size` in all."""
+def choose_vocabulary(
+    folders: Sequence[Path], size: int, report: Callable[[int], object], rule: str, min_count: int = 1
+) -> WordVocabulary:
+    """Return a vocabulary of the three marks and the most frequent words of the training part, at most `size` in all.
+
+    Words that occur less than `min_count` times are left out.
+    """
     total = 0
 
     def counted() -> Iterator[tuple[int, str]]:
@@ -45,12 +50,16 @@ def choose_vocabulary(folders: Sequence[Path], size: int, report: Callable[[int]
         for form, count, _ in merge_forms(folders):
             total += count
             report(len(form))
-            if count and form not in WORD_SPECIALS:
+            if count >= max(min_count, 1) and form not in WORD_SPECIALS:
                 yield -count, form
 
     best = heapq.nsmallest(size - len(WORD_SPECIALS), counted())
     if not total:
         raise ValueError("all documents are held out, none is left for training; lower --heldout or try another --seed")
+    if not best and min_count > 1:
+        raise ValueError(
+            f"no word occurs {min_count} times in the training part: give more text, or a lower --min_count"
+        )
     left_out = total + sum(negative for negative, _ in best)
     words = [*WORD_SPECIALS, *(form for _, form in best)]
     counts = np.array([0, 0, left_out, *(-negative for negative, _ in best)], np.int64)

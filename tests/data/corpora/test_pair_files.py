@@ -132,7 +132,13 @@ def test_from_files_to_batches(tmp_path, capsys):
     korean = [" ".join(coins.choices(["배", "바다", "강"], k=1 + n % 3)) for n in range(40)]
     source, target = write(tmp_path, en="\n".join(english), ko="\n".join(korean))
     values = flags(source=[source], target=[target], output=str(tmp_path / "store"), tokenizer="wordpiece")
-    values |= {"vocab_size": 80, "lowercase": False, "sentencepiece_model": "unigram", "word_rule": "punctuation"}
+    values |= {
+        "vocab_size": 80,
+        "lowercase": False,
+        "sentencepiece_model": "unigram",
+        "word_rule": "punctuation",
+        "min_count": 1,
+    }
     values |= {"heldout": 0.2, "shards": 2, "seed": 0, "workers": 1, "runner": "local", "ray_address": None}
     values |= {"sample_mb": 1.0, "verify": False, "pairs": [], "columns": []}
     prepare_from_flags(values, ["source", "target", "output"])

@@ -71,6 +71,14 @@ def test_words_keep_every_surface_form(words, documents):
     assert forms[30:] == sorted(forms[30:])
 
 
+def test_rare_words_are_unknown(tmp_path):
+    (tmp_path / "a.txt").write_text("x x y y y z", encoding="utf-8")
+    manifest = prepare(ask(tmp_path, tmp_path / "out", "words", heldout=0.0, min_count=2), inline, no_bar)
+    assert manifest["tokenizer"]["vocab_size"] == 5 and manifest["options"]["min_count"] == 2
+    with pytest.raises(ValueError, match="no word occurs 4 times in the training part"):
+        prepare(ask(tmp_path, tmp_path / "none", "words", heldout=0.0, min_count=4), inline, no_bar)
+
+
 def test_given_word_vocabulary_is_kept(tmp_path, words, corpus):
     again = prepare(ask(corpus, tmp_path / "again", words / "tokenizer", shards=2, heldout=0.1), inline, no_bar)
     manifest = json.loads((words / "manifest.json").read_text())
