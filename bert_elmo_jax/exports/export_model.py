@@ -125,7 +125,7 @@ def _write_stablehlo(folder: Path, model: Any, plain: PlainForward) -> Any:
 
 
 def check_outputs(model: Any, plain: PlainForward, run: Any) -> None:
-    """Raise RuntimeError if an exported model gives other numbers than the model itself."""
+    """Raise ValueError if an exported model gives other numbers than the model itself."""
     length = min(plain.max_length, 12)
     ids = np.random.default_rng(0).integers(0, model.config.vocab_size, (3, length))
     mask = (np.arange(length)[None, :] < np.array([[length], [length - 1], [max(1, length // 2)]])).astype(np.int64)
@@ -136,7 +136,7 @@ def check_outputs(model: Any, plain: PlainForward, run: Any) -> None:
         ours, theirs = (np.asarray(x)[mask > 0] if per_piece else np.asarray(x) for x in (ours, theirs))
         difference = np.abs(ours - theirs).max() / max(np.abs(ours).max(), 1e-6)
         if not difference < LIMIT:
-            raise RuntimeError(
+            raise ValueError(
                 f"{model.source}: {name} of the exported model differs by {difference:.1e} of its largest number; "
                 "please report it, with the versions of jax and onnxruntime"
             )

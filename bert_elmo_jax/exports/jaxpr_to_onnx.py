@@ -72,7 +72,7 @@ class Converter:
             results = equation.primitive.bind(*arrays, **equation.params)
             return [constant(x) for x in (results if equation.primitive.multiple_results else [results])]
         if name not in RULES:
-            raise NotImplementedError(f"the operation {name} of JAX has no rule for ONNX; use --to=stablehlo")
+            raise ValueError(f"the operation {name} of JAX has no rule for ONNX; use --to=stablehlo")
         results = RULES[name](self, equation, inputs)
         return results if isinstance(results, list) else [results]
 
@@ -351,7 +351,7 @@ def _dynamic_slice(c: Converter, equation: Any, inputs: Sequence[Tensor]) -> Ten
 def _pad(c: Converter, equation: Any, inputs: Sequence[Tensor]) -> Tensor:
     low, high, inside = zip(*equation.params["padding_config"])
     if any(inside) or any(isinstance(n, int) and n < 0 for n in (*low, *high)):
-        raise NotImplementedError("padding that cuts or that is inside of an array has no rule for ONNX")
+        raise ValueError("padding that cuts or that is inside of an array has no rule for ONNX")
     pads = c.graph.shape((*low, *high))
     name = c.graph.node("Pad", [c.full(inputs[0], equation.invars[0]), pads, c.graph.read(inputs[1])])
     return Tensor(name, shape_of(equation))
@@ -370,7 +370,7 @@ def _gather(c: Converter, equation: Any, inputs: Sequence[Tensor]) -> Tensor:
     whole = all(str(sizes[n]) == str(equation.invars[0].aval.shape[n]) for n in cut)
     in_order = numbers.operand_batching_dims == numbers.start_indices_batching_dims == tuple(range(batch))
     if len(axes) != 1 or numbers.collapsed_slice_dims != axes or not whole or not in_order:
-        raise NotImplementedError(f"a gather with {numbers} has no rule for ONNX; use --to=stablehlo")
+        raise ValueError(f"a gather with {numbers} has no rule for ONNX; use --to=stablehlo")
     size = equation.invars[0].aval.shape[axes[0]]
     indices = c.graph.cast(indices, np.int64)
     if str(equation.params["mode"]).endswith("CLIP"):
@@ -383,7 +383,7 @@ def _gather(c: Converter, equation: Any, inputs: Sequence[Tensor]) -> Tensor:
         last = c.graph.constant(np.array([-1], np.int64))
         name = c.graph.node("Gather", [table, c.graph.node("Squeeze", [indices, last])], axis=axes[0])
     else:
-        raise NotImplementedError(f"a gather with {numbers} has no rule for ONNX; use --to=stablehlo")
+        raise ValueError(f"a gather with {numbers} has no rule for ONNX; use --to=stablehlo")
     return Tensor(name, shape_of(equation))
 
 

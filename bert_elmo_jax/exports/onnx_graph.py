@@ -107,7 +107,7 @@ class Graph:
             case ast.Call(func=ast.Name(id=name), args=[left, right]):
                 kind = {"floordiv": "Div", "mod": "Mod", "max": "Max", "min": "Min"}[name]
                 return str(self.node(kind, [self._compute(left), self._compute(right)]))
-        raise NotImplementedError(f"the size {ast.unparse(tree)} has no form in ONNX")
+        raise ValueError(f"the size {ast.unparse(tree)} has no form in ONNX")
 
     def finish(self, inputs: Sequence[Any], outputs: Sequence[Any], name: str) -> Any:
         """Return the model with the nodes that its outputs need; inputs and outputs are (name, type, sizes)."""

@@ -45,6 +45,8 @@ def plain_forward(model: Any) -> PlainForward:
         raise ValueError(f"{source}: a {type(model).__name__} cannot be exported, only {EXPORTED}")
     if is_int8(model.params):
         raise ValueError(f"{model.source} is an int8 model: export the model that it was made from, with --int8")
+    if model.config.dtype != "float32":
+        raise ValueError(f"{model.source} computes in {model.config.dtype}: load it without dtype= to export it")
     types = getattr(model.config, "type_vocab_size", 1) > 1
     inputs = (IDS, MASK, *([TYPES] if types else []))
     if isinstance(model, TaskModel) and model.task.kind != "sentences":

@@ -194,7 +194,9 @@ def _weights(mode: str, inside: Bool[Array, "B S T"], positions: Int[Array, "B T
 
 
 def _largest(x: Float32[Array, "B T D"], segments: Int[Array, "B T"], number: int) -> Float32[Array, "B S D"]:
-    """Return the elementwise maximum over each text; an array of [B, S, T, D] would be too large."""
+    """Return the elementwise maximum over each text; an array of [B, S, T, D] would be too large for several."""
+    if number == 1:
+        return jnp.where((segments == 1)[..., None], x, LOW).max(axis=1, keepdims=True)
     rows, _, size = x.shape
     kinds = number + 1
     owner = segments + kinds * jnp.arange(rows, dtype=segments.dtype)[:, None]

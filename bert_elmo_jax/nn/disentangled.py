@@ -7,6 +7,7 @@ buckets.
 
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jaxtyping import Array, Float, Float32, Int
 
 from bert_elmo_jax.nn.any_array import AnyArray
@@ -49,16 +50,27 @@ def shear(scores: Float[Array, "*B N W"]) -> Float[Array, "*B N T"]:
     [[1.0, 2.0], [4.0, 5.0]]
     """
     *batch, n, width = scores.shape
-    flat = scores.reshape(*batch, n * width)[..., n - 1 : n - 1 + n * (width - 1)]
-    return flat.reshape(*batch, n, width - 1)[..., : width - n]
+    axis = len(batch)
+    if isinstance(n, int):
+        flat = scores.reshape(*batch, n * width)[..., n - 1 : n - 1 + n * (width - 1)]
+    else:  # a symbolic size: a row more in front, because JAX cannot tell that the slice above has a size above zero
+        flat = lax.slice_in_dim(scores.reshape(*batch, n * width), 0, n * width - 1, axis=axis)
+        front = jnp.zeros((*batch, width - n), scores.dtype)
+        rows = jnp.concatenate([front, flat], axis=axis).reshape(*batch, n + 1, width - 1)
+        flat = lax.slice_in_dim(rows, 1, n + 1, axis=axis)
+    return lax.slice_in_dim(flat.reshape(*batch, n, width - 1), 0, width - n, axis=axis + 1)
 
 
 def block_rows(length: int) -> int:
     """Return how many rows of scores are computed together: the fewest from `BLOCK` on that divide the length.
 
+    All, if the length is a symbolic size of `jax.export`.
+
     >>> block_rows(512), block_rows(96), block_rows(130), block_rows(7)
     (64, 96, 65, 7)
     """
+    if not isinstance(length, int):
+        return length
     return next(size for size in range(min(BLOCK, length), length + 1) if length % size == 0)
 
 
@@ -69,8 +81,8 @@ def by_distance(x: Float[Array, "B T A H"], vectors: Float[Array, "W A H"]) -> F
     """
     b, t, heads, size = x.shape
     n = block_rows(t)
-    starts = [t + 1 - n - first for first in range(0, t, n)]
-    windows = jnp.stack([vectors[start : start + n + t] for start in starts])
+    starts = [t + 1 - n - first for first in (range(0, t, n) if isinstance(t, int) else [0])]
+    windows = jnp.stack([lax.slice_in_dim(vectors, start, start + n + t) for start in starts])
     blocks = x.reshape(b, t // n, n, heads, size)
     products = jnp.einsum("bmnah,mwah->bamnw", blocks, windows, preferred_element_type=jnp.float32)
     return shear(products).reshape(b, heads, t, t)
@@ -96,11 +108,18 @@ def position_terms(
     if position_keys is not None:
         terms.append(by_distance(query, position_keys))
     if position_queries is not None:  # seen from a key, the distances of queries rise from place to place
-        terms.append(by_distance(key, position_queries[::-1]).swapaxes(-1, -2))
+        terms.append(by_distance(key, lax.rev(position_queries, (0,))).swapaxes(-1, -2))
     return sum(terms[1:], terms[0])
 
 
-def distance_vectors(table: Float[AnyArray, "N D"], length: int, buckets: int, largest: int) -> Float[Array, "W D"]:
-    """Return the rows of a table for the distances from `length` down to `-length`."""
-    rows = table_rows(np.arange(length, -length - 1, -1), buckets, largest)
-    return jnp.take(jnp.asarray(table), jnp.asarray(rows), axis=0, mode="clip")
+def distance_vectors(
+    table: Float[AnyArray, "N D"], length: int, buckets: int, largest: int, longest: int | None = None
+) -> Float[Array, "W D"]:
+    """Return the rows of a table for the distances from `length` down to `-length`.
+
+    A symbolic length of `jax.export` needs `longest`, its upper bound.
+    """
+    bound = length if isinstance(length, int) or longest is None else longest
+    rows = jnp.asarray(table_rows(np.arange(bound, -bound - 1, -1), buckets, largest))
+    rows = rows if isinstance(length, int) else lax.slice_in_dim(rows, bound - length, bound + length + 1)
+    return jnp.take(jnp.asarray(table), rows, axis=0, mode="clip")

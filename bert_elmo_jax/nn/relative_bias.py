@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jaxtyping import Array, Float, Int
 
 from bert_elmo_jax.nn.any_array import AnyArray
@@ -25,10 +26,13 @@ def relative_buckets(distances: Int[np.ndarray, " N"]) -> Int[np.ndarray, " N"]:
     return np.where(distances > 0, half, 0) + np.where(size < near, size, far)
 
 
-def relative_bias(table: Float[AnyArray, "N A"], length: int) -> Float[Array, "1 A {length} {length}"]:
+def relative_bias(
+    table: Float[AnyArray, "N A"], length: int, longest: int | None = None
+) -> Float[Array, "1 A {length} {length}"]:
     """Return the bias of each query (third axis) for each key (last axis) from a table of buckets.
 
-    It depends on distances alone, so it is the same for all rows, and for the sequences of packed ones.
+    It depends on distances alone, so it is the same for all rows, and for the sequences of packed ones. A symbolic
+    length of `jax.export` needs `longest`, its upper bound.
 
     >>> table = jnp.arange(32.0)[:, None]
     >>> relative_bias(table, 3)[0, 0].tolist()
@@ -36,11 +40,16 @@ def relative_bias(table: Float[AnyArray, "N A"], length: int) -> Float[Array, "1
     """
     # By distance: 0, 1, …, length - 1, one that no pair has, then -(length - 1), …, -1. As a product, because a sparse
     # gradient of the table would be slow.
-    distances = np.concatenate([np.arange(length), [0], np.arange(1 - length, 0)])
+    bound = length if isinstance(length, int) or longest is None else longest
+    distances = np.concatenate([np.arange(bound), [0], np.arange(1 - bound, 0)])
     one_hot = jax.nn.one_hot(relative_buckets(distances), len(table), dtype=table.dtype)
     by_distance = jnp.matmul(one_hot, table, precision="highest")
+    if not isinstance(length, int):  # the same distances, with another that no pair has
+        ends = lax.slice_in_dim(by_distance, 0, length), lax.slice_in_dim(by_distance, 2 * bound - length, 2 * bound)
+        by_distance = jnp.concatenate(ends)
     # Each row of a matrix with the values of all distances is the row before, turned by one: so written one after the
     # other and cut into rows that are shorter by one, row i begins with the distances -i, 1 - i, …
     heads = by_distance.shape[1]
-    turned = jnp.broadcast_to(by_distance.T[:, None, :], (heads, length, 2 * length)).reshape(heads, -1)
-    return turned[:, : length * (2 * length - 1)].reshape(1, heads, length, -1)[..., :length]
+    turned = jnp.broadcast_to(by_distance.T[:, None, :], (heads, length, 2 * length)).reshape(heads, 2 * length, length)
+    turned = lax.slice_in_dim(turned, 0, 2 * length - 1, axis=1).reshape(1, heads, length, 2 * length - 1)
+    return lax.slice_in_dim(turned, 0, length, axis=3)

@@ -29,6 +29,8 @@ MODELS = [
     pytest.param("released_heads/bert_multilabel", ["logits"], id="multilabel", marks=LONG),
     pytest.param("released_heads/electra_regression", ["logits"], id="regression", marks=LONG),
     pytest.param("reranker", ["logits"], id="reranker", marks=LONG),
+    pytest.param("mpnet_tiny", ["last_hidden_state"], id="relative-bias", marks=LONG),
+    pytest.param("deberta_v3_tiny/mlm", ["last_hidden_state"], id="disentangled", marks=LONG),
 ]
 
 
@@ -122,7 +124,8 @@ REFUSED = {
     "int8 is for ONNX, not for --to=stablehlo": {"to": "stablehlo", "int8": True},
     "is not empty; give another --output": {"full": True},
     "an LM cannot be exported, only encoders": {"model": "elmo_tiny", "to": "stablehlo"},
-    "is an int8 model: export the model that it was made from": {"int8_model": True, "to": "stablehlo"},
+    "is an int8 model: export the model that it was made from": {"dtype": "int8", "to": "stablehlo"},
+    "computes in bfloat16: load it without dtype=": {"dtype": "bfloat16", "to": "stablehlo"},
 }
 
 
@@ -135,8 +138,8 @@ def test_wrong_requests_are_refused(message, tmp_path):
     else:
         target = tmp_path / "out"
     model = GOLDENS / request.pop("model", "bert_tiny")
-    if request.pop("int8_model", False):
-        model = load(model, dtype="int8")
+    if "dtype" in request:
+        model = load(model, dtype=request.pop("dtype"))
     with pytest.raises(ValueError, match=message.replace("an LM", ".*")):
         export_model(model, target, **request)
     assert not (tmp_path / "out").exists() and not (tmp_path / "out.partial").exists()

@@ -12,6 +12,7 @@ from typing import Any
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+from jax import lax
 from jaxtyping import Array, Float, Float32, PRNGKeyArray
 
 from bert_elmo_jax.families.deberta.config import DebertaConfig
@@ -71,7 +72,8 @@ class DisentangledAttention(nn.Module):
         query, key, value = split(to_query(x)), split(to_key(x)), split(dense("value")(x))
         rules: dict[str, Any] = {"lengths": lengths}
         if table is not None:
-            vectors = distance_vectors(dropout(table, c.dropout, keys[2]), t, c.position_buckets, c.largest_distance)
+            dropped = dropout(table, c.dropout, keys[2])
+            vectors = distance_vectors(dropped, t, c.position_buckets, c.largest_distance, c.max_positions)
             as_key = to_key if c.share_att_key or "c2p" not in c.terms else dense("position_key", second)
             as_query = to_query if c.share_att_key or "p2c" not in c.terms else dense("position_query")
             bias = position_terms(
@@ -114,9 +116,11 @@ class Convolution(nn.Module):
             segments = (jnp.arange(t)[None, :] < ends[:, None]).astype(jnp.int32)
         segments = jnp.asarray(segments)
         reach = size // 2
-        near = [jnp.pad(x, ((0, 0), (reach, reach), (0, 0)))[:, n : n + t] for n in range(size)]
+        padded = jnp.pad(x, ((0, 0), (reach, reach), (0, 0)))
+        near = [lax.slice_in_dim(padded, n, n + t, axis=1) for n in range(size)]
         beyond = jnp.pad(segments, ((0, 0), (reach, reach)), constant_values=-1)
-        near = [jnp.where((beyond[:, n : n + t] == segments)[..., None], part, 0) for n, part in enumerate(near)]
+        inside = [lax.slice_in_dim(beyond, n, n + t, axis=1) == segments for n in range(size)]
+        near = [jnp.where(same[..., None], part, 0) for same, part in zip(inside, near)]
         stacked = jnp.stack(near, axis=2).reshape(b, t, size, groups, d // groups)
         kernel = jnp.asarray(kernel).astype(x.dtype).reshape(size, d // groups, groups, d // groups)
         y = jnp.einsum("btkgi,kigo->btgo", stacked, kernel).reshape(b, t, d)

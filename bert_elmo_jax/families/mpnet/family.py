@@ -68,7 +68,7 @@ class MPNet(PieceModule):
         table = parameter(
             self, "relative_bias", truncated_normal(c.initializer_range), (c.relative_buckets, c.num_heads)
         )
-        bias = relative_bias(table, positions.shape[1])
+        bias = relative_bias(table, positions.shape[1], self.config.max_positions)
         return [LayerCall(Layer(c, parent=None), (None, None, bias))] * c.num_layers
 
 
