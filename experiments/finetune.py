@@ -9,9 +9,8 @@ r"""Fine-tune a model, or train a task's own network, on a named task or on your
   python -m experiments.finetune --config=tagger --config.encoder=runs/elmo_novels \
       --train=en_ewt-ud-train.iob2 --dev=en_ewt-ud-dev.iob2 --workdir=runs/tagger
 
-Recipes have names: finetune:squad, esim, … With --grid or --seeds every combination is a run in its own folder, and the
-best on dev becomes the model of the run directory. The same command resumes a run that was stopped or killed. Exit
-status: 0 done, 2 refused, 75 stopped on request and saved, 76 diverged. `load("runs/sst2").predict([…])` uses it.
+Recipes have names: finetune:squad, esim, … With --grid or --seeds every combination is a run; the best on dev is kept.
+The same command resumes a run that was stopped or killed. Exit status: 0 done, 2 refused, 75 saved, 76 diverged.
 """
 
 from pathlib import Path
@@ -25,7 +24,7 @@ from bert_elmo_jax.runs.finetuning import finetune
 from .command_line.start import read_values, show_command, start
 
 FLAGS = flags.FLAGS
-OPTIONS = ("init", "tokenizer", "grid", "seeds", "parallel", "language")
+OPTIONS = ("init", "tokenizer", "grid", "seeds", "parallel", "track", "language")
 
 
 def define() -> None:
@@ -35,9 +34,7 @@ def define() -> None:
     flags.DEFINE_string("init", None, "Weights to start from: anything `load` understands. Without: from scratch.")
     flags.DEFINE_string("tokenizer", None, "Without --init: the tokenizer, its folder or a model that has it.")
     flags.DEFINE_string("task", None, "classification, regression, entities, tags, rank; or such as sst2, squad.")
-    flags.DEFINE_string(
-        "train", None, "The file to train on: csv, Parquet, …; or several: 'data/part-*.parquet', a.csv,b.csv."
-    )
+    flags.DEFINE_string("train", None, "The file to train on; or several: 'part-*.parquet', or a.csv,b.csv.")
     flags.DEFINE_string("dev", None, "The file to choose the best model by; or a share of --train, held out: 0.1.")
     flags.DEFINE_string("test", None, "A file to score the best model on at the end.")
     flags.DEFINE_string("encoding", None, "Of these files: cp949, …; utf-8 unless given.")
@@ -48,6 +45,7 @@ def define() -> None:
     flags.DEFINE_string("grid", None, "Fields and their values: 'batch_size=16,32 optimizer.learning_rate=5e-5,3e-5'.")
     flags.DEFINE_list("seeds", None, "Numbers: every setting runs with each of these seeds.")
     flags.DEFINE_enum("language", None, ["en", "ko"], "Of the report. Default: the locale's.")
+    flags.DEFINE_list("track", [], "Trackers that get the figures and the report: mlflow, wandb.")
     flags.DEFINE_enum("parallel", "jit", ["jit", "pmap"], "How several devices share the work.")
 
 

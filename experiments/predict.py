@@ -10,10 +10,9 @@ The model is a run, or a released model with a head (classifier, tagger, reader,
 
 A file is read like the files of the task; its labels are ignored. A .txt file and standard input have one example per
 line: a text, or words with spaces; pairs, questions (question, context) and choices (text, choice, choice …) have tabs
-between their parts. The output has the order of the input. A .csv or .tsv has the columns of the input, or its text,
-and then `predicted` and `probability`; so has a .parquet, with types. Any other file has JSON lines: the id, the text,
-and, by task, the label and probabilities, a number, tags and probabilities, the choice, or the answer with its
-characters and the n best.
+between their parts. The output has the order of the input. Tables (.csv, .tsv, .parquet) have the columns of the input,
+or its text, and then `predicted` and `probability`. Other files have JSON lines: id, text, and, by task, the label and
+probabilities, a number, tags and probabilities, the choice, or the answer with its characters and the n best.
 
 An existing file is replaced only with --overwrite. A stopped prediction keeps its lines in `<output>.partial/`, and the
 same command continues from there, unless it read standard input; started once more after the end, it says that the

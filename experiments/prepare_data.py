@@ -23,9 +23,7 @@ FLAGS = flags.FLAGS
 
 def define() -> None:
     """Define the flags."""
-    flags.DEFINE_multi_string(
-        "input", [], "Files or globs: .txt .jsonl .csv .tsv (.gz .xz .bz2 .zst) .parquet; repeatable."
-    )
+    flags.DEFINE_multi_string("input", [], "Files or globs: .txt .jsonl .csv .parquet, .gz .xz .bz2 .zst; repeatable.")
     flags.DEFINE_multi_string("source", [], "For translation: files whose lines …; repeatable.")
     flags.DEFINE_multi_string("target", [], "… have their translations in the same lines of these files.")
     flags.DEFINE_multi_string("pairs", [], "Or .tsv files with source and target in two columns; repeatable.")

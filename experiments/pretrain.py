@@ -32,6 +32,7 @@ def define() -> None:
     flags.DEFINE_string("workdir", None, "The run directory, new or to be resumed.", required=True)
     flags.DEFINE_string("init", None, "Weights to start from: anything `load` understands.")
     flags.DEFINE_enum("language", None, ["en", "ko"], "Of the report. Default: the locale's.")
+    flags.DEFINE_list("track", [], "Trackers that get the figures and the report: mlflow, wandb.")
     flags.DEFINE_enum("parallel", "jit", ["jit", "pmap"], "How several devices share the work.")
     flags.DEFINE_string("coordinator", None, "For several processes: host:port of the first, or auto on a TPU pod.")
     flags.DEFINE_integer("processes", None, "With --coordinator=host:port, the number of processes.", 1)
@@ -43,7 +44,7 @@ def main(config: ConfigDict) -> int:
     if FLAGS.coordinator and FLAGS.parallel == "pmap":
         raise ValueError("--parallel=pmap is for the devices of one process; use --parallel=jit with --coordinator")
     join_processes(FLAGS.coordinator, FLAGS.processes, FLAGS.process)
-    options = {"language": FLAGS.language, "command": show_command("pretrain")}
+    options = {"language": FLAGS.language, "command": show_command("pretrain"), "track": FLAGS.track}
     return pretrain(config, Path(FLAGS.workdir), init=FLAGS.init, parallel=FLAGS.parallel, **options)
 
 

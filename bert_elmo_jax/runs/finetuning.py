@@ -21,6 +21,7 @@ from bert_elmo_jax.runs.prepared_task import build_task
 from bert_elmo_jax.runs.start_run import say
 from bert_elmo_jax.runs.task_data import Data, parse_share, read_data
 from bert_elmo_jax.runs.task_kinds import TaskKind, find_kind
+from bert_elmo_jax.runs.trackers import check_trackers
 from bert_elmo_jax.runs.train_run import (
     RESULT,
     PageOptions,
@@ -65,13 +66,16 @@ def finetune(
     parallel: SharedBy = "jit",
     language: str | None = None,
     command: str = "",
+    track: Sequence[str] = (),
 ) -> int:
     """Start or resume the fine-tuning of a run directory, and return its exit status: 0, or 75 if it was stopped.
 
     With `grid` or `seeds` there is one run for each combination, and the best on the development data is kept. The
-    report is in a `language`, en or ko, by default the locale's, and shows the `command`.
+    report is in a `language`, en or ko, by default the locale's, and shows the `command`. `track` names
+    trackers: mlflow, wandb.
     """
     page = PageOptions(choose_language(language), command)
+    check_trackers(track)
     config = start_config(config)
     settings, kind, workdir = list_settings(config, grid, seeds), find_kind(config), Path(workdir)
     train.refuse_other_files(workdir)
@@ -83,7 +87,7 @@ def finetune(
         identity["dev_share"] = share
     if settings:
         identity |= {"grid": grid, "seeds": seeds}
-    run = Run(workdir, identity, FREE, ADDED, page)
+    run = Run(workdir, identity, FREE, ADDED, page, tuple(track))
     with lock_run(run):
         if data.skipped:
             write_skipped(workdir / SKIPPED, data.skipped)

@@ -1,7 +1,7 @@
 """One pretraining run, from its config to its report."""
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ from bert_elmo_jax.runs.initial_state import (
 )
 from bert_elmo_jax.runs.pretraining_end import finish_pretraining
 from bert_elmo_jax.runs.teacher import add_teacher, has_teacher, read_teacher, record_teacher, start_teacher
+from bert_elmo_jax.runs.trackers import check_trackers
 from bert_elmo_jax.runs.train_run import PageOptions, Run, SharedBy, lock_run, place_run, start_config, train_run
 from bert_elmo_jax.runs.trainable import Feed, Trainable
 from bert_elmo_jax.train.step import Step
@@ -52,13 +53,16 @@ def pretrain(
     origin: str | None = None,
     language: str | None = None,
     command: str = "",
+    track: Sequence[str] = (),
 ) -> int:
     """Start or resume the pretraining run of a directory, and return its exit status: 0, or 75 if it was stopped.
 
     `origin` is the model that `init` is a copy of, if it is one. The report is in a `language`, en or ko, by default
-    the locale's, and shows the `command`. See `train_run` for the order of events.
+    the locale's, and shows the `command`. `track` names trackers: mlflow, wandb. See
+    `train_run` for the order of events.
     """
     page = PageOptions(choose_language(language), command)
+    check_trackers(track)
     config = start_config(config)
     train.check_average(config.get("average"), config.keep)
     family = get_family(config.family)
@@ -69,7 +73,7 @@ def pretrain(
     identity = {"program": program, "init": origin or init, **config.to_dict()}
     # Fields that the first runs of a family did not have, with the values that they meant.
     added = {f"model.{name}": getattr(family.config, name) for name in getattr(family.config, "ADDED", ())}
-    run = Run(Path(workdir), identity, FREE, added, page)
+    run = Run(Path(workdir), identity, FREE, added, page, tuple(track))
     with lock_run(run):
         placement = place_run(config, parallel)
         stopped = train_run(run, placement, build_pretraining(config, run.workdir, init, placement))

@@ -16,7 +16,7 @@ checkpoint, the checkpoint before a damaged one, the weights of `--init`, the se
 
 import contextlib
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -25,16 +25,18 @@ from ml_collections import ConfigDict
 
 from bert_elmo_jax import train
 from bert_elmo_jax.compilation_cache import share_compiled
-from bert_elmo_jax.files import write_json
+from bert_elmo_jax.files import read_json, write_json
 from bert_elmo_jax.report.language import Language, translator
 from bert_elmo_jax.runs.field_ranges import check_fields
 from bert_elmo_jax.runs.initial_state import apply_compute
 from bert_elmo_jax.runs.run_report import show_figures, write_report
 from bert_elmo_jax.runs.start_run import cost_kept, keep_freed_memory, say
+from bert_elmo_jax.runs.trackers import Tracker, list_scores, open_trackers, replay
 from bert_elmo_jax.runs.trainable import BEFORE, Feed, Figures, Trainable
 from bert_elmo_jax.train.devices import describe_devices
 from bert_elmo_jax.train.metrics import read_metrics
 
+REPORT = "report.html"  # in the directory of a finished run
 RESULT = "result.json"  # in the directory of a finished run on a task; written last
 SharedBy = Literal["jit", "pmap"]  # how several devices share the work
 
@@ -50,6 +52,7 @@ class Run(NamedTuple):
     """A run directory, and the settings that its `run.json` records.
 
     The fields `free` may change when it is resumed. Earlier versions lack the fields `added`, which had these values.
+    `track` names the trackers that have a record of the run.
     """
 
     workdir: Path
@@ -57,6 +60,7 @@ class Run(NamedTuple):
     free: tuple[str, ...] = ()
     added: Mapping[str, Any] = {}
     page: PageOptions = PageOptions()
+    track: tuple[str, ...] = ()
 
     def check_same(self) -> None:
         """Write `run.json`, or raise if the directory was started with other settings."""
@@ -100,17 +104,33 @@ def train_run(run: Run, placement: train.Placement, trainable: Trainable) -> int
         say(f"{run.workdir}: {trainable.summary}, on {describe_devices()}")
     state, parallel = compile_step(trainable, placement)
     feed = trainable.open(run.workdir, parallel)
-    with train.Checkpoints(run.workdir, keep=trainable.keep) as checkpoints, contextlib.closing(feed.batches):
+    with (
+        open_trackers(run.track if first else (), run.workdir, run.settings) as trackers,
+        train.Checkpoints(run.workdir, keep=trainable.keep) as checkpoints,
+        contextlib.closing(feed.batches),
+    ):
         if first and (unfinished := checkpoints.discard_unfinished()):
             say(f"removed the unfinished checkpoint of step {', '.join(map(str, unfinished))}")
         state, step = restore(checkpoints, state, parallel, feed)
         if step == 0 and trainable.evaluate_first:
             measure_start(run.workdir, feed.evaluate(parallel.gather(state)))
-        state, stopped = loop(run.workdir, trainable, parallel, feed, checkpoints, state, step)
-    if stopped is not None:
-        return stopped
-    finish(run, trainable, parallel.gather(state), feed)
-    return None
+        if step and trackers:
+            log_every = trainable.schedule.log_every
+            lines = [line for line in read_metrics(run.workdir) if line["step"] <= step]
+            replay(trackers, [line for line in lines if line["step"] % log_every == 0 or line["step"] == step])
+        state, stopped = loop(run.workdir, trainable, parallel, feed, checkpoints, state, step, trackers)
+        if stopped is None:
+            finish(run, trainable, parallel.gather(state), feed)
+            attach_results(run.workdir, trackers)
+    return stopped
+
+
+def attach_results(workdir: Path, trackers: Sequence[Tracker]) -> None:
+    """Attach the report and the scores of a finished run to its records."""
+    files = [workdir / name for name in (REPORT, RESULT) if (workdir / name).is_file()]
+    scores = list_scores(read_json(workdir / RESULT, default={}))
+    for tracker in trackers:
+        tracker.attach(files, scores)
 
 
 def compile_step(trainable: Trainable, placement: train.Placement) -> tuple[train.State, train.Parallel]:
@@ -155,6 +175,7 @@ def loop(
     checkpoints: train.Checkpoints,
     state: train.State,
     step: int,
+    trackers: Sequence[Tracker] = (),
 ) -> tuple[train.State, int | None]:
     """Train from a step on; return the last state, and the signal that ended the run early, or None."""
     schedule, patience = trainable.schedule, None
@@ -167,7 +188,7 @@ def loop(
         state, parallel, feed.batches, run=workdir, checkpoints=checkpoints, schedule=schedule,
         evaluate=feed.evaluate, score=trainable.score, size=trainable.size, enough=patience,
         top_speed=None if trainable.top_speed is None else trainable.top_speed(),
-        extra=jax.jit(lambda step: {"learning_rate": trainable.rate(step - 1)}), report=say,
+        extra=jax.jit(lambda step: {"learning_rate": trainable.rate(step - 1)}), report=say, writers=trackers,
     )  # fmt: skip
 
 

@@ -45,6 +45,7 @@ class Folders:
     workdir: Path
     data: Path | None = None
     calls: Mapping[str, Call] = field(default_factory=lambda: CALLS)
+    track: tuple[str, ...] = ()  # trackers that have records of the runs
     _runs: dict[str, Path] = field(default_factory=dict, repr=False)  # those that exist
     _listed: dict[int, dict[str, list[Path]]] = field(default_factory=dict, repr=False)
 
@@ -89,6 +90,8 @@ class Folders:
                 options[name] = self.locate(value)
             else:
                 fields[name] = show_value(self.locate(value))
+        if self.track and point.program in ("pretrain", "finetune"):
+            options["track"] = self.track
         if cache := self.cache(point):
             fields["cache"] = str(cache)
         return Job(point.identity, self.calls[point.program], point.config, fields, str(self.run(point)), options)

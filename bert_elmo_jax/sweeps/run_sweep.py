@@ -22,6 +22,7 @@ from bert_elmo_jax.runs.initial_state import build_optimizer, build_schedule, ch
 from bert_elmo_jax.runs.language_model import check_stages
 from bert_elmo_jax.runs.pretraining import build_objective, load_corpora
 from bert_elmo_jax.runs.task_data import OPTIONS, Data, class_weights, count_steps, read_data
+from bert_elmo_jax.runs.trackers import check_trackers
 from bert_elmo_jax.runs.transfer import WAYS
 from bert_elmo_jax.runs.with_documents import check_documents
 from bert_elmo_jax.runs.with_head import read_features
@@ -213,14 +214,18 @@ def run_sweep(
     address: str | None = None,
     resources: Sequence[str] = (),
     command: str = "",
+    track: Sequence[str] = (),
 ) -> int:
     """Run all points of a sweep that are not done, and write its table; return the exit status.
 
     The arguments are the flags of the program `sweep`; `command` is what the report shows as the sweep's command.
     """
     check_places(runner, jobs, devices, address, read_resources(resources))
+    check_trackers(track)
     sweep = read_sweep(file, scale)
-    folders = Folders(Path(workdir).expanduser().absolute(), Path(data).expanduser().absolute() if data else None)
+    folders = Folders(
+        Path(workdir).expanduser().absolute(), Path(data).expanduser().absolute() if data else None, track=tuple(track)
+    )
     check_data(sweep, folders)
     make_files(folders.workdir / "tasks", [file for point in sweep.points for file in point.files if file.made])
     check_same_data(sweep, folders)

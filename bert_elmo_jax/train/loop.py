@@ -11,7 +11,7 @@ import contextlib
 import math
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +25,7 @@ from jax.typing import ArrayLike
 
 from bert_elmo_jax.progress_bars import progress_bar
 from bert_elmo_jax.train.checkpoint import Checkpoints, Restored
-from bert_elmo_jax.train.metrics import Metrics
+from bert_elmo_jax.train.metrics import Metrics, Writer
 from bert_elmo_jax.train.parallel import Parallel
 from bert_elmo_jax.train.run_guard import Diverged, Interrupt
 from bert_elmo_jax.train.step import State, from_arrays, to_arrays
@@ -124,14 +124,16 @@ def train(
     enough: Callable[[Mapping[str, float]], bool] | None = None,
     progress: bool = True,
     report: Callable[[str], object] = print,
+    writers: Sequence[Writer] = (),
 ) -> tuple[State, int | None]:
     """Run steps until `schedule.steps`; return the state, and the signal that ended the run early, if any.
 
     `state` and `batches` must be at the same position. The checkpoint with the highest evaluation figure `score` is
     kept. For the progress bar, `size` counts the tokens of a batch and `top_speed` is the highest possible number of
     tokens per second. `extra` returns further figures of a step, such as the learning rate. `enough` receives the
-    figures of each evaluation and may end the run early. Raise `Diverged` after `stop_after_failures` steps in a row
-    without a finite loss, after saving the last of their batches in the run directory.
+    figures of each evaluation and may end the run early. `writers` get the figures that TensorBoard gets. Raise
+    `Diverged` after `stop_after_failures` steps in a row without a finite loss, after saving the last of their batches
+    in the run directory.
     """
     start = int(jax.device_get(jax.tree.leaves(state.step)[0].reshape(-1)[0]))
     bar = progress_bar(schedule.steps, "", "step", initial=start, shown=progress and jax.process_index() == 0)
@@ -219,7 +221,7 @@ def train(
 
     with (
         Interrupt(lambda: tell(STOPPING)) as interrupt,
-        Metrics(run, start) if jax.process_index() == 0 else contextlib.nullcontext() as metrics,
+        Metrics(run, start, writers) if jax.process_index() == 0 else contextlib.nullcontext() as metrics,
         Prefetch(batches, parallel.put) as fetched_batches,
         bar,
     ):

@@ -1,13 +1,13 @@
-"""The metrics of a run: one line per step in `metrics.jsonl`, and TensorBoard events."""
+"""The metrics of a run: one line per step in `metrics.jsonl`, TensorBoard events, and other writers."""
 
 import json
 import math
 import os
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from tensorboardX.event_file_writer import EventsWriter
 from tensorboardX.proto import event_pb2, summary_pb2
@@ -16,6 +16,22 @@ from bert_elmo_jax.files import write_bytes
 from bert_elmo_jax.json_values import parse_json, whole_number
 
 TAG = re.compile(r"[^-/\w.]")  # what TensorBoard does not want in names
+
+
+class Writer(Protocol):
+    """Receives the figures of steps, in order: TensorBoard, or a tracker."""
+
+    def write(self, step: int, values: Mapping[str, float]) -> None:
+        """Write the figures of a step."""
+        ...
+
+    def flush(self) -> None:
+        """Write everything to where it survives a kill."""
+        ...
+
+    def close(self) -> None:
+        """Flush, and end."""
+        ...
 
 
 class Events:
@@ -31,11 +47,12 @@ class Events:
         start = event_pb2.SessionLog(status=event_pb2.SessionLog.START)
         self._writer.write_event(event_pb2.Event(wall_time=time.time(), step=step + 1, session_log=start))
 
-    def write(self, step: int, name: str, value: float) -> None:
-        """Write a figure of a step."""
-        point = summary_pb2.Summary.Value(tag=TAG.sub("_", name), simple_value=value)
-        summary = summary_pb2.Summary(value=[point])
-        self._writer.write_event(event_pb2.Event(wall_time=time.time(), step=step, summary=summary))
+    def write(self, step: int, values: Mapping[str, float]) -> None:
+        """Write the figures of a step."""
+        for name, value in values.items():
+            point = summary_pb2.Summary.Value(tag=TAG.sub("_", name), simple_value=value)
+            summary = summary_pb2.Summary(value=[point])
+            self._writer.write_event(event_pb2.Event(wall_time=time.time(), step=step, summary=summary))
 
     def flush(self) -> None:
         """Write everything to disk."""
@@ -47,9 +64,12 @@ class Events:
 
 
 class Metrics:
-    """Write `metrics.jsonl` and TensorBoard events, each step once: removes lines after the `step` to resume from."""
+    """Write `metrics.jsonl` and TensorBoard events, each step once: removes lines after the `step` to resume from.
 
-    def __init__(self, run: str | Path, step: int):
+    Other `writers` get what TensorBoard gets; whoever opened them closes them.
+    """
+
+    def __init__(self, run: str | Path, step: int, writers: Sequence[Writer] = ()):
         file = Path(run) / "metrics.jsonl"
         lines = file.read_bytes().splitlines(keepends=True) if file.is_file() else []
         complete = [line for line in lines if line.endswith(b"\n") and _read_line(line, file)["step"] <= step]
@@ -57,20 +77,22 @@ class Metrics:
             write_bytes(file, b"".join(complete))
         self._file = open(file, "a", encoding="utf-8")  # noqa: SIM115 -- closed by __exit__
         self._events = Events(Path(run) / "events", step)
+        self._writers: list[Writer] = [self._events, *writers]
 
     def write(self, step: int, values: Mapping[str, float], *, events: bool = True) -> None:
-        """Write the line of a step; `events=False` skips TensorBoard, which is slow with thousands of points."""
+        """Write the line of a step; `events=False` skips the other writers, which are slow with thousands of points."""
         line = {"step": step} | {name: value if math.isfinite(value) else None for name, value in values.items()}
         self._file.write(json.dumps(line) + "\n")
         if events:
-            for name, value in values.items():
-                self._events.write(step, name, value)
+            for writer in self._writers:
+                writer.write(step, values)
 
     def flush(self) -> None:
         """Write everything to disk, so that no checkpoint precedes its metrics."""
         self._file.flush()
         os.fsync(self._file.fileno())
-        self._events.flush()
+        for writer in self._writers:
+            writer.flush()
 
     def __enter__(self) -> "Metrics":
         return self

@@ -1,0 +1,213 @@
+"""One record for each run, every figure once: after resumes, kills and failures of the tracker. Clients are stubs."""
+
+import collections
+import json
+import sys
+import types
+
+import pytest
+
+from bert_elmo_jax.runs import trackers
+from bert_elmo_jax.runs.config_files import read_config
+from bert_elmo_jax.runs.pretraining import pretrain
+from bert_elmo_jax.runs.trackers import IDS, RECORDS, check_trackers, find_group, open_trackers, replay
+from bert_elmo_jax.train.metrics import read_metrics
+
+Point = collections.namedtuple("Point", "key value timestamp step")
+
+
+class MLflowStub(types.ModuleType):
+    """The calls of MLflow's client that are made here, on records in memory."""
+
+    def __init__(self):
+        super().__init__("mlflow")
+        self.records, self.down, self.killed_at = {}, False, None
+        self.entities = types.SimpleNamespace(Metric=Point, Param=collections.namedtuple("Param", "key value"))
+
+    def MlflowClient(self):
+        return self
+
+    def get_experiment_by_name(self, name):
+        return None
+
+    def create_experiment(self, name):
+        return name
+
+    def create_run(self, experiment, run_name, tags):
+        number = f"id{len(self.records)}"
+        record = {"experiment": experiment, "name": run_name, "tags": tags, "points": [], "params": {}, "files": []}
+        self.records[number] = record
+        return types.SimpleNamespace(info=types.SimpleNamespace(run_id=number))
+
+    def log_batch(self, number, metrics=(), params=()):
+        if self.down:
+            raise ConnectionError("no connection")
+        if any(point.step == self.killed_at for point in metrics):
+            self.killed_at = None
+            raise KeyboardInterrupt
+        self.records[number]["points"] += metrics
+        self.records[number]["params"] |= dict(params)
+
+    def get_run(self, number):
+        names = {point.key: point.value for point in self.records[number]["points"]}
+        return types.SimpleNamespace(data=types.SimpleNamespace(metrics=names))
+
+    def get_metric_history(self, number, name):
+        return [point for point in self.records[number]["points"] if point.key == name]
+
+    def update_run(self, number, status):
+        self.records[number]["status"] = status
+
+    set_terminated = update_run
+
+    def log_artifact(self, number, path):
+        self.records[number]["files"].append(path)
+
+    def set_tag(self, number, name, value):
+        self.records[number]["tags"][name] = value
+
+
+class WandBStub(types.ModuleType):
+    """The calls of W&B's client that are made here."""
+
+    def __init__(self):
+        super().__init__("wandb")
+        self.starts, self.steps, self.files, self.summary = [], [], [], {}
+        self.id = "w1"
+
+    def init(self, **options):
+        self.starts.append(options)
+        return self
+
+    def log(self, values, step):
+        self.steps.append((step, values))
+
+    def Artifact(self, name, type):
+        return types.SimpleNamespace(add_file=self.files.append)
+
+    def log_artifact(self, artifact):
+        pass
+
+    def finish(self, exit_code):
+        self.starts[-1]["exit_code"] = exit_code
+
+
+@pytest.fixture
+def mlflow(monkeypatch):
+    monkeypatch.setitem(sys.modules, "mlflow", stub := MLflowStub())
+    return stub
+
+
+@pytest.fixture
+def wandb(monkeypatch):
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    monkeypatch.setitem(sys.modules, "wandb", stub := WandBStub())
+    return stub
+
+
+def write(run, steps, names=("mlflow",), settings=None):
+    with open_trackers(names, run, settings or {"a": {"b": 1}}) as opened:
+        for step in steps:
+            for tracker in opened:
+                tracker.write(step, {"loss": float(step), "dev/f1": float("nan") if step % 2 else 0.5})
+                tracker.flush()
+
+
+def test_every_figure_is_there_once_after_a_resume_from_an_earlier_checkpoint(tmp_path, mlflow, wandb):
+    write(tmp_path, range(4), RECORDS)
+    write(tmp_path, range(2, 6), RECORDS)
+    (record,) = mlflow.records.values()
+    assert [(point.key, point.step) for point in record["points"] if point.key == "loss"] == [
+        ("loss", step) for step in range(6)
+    ]
+    assert [point.step for point in record["points"] if point.key == "dev/f1"] == [0, 2, 4]
+    assert record["params"] == {"a.b": "1"}
+    assert [step for step, _ in wandb.steps] == list(range(6))
+    assert [start["id"] for start in wandb.starts] == [None, "w1"]
+    assert wandb.starts[1]["exit_code"] == 0
+
+
+def test_a_kill_before_the_place_is_recorded_sends_nothing_twice(tmp_path, mlflow):
+    write(tmp_path, range(4))
+    (tmp_path / IDS).write_text(json.dumps({"mlflow": {"id": "id0", "step": 1}}))
+    write(tmp_path, range(2, 6))
+    assert [point.step for point in mlflow.records["id0"]["points"] if point.key == "loss"] == list(range(6))
+
+
+def test_a_tracker_that_fails_gets_its_figures_later(tmp_path, mlflow, monkeypatch, capsys):
+    monkeypatch.setattr(trackers, "RETRY_AFTER", 0.0)
+    with open_trackers(["mlflow"], tmp_path, {}) as (tracker,):
+        for step in range(5):
+            mlflow.down = step in (1, 2)
+            tracker.write(step, {"loss": 1.0})
+            tracker.flush()
+    assert [point.step for point in mlflow.records["id0"]["points"]] == list(range(5))
+    assert capsys.readouterr().err.count("no connection; the training goes on, and its figures are sent later") == 1
+
+
+def test_a_run_that_began_without_a_tracker_sends_its_earlier_lines(tmp_path, mlflow):
+    with open_trackers(["mlflow"], tmp_path, {}) as opened:
+        replay(opened, [{"step": 1, "loss": 2.0, "dev/f1": None}, {"step": 2, "loss": 1.0}])
+        opened[0].write(3, {"loss": 0.5})
+    assert [(point.step, point.value) for point in mlflow.records["id0"]["points"]] == [(1, 2.0), (2, 1.0), (3, 0.5)]
+
+
+def test_the_report_and_scores_are_attached_and_the_status_says_how_it_ended(tmp_path, mlflow, wandb):
+    with open_trackers(RECORDS, tmp_path, {}) as opened:
+        (tmp_path / "report.html").write_text("done")
+        for tracker in opened:
+            tracker.attach([tmp_path / "report.html"], {"dev.f1": 0.5})
+    record = mlflow.records["id0"]
+    assert (record["status"], record["files"], record["tags"]) == (
+        "FINISHED",
+        [str(tmp_path / "report.html")],
+        {"dev.f1": "0.5"},
+    )
+    assert (wandb.files, wandb.summary) == ([str(tmp_path / "report.html")], {"dev.f1": 0.5})
+    with pytest.raises(KeyError), open_trackers(["mlflow"], tmp_path, {}):
+        raise KeyError
+    assert record["status"] == "FAILED"
+
+
+def test_runs_of_a_grid_or_a_sweep_have_a_group(tmp_path, mlflow):
+    for folder in ("grid/runs/a", "sweep/points/b", "runs/c"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "grid" / "run.json").write_text("{}")
+    groups = [find_group(tmp_path / folder) for folder in ("grid/runs/a", "sweep/points/b", "runs/c")]
+    assert groups == ["grid", "sweep", ""]
+    write(tmp_path / "sweep/points/b", [1])
+    assert mlflow.records["id0"]["tags"]["group"] == "sweep"
+
+
+def test_what_cannot_work_is_said_before_the_training(tmp_path, monkeypatch, wandb):
+    monkeypatch.setitem(sys.modules, "mlflow", None)
+    with pytest.raises(ImportError, match=r"--track=mlflow needs mlflow: pip install 'bert_elmo_jax\[mlflow\]'"):
+        check_trackers(["mlflow"])
+    check_trackers(["wandb"])
+    for name in ("WANDB_MODE", "WANDB_API_KEY", "NETRC"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with pytest.raises(ValueError, match="--track=wandb has no key: run `wandb login`"):
+        check_trackers(["wandb"])
+    (tmp_path / ".netrc").write_text("machine api.wandb.ai\n  login user\n  password secret\n")
+    (tmp_path / ".netrc").chmod(0o600)
+    check_trackers(["wandb"])
+
+
+@pytest.mark.long
+def test_a_killed_pretraining_goes_on_in_its_record(tmp_path, mlflow):
+    config, _ = read_config("bert:toy")
+    sizes = {"num_layers": 1, "hidden_size": 16, "num_heads": 2, "feed_forward_size": 16}
+    config.update(steps=5, batch_size=4, length=16, log_every=1, checkpoint_every=2, eval_every=4, eval_batches=1)
+    config.model.update(**sizes)
+    config.toyworld.update(topics=2, documents=30, vocab_size=300, language="en")
+    mlflow.killed_at = 3
+    with pytest.raises(KeyboardInterrupt):
+        pretrain(config, tmp_path / "run", track=["mlflow"])
+    assert mlflow.records["id0"]["status"] == "FAILED"
+    assert pretrain(config, tmp_path / "run", track=["mlflow"]) == 0
+    (record,) = mlflow.records.values()
+    assert [point.step for point in record["points"] if point.key == "loss"] == [1, 2, 3, 4, 5]
+    lines = {line["step"]: line for line in read_metrics(tmp_path / "run")}
+    assert [point.value for point in record["points"] if point.key == "loss"] == [lines[n]["loss"] for n in range(1, 6)]
+    assert (record["status"], record["files"]) == ("FINISHED", [str(tmp_path / "run" / "report.html")])
