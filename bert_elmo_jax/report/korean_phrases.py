@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 KOREAN: Mapping[str, str] = {
     # Titles
-    "{task} with {model}": "{task} ({model})",
+    "{task} with {model}": "{model} · {task}",
     "Pretraining of {model}": "{model} 사전 학습",
     "Further pretraining of {model}": "{model} 추가 사전 학습",
     "Text classification": "텍스트 분류",
@@ -15,10 +15,10 @@ KOREAN: Mapping[str, str] = {
     "Tagging of words": "단어 태깅",
     "Named entities": "개체명 인식",
     "Ranking of passages": "문단 순위 매기기",
-    "reader": "독해 네트워크",
-    "tagger": "태거",
-    "biattentive classification network": "BCN",
-    "network": "네트워크",
+    "a reader": "독해 네트워크",
+    "a tagger": "태거",
+    "a biattentive classification network": "BCN",
+    "a network": "네트워크",
     "Run directory: {name}": "실행 디렉터리: {name}",
     # Result
     "Result": "결과",
@@ -26,6 +26,7 @@ KOREAN: Mapping[str, str] = {
     "95% interval: {low} to {high}": "95% 신뢰 구간: {low}~{high}",
     "{count} rows": "{count}행",
     "{count} rows: one row is {points} points": "{count}행이므로 한 행이 {points}점",
+    "{count} questions: one question is {points} points": "질문 {count}개이므로 질문 하나가 {points}점",
     "{count} rows: one row is {points} points of accuracy": "{count}행이므로 한 행이 정확도 {points}점",
     "{count} sentences of {number} words: one word is {points} points": (
         "문장 {count}개, 단어 {number}개이므로 한 단어가 {points}점"
@@ -52,7 +53,7 @@ KOREAN: Mapping[str, str] = {
     "always choice {number}": "항상 {number}번",
     "always no answer": "항상 답 없음",
     "bag of words": "단어 가방(BoW)",
-    "the most frequent tag of each word": "단어마다 가장 흔한 태그",
+    "the usual tag of each word": "단어별 최빈 태그",
     "There was no evaluation on held-out text.": "검증용 텍스트로 평가한 적이 없습니다.",
     "At step {best} of {last}, the best by {score} on held-out text.": (
         "전체 {last}스텝 가운데 검증용 텍스트의 {score}가 가장 좋은 {best}스텝에서 측정한 값입니다."

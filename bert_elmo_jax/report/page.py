@@ -35,12 +35,14 @@ pre{overflow:auto;background:var(--box);padding:.75rem;border-radius:.4rem;font-
 table{border-collapse:collapse;overflow-wrap:normal;font-variant-numeric:tabular-nums}
 td,th{padding:.3rem 1.2rem .3rem 0;text-align:left;vertical-align:top;border-bottom:1px solid var(--rule)}
 details{margin:.4rem 0}
-.wrapped{white-space:pre-wrap;overflow-wrap:anywhere}
+.wrapped{white-space:pre-wrap;overflow-wrap:anywhere;line-break:anywhere}
+.about code{white-space:nowrap}
 .facts{overflow-wrap:anywhere}
 .facts th{font-weight:400;color:var(--soft);overflow-wrap:normal}
 .score{font-size:1.75rem;font-weight:650;line-height:1.25;margin:.4rem 0}
 .about{color:var(--soft);margin:.3rem 0}
 @media(max-width:40rem){
+.score{font-size:1.4rem}
 td,th{padding-right:.8rem}
 .stacked,.stacked tbody,.stacked tr,.stacked td{display:block}
 .stacked tr:first-child{display:none}

@@ -37,7 +37,7 @@ def fit_baselines(task: Task, train: Sequence[Any]) -> Mapping[Phrase, Baseline]
         return {Phrase("always choice {number}", number=place + 1): lambda examples: _choose(place, examples)}
     if task.kind == "tags":
         tag = _most_frequent(tag for example in train for tag in example.tags)
-        words = Phrase("the most frequent tag of each word")
+        words = Phrase("the usual tag of each word")
         return {_always(tag): lambda examples: _tag({}, tag, examples), words: _tag_words(train, tag)}
     if task.kind == "questions" and task.unanswerable:
         nothing = AnswerSpan("", 0, 0, 1.0, (), 0.0)

@@ -45,7 +45,7 @@ def draw_data(parts: Mapping[str, Mapping[str, Any]], translate: Translate = eng
     """Return a section of the report, title and HTML: a row for each corpus."""
     names = list(dict.fromkeys(name for row in parts.values() for name in row))
     rows = [[key, *(_show_fact(name, row.get(name, "")) for name in names)] for key, row in parts.items()]
-    return translate("Data"), draw_table(["", *map(translate, names)], rows)
+    return translate("Data"), draw_table(["", *map(translate, names)], rows, stacked=True)
 
 
 def _show_fact(name: str, value: Any) -> str:

@@ -72,7 +72,7 @@ def draw_figures_reached(
     """Return the section of the held-out figures: of the best checkpoint, before the first step, and of the last one.
 
     >>> lines = [{"step": 5, "held_out/perplexity": 9.0, "held_out/score": -2.2}]
-    >>> "held_out/perplexity 9" in draw_figures_reached(lines, {}, "held_out/score")[1]
+    >>> "perplexity 9" in draw_figures_reached(lines, {}, "held_out/score")[1]
     True
     """
     measured = [line for line in lines if line.get(score) is not None]
@@ -85,14 +85,16 @@ def draw_figures_reached(
         if "/" in name and value is not None and (name != score or value >= 0)
     ]  # fmt: skip
     main = next((name for name in (score, "held_out/perplexity", *names) if name in names), score)
-    headline = html.escape(f"{main} {format_number(best[main])}")
+    headline = html.escape(f"{main} {format_number(best[main])}").replace("/", "/<wbr>")
     text = translate("At step {best} of {last}, the best by {score} on held-out text.",
                      best=f"{best['step']:,}", last=f"{lines[-1]['step']:,}", score=score)  # fmt: skip
     titles = [
         translate("before the first step"), translate("best, step {step}", step=f"{best['step']:,}"),
         translate("last, step {step}", step=f"{last['step']:,}"),
     ]  # fmt: skip
-    shown = [(title, column) for title, column in zip(titles, (before, best, last)) if column]
+    shown = [
+        (title, column) for title, column in zip(titles, (before, best, last if last is not best else {})) if column
+    ]
     cells = [
         [name, *("–" if column.get(name) is None else format_number(column[name]) for _, column in shown)]
         for name in names
@@ -136,5 +138,5 @@ def suggest_next(run: Path, inputs: Inputs, translate: Translate = english) -> S
     True
     """
     steps = inputs.next_steps(run)
-    parts = (f"<p>{html.escape(translate(title))}:</p>{draw_code(code, wrapped=True)}" for title, code in steps)
+    parts = (f"<p>{html.escape(translate(title))}:</p>{draw_code(code)}" for title, code in steps)
     return translate("Next steps"), "".join(parts)

@@ -2,6 +2,7 @@
 
 import html
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
@@ -21,7 +22,6 @@ from bert_elmo_jax.runs.task_scores import figures_of, find_interval, score_name
 from bert_elmo_jax.runs.trainable import Section
 
 SHOWN = 24  # the most labels of a table
-PERCENT = ("f1", "best_f1")  # scores of questions, which the official scripts give in per cent
 TASK_NAMES = {
     "classification": "Text classification", "regression": "Regression on texts", "choice": "Choice of an ending",
     "questions": "Reading comprehension", "sentences": "Sentence vectors", "tags": "Tagging of words",
@@ -29,6 +29,7 @@ TASK_NAMES = {
 }  # fmt: skip
 
 
+FLAG = re.compile(r"--\w+=\w+")
 BIASED = "The rows of dev chose the checkpoint, so this score is a little too good; --test=FILE gives a fair one."
 NO_BETTER = "No better than the baseline “{name}” ({value}): this model has learned nothing more."
 TOO_FEW = "The interval includes the baseline “{name}” ({value}): these rows do not show that the model is better."
@@ -73,7 +74,9 @@ def describe_size(task: Task, examples: Sequence[Any]) -> Phrase:
                       count=f"{count:,}", number=f"{number:,}", points=_points(number))  # fmt: skip
     if task.kind in ("regression", "sentences"):
         return Phrase("{count} rows", count=f"{count:,}")
-    if score_name(task) in ("accuracy", *PERCENT):
+    if task.kind == "questions":
+        return Phrase("{count} questions: one question is {points} points", count=f"{count:,}", points=_points(count))
+    if score_name(task) == "accuracy":
         return Phrase("{count} rows: one row is {points} points", count=f"{count:,}", points=_points(count))
     return Phrase("{count} rows: one row is {points} points of accuracy", count=f"{count:,}", points=_points(count))
 
@@ -141,7 +144,8 @@ def draw_result(
         best = translate("The best checkpoint, of step {step} of {steps}, chosen by {score} on dev.",
                          step=f"{step:,}", steps=f"{steps:,}", score=score)  # fmt: skip
         biased = "" if "test" in compared else translate(BIASED)
-        lines.append(f'<p class="about">{html.escape(f"{best} {biased}")}</p>')
+        text = FLAG.sub(r"<code>\g<0></code>", html.escape(f"{best} {biased}"))
+        lines.append(f'<p class="about">{text}</p>')
     return translate("Result"), "".join(lines) + _draw_scores(compared, translate)
 
 
@@ -181,14 +185,16 @@ def name_task(task: Task, translate: Translate = english) -> str:
 
 
 def name_model(model: Any) -> str:
-    """Return the name of a loaded model's family or network, without its article.
+    """Return the name of a loaded model's family, without its article, or of its network.
 
     >>> from types import SimpleNamespace
     >>> from bert_elmo_jax.families.bert.config import BertConfig
     >>> name_model(SimpleNamespace(config=BertConfig(vocab_size=10)))
     'BERT'
     """
-    return find_kind(model.config).called.partition(" ")[2]
+    called = find_kind(model.config).called
+    name = called.partition(" ")[2]
+    return name if name[0].isupper() else called  # BERT, but a tagger
 
 
 def title_run(task: Task, model: Any, file: str, translate: Translate = english) -> str:
