@@ -14,16 +14,17 @@ from . import pretraining
 
 
 def fields(preset: str) -> ConfigDict:
-    """Return the fields of every recipe: rows of 64 words, and a rate that falls to zero."""
+    """Return the fields of every recipe: rows of 32 words, and a rate that falls to zero."""
     c = pretraining.fields("static", StaticConfig.preset(preset, vocab_size=1))
-    c.batch_size = 16
-    c.length = 64  # words of a row, which share their negatives; of GloVe, pairs of words
+    c.batch_size = 64
+    c.length = 32  # words of a row, which share their negatives; of GloVe, pairs of words
     c.window = 5  # the largest distance of a neighbour
     c.min_count = 5  # words that occur less often in the training text are left out
     c.sample = 1e-3  # words with a larger share of the text are read less often; 0: all words
     c.negatives = 5  # of each pair of neighbours
     c.row_negatives = 64  # different words that are drawn for a row, and weighted to be that many
     c.optimizer.update(name="row_sgd", schedule="linear_from_start", learning_rate=0.025, warmup=0.0, decay=0.0)
+    c.optimizer.clip = 0.5  # the longest step of a word's vector
     c.update(steps=20_000, log_every=100, eval_every=2_000, checkpoint_every=2_000, eval_batches=50)
     return c
 

@@ -17,6 +17,7 @@ from bert_elmo_jax.text.subwords import Subwords
 from bert_elmo_jax.text.words import WORD_SPECIALS, WordVocabulary
 
 POWER = 0.75  # negatives are drawn by their counts to this power
+LARGEST = np.iinfo(np.int32).max
 SMALLEST = 1024  # entries of the list of a batch's subwords; it is doubled as often as necessary
 Batch = dict[str, np.ndarray]
 Key = tuple[int, ...]
@@ -27,7 +28,7 @@ class WindowExamples:
     """Settings of rows of words, which are compared with their neighbours and with negatives.
 
     Args:
-        length: words of a row. Neighbours are words of the same row and sentence.
+        length: words of a row, besides the `window` words on either side, which are neighbours alone.
         window: the largest distance of a neighbour; each word draws its own distance from 1 to this one.
         negatives: words that are drawn for each row, which all of its words share.
         sample: of a word whose share f of the text is larger, only the share sample/f + √(sample/f) is read; 0: all.
@@ -37,7 +38,7 @@ class WindowExamples:
         longest: characters of an n-gram.
     """
 
-    length: int = 64
+    length: int = 32
     window: int = 5
     negatives: int = 64
     sample: float = 1e-3
@@ -48,11 +49,12 @@ class WindowExamples:
 
     def shapes(self, rows: int, shards: int = 1) -> Shapes:
         """Return the shape and type of every array in a batch; of the list of subwords, its smallest size."""
-        shapes: Shapes = dict.fromkeys(("words", "segments", "reach"), ((rows, self.length), np.int32))
+        shapes: Shapes = dict.fromkeys(("words", "segments"), ((rows, self.length + 2 * self.window), np.int32))
+        shapes["reach"] = ((rows, self.length), np.int32)
         shapes["negatives"] = ((rows, self.negatives), np.int32)
         if self.buckets:
             lists = (shards, SMALLEST)
-            shapes |= {"places": shapes["words"], "subwords": (lists, np.int32), "owners": (lists, np.int32)}
+            shapes |= {"places": shapes["reach"], "subwords": (lists, np.int32), "owners": (lists, np.int32)}
         return shapes
 
 
@@ -108,10 +110,13 @@ class Frequencies:
 
 @dataclass(frozen=True)
 class WindowRows:
-    """The rows of a window of text, in their final order; segments number the sentences of a row from 1."""
+    """The rows of a window of text, in their final order, with W words on either side of each.
 
-    words: Int32[np.ndarray, "N T"]
-    segments: Int32[np.ndarray, "N T"]
+    Segments number the sentences of a row from 1; padding has the segment and the reach 0.
+    """
+
+    words: Int32[np.ndarray, "N T_plus_2W"]
+    segments: Int32[np.ndarray, "N T_plus_2W"]
     reach: Int32[np.ndarray, "N T"]
     key: Key
 
@@ -124,16 +129,17 @@ def plan_window_rows(text: Text, examples: WindowExamples, frequencies: Frequenc
     words, sentences = read_words(text, frequencies, generator(*key, CONTENT))
     reach = generator(*key, MASKS).integers(1, examples.window + 1, len(words))
     count = -(-len(words) // examples.length)
-    order = generator(*key, ORDER).permutation(count)
+    first = generator(*key, ORDER).permutation(count)[:, None] * examples.length
 
-    def cut(values: np.ndarray) -> Int32[np.ndarray, "N T"]:
-        padded = np.zeros(count * examples.length, np.int32)
-        padded[: len(values)] = values
-        return padded.reshape(count, examples.length)[order]
+    def cut(values: np.ndarray, margin: int) -> Int32[np.ndarray, "N _"]:
+        padded = np.zeros(count * examples.length + 2 * margin, np.int32)
+        padded[margin : margin + len(values)] = values
+        return padded[first + np.arange(examples.length + 2 * margin)]
 
-    rows, segments = cut(words), cut(sentences + 1)
-    segments = np.where(segments > 0, segments - segments[:, :1] + 1, 0)
-    return WindowRows(rows, segments, cut(reach), key)
+    segments = cut(sentences + 1, examples.window)
+    lowest = np.where(segments > 0, segments, LARGEST).min(axis=1, keepdims=True)
+    segments = np.where(segments > 0, segments - lowest + 1, 0).astype(np.int32)
+    return WindowRows(cut(words, examples.window), segments, cut(reach, 0), key)
 
 
 def read_words(
@@ -172,7 +178,9 @@ class SubwordLists:
 
     def __call__(self, batch: Batch, shards: int) -> Batch:
         """Return the batch with the three arrays."""
-        parts = [self._list(words) for words in np.split(batch["words"], shards)]
+        length = batch["reach"].shape[1]
+        margin = (batch["words"].shape[1] - length) // 2
+        parts = [self._list(words) for words in np.split(batch["words"][:, margin : margin + length], shards)]
         longest = max(len(rows) for rows, _, _ in parts)
         size = SMALLEST
         while size <= longest:

@@ -45,8 +45,11 @@ def static_objective(config: ConfigDict, model: StaticConfig) -> Objective:
         work=lambda params, length: 6.0 * model.hidden_size * compared,
         figures=lambda means: {"held_out/loss": means[model.method], "held_out/score": -means[model.method]},
         score="held_out/score",
-        size=lambda batch: int(((batch["counts"] if glove else batch["segments"]) > 0).sum()),
-        step={"touched": touched_by_counts if glove else touched_by_windows, "shared": ("subwords", "owners")},
+        size=lambda batch: int((batch["counts" if glove else "reach"] > 0).sum()),
+        step={
+            "touched": touched_by_counts if glove else touched_by_windows(model.method),
+            "shared": ("subwords", "owners"),
+        },
     )
 
 
@@ -61,32 +64,41 @@ def window_loss(config: StaticConfig, negatives: float, rows: float | None) -> L
         del key
         batch = {name: jnp.asarray(array) for name, array in batch.items()}
         words, context = batch["words"], params["context"]["embedding"]
-        read = look_up_words(params["encoder"]["embeddings"]["word"], batch)
-        outputs = values(context)[places(context, words)]
-        drawn = values(context)[places(context, batch["negatives"])]
-        mask = find_neighbours(batch["segments"], batch["reach"])
-        counts = mask.sum(axis=-1)
-        if config.method == "cbow":
-            together = mean_with_full_gradient(mask @ read, counts[..., None])
-            real = (counts > 0).astype(jnp.float32)
-            positive = jnp.where(real > 0, jax.nn.softplus(-(together * outputs).sum(axis=-1)), 0.0).sum()
-            read, counts = together, real
-        else:
-            scores = jnp.einsum("rtd,rsd->rts", read, outputs)
-            positive = (jax.nn.softplus(-scores) * mask).sum()
-        against = jax.nn.softplus(jnp.einsum("rtd,rkd->rtk", read, drawn)).sum(axis=-1)
+        centres, cbow = centres_of(batch), config.method == "cbow"
+        read = look_up_words(params["encoder"]["embeddings"]["word"], batch, words if cbow else centres)
+        labels, predicted = find_neighbours(batch["segments"], batch["reach"]), words
+        if cbow:
+            counts = labels.sum(axis=-1, keepdims=True)
+            read, predicted = mean_with_full_gradient(labels @ read, counts), centres
+            labels = jnp.eye(centres.shape[1])[None] * (counts > 0).astype(jnp.float32)
+        # Words and negatives side by side: one look-up and one product.
+        others = jnp.concatenate([predicted, batch["negatives"]], axis=1)
+        scores = jnp.einsum("rtd,rsd->rts", read, values(context)[places(context, others)])
+        # A word that is drawn as a negative of itself does not count, as in word2vec.
+        itself = (predicted[:, :, None] == batch["negatives"][:, None, :]).astype(jnp.float32)
+        times = labels.sum(axis=-1, keepdims=True) - labels @ itself
         share = negatives / batch["negatives"].shape[1]  # every pair would have negatives of its own
-        total, pairs = positive + share * (against * counts).sum(), counts.sum()
+        weights = jnp.concatenate([labels, share * times], axis=-1)
+        labels = jnp.pad(labels, [(0, 0), (0, 0), (0, times.shape[-1])])
+        # The loss of a label is softplus(-x), which is softplus(x) - x.
+        total, pairs = (jax.nn.softplus(scores) * weights - scores * labels).sum(), labels.sum()
         weight = pairs if rows is None else len(words) / rows
         return {config.method: (total, weight)}, {"per_pair": (total, pairs)}, carry
 
     return loss
 
 
-def look_up_words(table: Any, batch: Mapping[str, Array]) -> Float[Array, "R T D"]:
-    """Return the vectors of the words of rows: of fastText, the means of the rows that a batch lists."""
+def centres_of(batch: Mapping[str, Array]) -> Int[Array, "R T"]:
+    """Return the words of rows without those on their sides."""
+    length = batch["reach"].shape[1]
+    margin = (batch["words"].shape[1] - length) // 2
+    return batch["words"][:, margin : margin + length]
+
+
+def look_up_words(table: Any, batch: Mapping[str, Array], words: Int[Array, "R S"]) -> Float[Array, "R S D"]:
+    """Return the vectors of words of rows: of fastText, the means of the rows that a batch lists for its centres."""
     if "subwords" not in batch:
-        return values(table)[places(table, batch["words"])]
+        return values(table)[places(table, words)]
     shards, size = batch["subwords"].shape
     rows = values(table)[places(table, batch["subwords"])]
     first = size * jnp.arange(shards, dtype=jnp.int32)[:, None]
@@ -95,7 +107,7 @@ def look_up_words(table: Any, batch: Mapping[str, Array]) -> Float[Array, "R T D
     sums = jax.ops.segment_sum(rows.reshape(shards * size, -1), owners.ravel(), **options)
     sizes = jax.ops.segment_sum(jnp.ones(shards * size), owners.ravel(), **options)
     means = mean_with_full_gradient(sums, jnp.maximum(sizes, 1.0)[:, None])
-    return means[(batch["places"].reshape(shards, -1) + first).reshape(batch["words"].shape)]
+    return means[(batch["places"].reshape(shards, -1) + first).reshape(words.shape)]
 
 
 def mean_with_full_gradient(sums: Float[Array, "*N D"], counts: Float[Array, "*N 1"]) -> Float[Array, "*N D"]:
@@ -108,16 +120,20 @@ def mean_with_full_gradient(sums: Float[Array, "*N D"], counts: Float[Array, "*N
     return sums + jax.lax.stop_gradient(means - sums)
 
 
-def find_neighbours(segments: Int[Array, "R T"], reach: Int[Array, "R T"]) -> Float[Array, "R T T"]:
+def find_neighbours(segments: Int[Array, "R S"], reach: Int[Array, "R T"]) -> Float[Array, "R T S"]:
     """Return 1 where the second word is a neighbour of the first: of its sentence and within its distance.
 
-    >>> find_neighbours(jnp.array([[1, 1, 1, 2]]), jnp.array([[1, 2, 1, 1]]))[0, 0].tolist()
-    [0.0, 1.0, 0.0, 0.0]
+    Of the S words of a row, the T in the middle have neighbours.
+
+    >>> find_neighbours(jnp.array([[1, 1, 1, 1, 2]]), jnp.array([[1, 2, 1]]))[0, 1].tolist()
+    [1.0, 1.0, 0.0, 1.0, 0.0]
     """
-    place = jnp.arange(segments.shape[1], dtype=jnp.int32)
-    distance = jnp.abs(place[:, None] - place[None, :])[None]
+    length, size = reach.shape[1], segments.shape[1]
+    margin = (size - length) // 2
+    place = jnp.arange(size, dtype=jnp.int32)
+    distance = jnp.abs(place[margin : margin + length, None] - place[None, :])[None]
     near = (distance > 0) & (distance <= reach[:, :, None])
-    same = (segments[:, :, None] == segments[:, None, :]) & (segments > 0)[:, :, None]
+    same = segments[:, margin : margin + length, None] == segments[:, None, :]
     return (near & same).astype(jnp.float32)
 
 
@@ -144,11 +160,18 @@ def glove_loss(rows: float | None) -> Loss:
     return loss
 
 
-def touched_by_windows(batch: Batch) -> dict[str, Int[Array, " K"]]:
-    """Return the rows of each table that a batch of words uses."""
-    words = jnp.asarray(batch["words"]).ravel()
-    read = jnp.asarray(batch["subwords"]).ravel() if "subwords" in batch else words
-    return {WORD: read, CONTEXT: jnp.concatenate([words, jnp.asarray(batch["negatives"]).ravel()])}
+def touched_by_windows(method: str) -> Callable[[Batch], dict[str, Int[Array, " K"]]]:
+    """Return the function that names the rows of each table that a batch of words uses."""
+
+    def touched(batch: Batch) -> dict[str, Int[Array, " K"]]:
+        batch = {name: jnp.asarray(array) for name, array in batch.items()}
+        words, centres = batch["words"].ravel(), centres_of(batch).ravel()
+        if method == "cbow":
+            words, centres = centres, words
+        read = batch["subwords"].ravel() if method == "fasttext" else centres
+        return {WORD: read, CONTEXT: jnp.concatenate([words, batch["negatives"].ravel()])}
+
+    return touched
 
 
 def touched_by_counts(batch: Batch) -> dict[str, Int[Array, " K"]]:

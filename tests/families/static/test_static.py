@@ -30,7 +30,7 @@ def draw_batch():
     return {
         "words": DRAW.integers(3, SIZE, (ROWS, LENGTH)).astype(np.int32),
         "segments": np.array([[1, 1, 1, 1, 2, 2, 2], [1, 1, 1, 1, 1, 0, 0]], np.int32),
-        "reach": DRAW.integers(1, 4, (ROWS, LENGTH)).astype(np.int32),
+        "reach": np.array([[3, 1, 2], [2, 3, 2]], np.int32),  # of the words in the middle
         "negatives": DRAW.integers(3, SIZE, (ROWS, NEGATIVES)).astype(np.int32),
     }
 
@@ -65,8 +65,8 @@ def test_loss_and_gradient_of_a_plain_loop(method):
 
     for r in range(ROWS):
         segments, words = batch["segments"][r], batch["words"][r]
-        for i in range(LENGTH):
-            near = [j for j in range(LENGTH) if 0 < abs(i - j) <= batch["reach"][r, i]]
+        for i in range(2, LENGTH - 2):
+            near = [j for j in range(LENGTH) if 0 < abs(i - j) <= batch["reach"][r, i - 2]]
             near = [j for j in near if segments[i] == segments[j] > 0]
             if not near:
                 continue
@@ -76,7 +76,8 @@ def test_loss_and_gradient_of_a_plain_loop(method):
             targets = [words[i]] if method == "cbow" else words[near]
             gradient = sum(compare(vector, target, 1, 1.0) for target in targets)
             for negative in batch["negatives"][r]:
-                gradient = gradient + compare(vector, negative, 0, share * len(targets))
+                others = sum(target != negative for target in targets)
+                gradient = gradient + compare(vector, negative, 0, share * others)
             pairs += len(targets)
             np.add.at(table_gradient, read, gradient)  # undivided, as in word2vec and fastText
 
