@@ -22,6 +22,7 @@ from bert_elmo_jax.quickstart.run_quickstart import (
 )
 from bert_elmo_jax.runs.finetuning import RESULT
 from bert_elmo_jax.runs.task_data import read_data
+from bert_elmo_jax.sweeps.runners import LOG
 from bert_elmo_jax.sweeps.schedule import Progress, SweepState
 from bert_elmo_jax.toyworld import ToyWorld
 from experiments.studies.ceilings.best_masked import masked_scores
@@ -140,6 +141,9 @@ def test_all_of_it_stopped_and_resumed(tmp_path, capsys, monkeypatch):
     assert english == korean and len(english) == 13, "the same numbers in both languages"
     assert not re.search(r"""(src|href)=["']?http|<script|@import""", page), "one file, without a network"
     assert len(page) < 2_000_000
+    logs = [file.read_text(encoding="utf-8") for file in tmp_path.rglob(LOG)]
+    hints = [line for log in logs for line in log.splitlines() if "warning:" in line and "development data" not in line]
+    assert len(logs) == len(parts) and not hints  # TINY has few rows of development data
     picture = (tmp_path / "senses.svg").read_text(encoding="utf-8")
     shown = re.findall(r'font-weight="600">(.*?), \d+% right<', picture)
     assert shown == ["배: ELMo, layer 0", "배: ELMo, layer 2", "bank: BERT, layer 1"]
