@@ -190,6 +190,7 @@ def _describe(model: Any, plain: PlainForward, task: Any) -> Mapping[str, Any]:
         "labels": [] if task is None else list(task.labels),
         "several": several,
         "activation": activation,
+        "whole_words": task is not None and task.pipeline,
         "longest_answer": 0 if task is None else task.longest_answer,
         "lowercase": sentences and head.lowercase,
         "prompt": dict(head.prompts).get(head.default_prompt, "") if sentences else "",

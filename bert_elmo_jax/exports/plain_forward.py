@@ -42,7 +42,7 @@ def plain_forward(model: Any) -> PlainForward:
     """
     if not isinstance(model, PieceEncoder) or not model.family.inputs.takes_heads:
         source = getattr(model, "source", "this model")
-        raise ValueError(f"{source}: a {type(model).__name__} cannot be exported, only {EXPORTED}")
+        raise ValueError(f"{source} ({type(model).__name__}) cannot be exported, only {EXPORTED}")
     if is_int8(model.params):
         raise ValueError(f"{model.source} is an int8 model: export the model that it was made from, with --int8")
     if model.config.dtype != "float32":

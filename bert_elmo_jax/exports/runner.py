@@ -95,6 +95,10 @@ def _answer(pair: Any, read: Any, starts: Any, ends: Any) -> Any:
     spans = [(starts[a] + ends[b], a, b) for i, a in enumerate(places) for b in places[i : i + FACTS["longest_answer"]]]
     _, first, last = max(spans)
     begin, end = read.offsets[first][0], read.offsets[last][1]
+    while FACTS["whole_words"] and begin and not pair[1][begin - 1].isspace():
+        begin -= 1
+    while FACTS["whole_words"] and end < len(pair[1]) and not pair[1][end].isspace():
+        end += 1
     return {"answer": pair[1][begin:end], "start": begin, "end": end}
 
 

@@ -1,23 +1,29 @@
 """`tokenizer.json` with the special pieces that this package puts around texts, for the library `tokenizers`."""
 
+import base64
 import json
 from typing import Any
 
 from bert_elmo_jax.text import Tokenizer
+from bert_elmo_jax.text.sentencepiece import SentencePiece
 from bert_elmo_jax.text.tokenizer_file import TokenizerFile
 from bert_elmo_jax.text.tokenizer_specs import find_parts
 
 
 def tokenizer_json(tokenizer: Tokenizer) -> bytes | None:
-    """Return the file, or None for a tokenizer that is no `TokenizerFile`: a SentencePiece model.
+    """Return the file, or None for a SentencePiece model of another type than unigram.
 
     >>> from bert_elmo_jax.text import load_tokenizer
     >>> tokenizer_json(load_tokenizer("tests/goldens/bert_tiny"))[:20]
     b'{"version": "1.0", "'
     """
-    if not isinstance(tokenizer, TokenizerFile):
+    spec: dict[str, Any] | None = None
+    if isinstance(tokenizer, TokenizerFile):
+        spec = json.loads(TokenizerFile.files(tokenizer)["tokenizer.json"])
+    elif isinstance(tokenizer, SentencePiece):
+        spec = unigram_spec(tokenizer)
+    if spec is None:
         return None
-    spec: dict[str, Any] = json.loads(TokenizerFile.files(tokenizer)["tokenizer.json"])
     frame = tokenizer.frame
     if frame.count(pair=False):
         first, second = ({"Sequence": {"id": name, "type_id": n}} for name, n in zip("AB", frame.types))
@@ -37,3 +43,47 @@ def tokenizer_json(tokenizer: Tokenizer) -> bytes | None:
         trims = find_parts(spec.get("post_processor"), "ByteLevel")  # a byte-level part trims offsets
         spec["post_processor"] = {"type": "Sequence", "processors": [*trims, template]} if trims else template
     return json.dumps(spec, ensure_ascii=False).encode()
+
+
+def unigram_spec(tokenizer: SentencePiece) -> dict[str, Any] | None:
+    """Return the spec of a SentencePiece model without frame, or None if it is no unigram model."""
+    from sentencepiece import sentencepiece_model_pb2
+
+    proto: Any = sentencepiece_model_pb2.ModelProto()
+    proto.ParseFromString(next(content for name, content in tokenizer.files().items() if name.endswith(".model")))
+    if proto.trainer_spec.model_type != proto.trainer_spec.UNIGRAM:
+        return None
+    cleaning, rules = tokenizer.cleaning, proto.normalizer_spec
+    replaced = [("``", '"'), ("''", '"')] if cleaning.tidy_spaces else []
+    steps: list[dict[str, Any]] = [_replace({"String": old}, new) for old, new in replaced]
+    steps += [{"type": kind} for kind in ("NFKD", "StripAccents", "NFC")] if cleaning.strip_accents else []
+    steps += [{"type": "Lowercase"}] if cleaning.lowercase else []
+    if rules.precompiled_charsmap:
+        charsmap = base64.b64encode(rules.precompiled_charsmap).decode()
+        steps.append({"type": "Precompiled", "precompiled_charsmap": charsmap})
+    if rules.remove_extra_whitespaces:
+        steps += [{"type": "Strip", "strip_left": True, "strip_right": True}, _replace({"Regex": " {2,}"}, " ")]
+    prefix = {"type": "Metaspace", "replacement": "\u2581", "split": True}
+    prefix["prepend_scheme"] = "always" if rules.add_dummy_prefix else "never"
+    ids = sorted({tokenizer.pad_id, tokenizer.unk_id, tokenizer.cls_id, tokenizer.sep_id, tokenizer.mask_id})
+    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    return {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": [{"id": number, "content": tokenizer.tokens[number], **flags} for number in ids],
+        "normalizer": {"type": "Sequence", "normalizers": steps},
+        "pre_tokenizer": prefix,
+        "post_processor": None,
+        "decoder": prefix,
+        "model": {
+            "type": "Unigram",
+            "unk_id": proto.trainer_spec.unk_id,
+            "vocab": [[piece.piece, piece.score] for piece in proto.pieces],
+            "byte_fallback": proto.trainer_spec.byte_fallback,
+        },
+    }
+
+
+def _replace(pattern: dict[str, str], content: str) -> dict[str, Any]:
+    return {"type": "Replace", "pattern": pattern, "content": content}

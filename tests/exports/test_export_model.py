@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -123,7 +124,7 @@ REFUSED = {
     "to='tflite' is not known; it is one of onnx, stablehlo": {"to": "tflite"},
     "int8 is for ONNX, not for --to=stablehlo": {"to": "stablehlo", "int8": True},
     "is not empty; give another --output": {"full": True},
-    "an LM cannot be exported, only encoders": {"model": "elmo_tiny", "to": "stablehlo"},
+    "(ElmoEncoder) cannot be exported, only encoders": {"model": "elmo_tiny", "to": "stablehlo"},
     "is an int8 model: export the model that it was made from": {"dtype": "int8", "to": "stablehlo"},
     "computes in bfloat16: load it without dtype=": {"dtype": "bfloat16", "to": "stablehlo"},
 }
@@ -140,7 +141,7 @@ def test_wrong_requests_are_refused(message, tmp_path):
     model = GOLDENS / request.pop("model", "bert_tiny")
     if "dtype" in request:
         model = load(model, dtype=request.pop("dtype"))
-    with pytest.raises(ValueError, match=message.replace("an LM", ".*")):
+    with pytest.raises(ValueError, match=re.escape(message)):
         export_model(model, target, **request)
     assert not (tmp_path / "out").exists() and not (tmp_path / "out.partial").exists()
 
