@@ -1,8 +1,9 @@
 """Reading a file of word vectors as a model, with fastText's binary files, whose n-grams give vectors to any word."""
 
 import functools
+import re
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -17,7 +18,7 @@ from bert_elmo_jax.text.words import WORD_SPECIALS, WordVocabulary
 from bert_elmo_jax.weights.parameter_tree import Report
 
 MAGIC = struct.pack("<i", 793_712_314)  # the first bytes of fastText's .bin
-ARGS = "<12i d"  # dim, ws, epoch, minCount, neg, wordNgrams, loss, model, bucket, minn, maxn, lrUpdateRate; t
+NUMBER = re.compile(r"[-+]?\d+(\.\d*)?([eE][-+]?\d+)?")
 
 
 class VectorFile(NamedTuple):
@@ -60,12 +61,24 @@ def read_file(path: str) -> tuple[WordVocabulary, VectorFile]:
     else:
         read = read_vectors(path, None)
         vectors = VectorFile(read.words, read.vectors)
+        refuse_wider_lines(path, read.words, read.vectors.shape[1])
     # Words with white space, such as those of GloVe's 840B, would not survive a list with one word per line.
     words = [word for word in vectors.words if word not in WORD_SPECIALS and len(word.split()) == 1]
     words = [word for word in words if word == word.strip()]
     if not words:
         raise ValueError(f"{path} has no vector of a word")
     return WordVocabulary([*WORD_SPECIALS, *words], source=path), vectors
+
+
+def refuse_wider_lines(path: str, words: Sequence[str], width: int) -> None:
+    """Raise for a line with a number more than the others, which reads as a word that ends in a number."""
+    wider = {word for word in words if " " in word and NUMBER.fullmatch(word.rpartition(" ")[2])}
+    if wider:
+        with open(path, encoding="utf-8") as lines:
+            number = next(n for n, line in enumerate(lines, start=1) if line.rstrip().rsplit(" ", width)[0] in wider)
+        raise ValueError(
+            f"{path}:{number}: more than {width} numbers, expected {width} as in the other lines; correct or remove it"
+        )
 
 
 def read_fasttext(path: Path) -> VectorFile:
@@ -80,8 +93,10 @@ def read_fasttext(path: Path) -> VectorFile:
         return values
 
     try:
-        width, *_, model, buckets, shortest, longest, _, _ = take("<12i") + take("<d")
-        _, count, labels, _, pruned = take("<3i 2q".replace(" ", ""))
+        # dim, ws, epoch, minCount, neg, wordNgrams, loss, model, bucket, minn, maxn, lrUpdateRate; t
+        width, *_, model, buckets, shortest, longest, _ = take("<12i")
+        take("<d")
+        _, count, labels, _, pruned = take("<3i2q")
         words = []
         for _ in range(count + labels):
             end = data.index(b"\0", at)

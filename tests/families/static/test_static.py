@@ -164,6 +164,8 @@ def test_files_round_trip(vectors, tmp_path, name, format):
     ("name", "content", "message"),
     [
         ("v.txt", b"a 1.5 2\nb 1.5 2 3\nc 1 2\n", r"v\.txt:2: "),
+        ("v.txt", b"a 1 2\nb 1 2 3\nc 1 2\n", r"v\.txt:2: more than 2 numbers"),
+        ("v.txt", b"a 1 2\nb 1\nc 1 2\n", r"v\.txt:2: 1 number behind 'b', expected 2"),
         ("v.txt", b"", "v.txt is empty"),
         ("v.txt", b"3 2\na 1 2\nb 1 2\n", r"v\.txt:1: its first line counts 3 vectors, 2 follow"),
         ("v.txt", b"a 1 2\n\xff\xfe 1 2\n", r"v\.txt:2: .*is not UTF-8"),
