@@ -32,8 +32,8 @@ def fields(preset: str) -> ConfigDict:
 def toy() -> ConfigDict:
     """Skip-gram on a small toy world in English and Korean, generated when the run starts.
 
-    Expected score: the nearest neighbours of a word of a topic are words of this topic. Cost: half a minute of
-    processor time. Command:
+    Expected score: the neighbours of *river* are other places, such as office, harbor, lake and waterfall. Cost: twenty
+    seconds of processor time. Command:
       python -m experiments.pretrain --config=static:toy --workdir=runs/static_toy
     """
     c = fields("toy")

@@ -98,7 +98,7 @@ def test_going_on_from_given_weights(undisturbed, run, tmp_path):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("undisturbed", ["bert"], indirect=True)
+@pytest.mark.parametrize("undisturbed", ["bert", "static"], indirect=True)
 def test_asked_to_stop_it_saves_and_the_same_command_resumes(undisturbed, run, tmp_path, monkeypatch):
     family, undisturbed_run = undisturbed
     write = Metrics.write
