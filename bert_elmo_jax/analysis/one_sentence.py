@@ -12,11 +12,11 @@ from bert_elmo_jax.families.piece_encoder import PieceEncoder
 from bert_elmo_jax.inference.kept_vectors import VectorFolder
 from bert_elmo_jax.inference.word_layers import Words
 from bert_elmo_jax.report.figures import Arcs, Bars, Figure, Panels
+from bert_elmo_jax.report.language import Language
 from bert_elmo_jax.report.results import count_columns
 
 TOP = 5  # guesses and neighbours of a word
 WIDEST = 50  # columns of a sentence above a figure
-Language = Literal["en", "ko"]
 LABELS: Mapping[str, Mapping[Language, str]] = {
     "hidden": {"en": "guesses with the word hidden", "ko": "단어를 가렸을 때의 추측"},
     "next": {"en": "guesses from the words before", "ko": "앞의 단어만 보았을 때의 추측"},
@@ -47,13 +47,13 @@ class Near(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """A sentence as a model reads it.
+    """A sentence read by one model.
 
     `shown` are the words with the special pieces, such as `[CLS]`, in their order, and `places` says for each word
-    where it stands there (None: the model has no piece for it). `maps` are the attention between all that is shown.
+    its place among them (None: the model has no piece for it). `maps` are the attention between all that is shown.
     `near[layer][word]` are occurrences in other sentences, each of another word. `guesses[word]` are pieces with their
-    probabilities: what a masked language model expects where the word is hidden, or a language model after the words
-    before it. What a model cannot do is None.
+    probabilities: a masked language model guesses the hidden word, a language model guesses from the words before it.
+    A field is None if the model cannot compute it.
     """
 
     words: tuple[str, ...]
@@ -105,11 +105,11 @@ def find_near(
     encoder: Any, words: Words, sentences: Sequence[Words], folder: VectorFolder
 ) -> dict[int, list[list[Near]]]:
     """Return for each layer and word the nearest occurrences in sentences, at most one of each word there."""
-    others, query = folder.compute(encoder, sentences), folder.compute(encoder, [words])
+    occurrence_vectors, query = folder.compute(encoder, sentences), folder.compute(encoder, [words])
     occurrences = [(n, place) for n, sentence in enumerate(sentences) for place in range(len(sentence))]
     near: dict[int, list[list[Near]]] = {}
-    for layer in others.layers:
-        cosines = _normalise(query.layer(layer)) @ _normalise(others.layer(layer)).T
+    for layer in occurrence_vectors.layers:
+        cosines = _normalise(query.layer(layer)) @ _normalise(occurrence_vectors.layer(layer)).T
         near[layer] = []
         for row in cosines:
             nearest: dict[str, Near] = {}
@@ -172,9 +172,9 @@ def choose_word(words: Words, wishes: Sequence[str]) -> int:
 
 
 def strongest_head(reading: Reading, word: int) -> tuple[int, int, int]:
-    """Return the layer and head (from 0) in which a word attends most to another word, and the place of that word.
+    """Return the layer and head (from 0) with the largest weight from a word to another one, and its place.
 
-    Punctuation marks, on which heads rest that have nothing to do, count only where there is nothing else.
+    Idle heads attend to punctuation, which therefore counts only in a sentence without other words.
     """
     assert reading.maps is not None
     own_place = reading.places[word]

@@ -17,6 +17,7 @@ from bert_elmo_jax.inference.kept_vectors import VectorFolder
 from bert_elmo_jax.inference.toy_worlds import find_common_world
 from bert_elmo_jax.inference.word_layers import Source, StaticVectors
 from bert_elmo_jax.report.figures import Figure
+from bert_elmo_jax.report.language import Language
 from bert_elmo_jax.report.page import draw_table
 from bert_elmo_jax.report.results import Result, add_published
 from bert_elmo_jax.report.word_page import write_word_page
@@ -168,7 +169,7 @@ def study_sentence(options: StudyOptions) -> Study:
     encoders = {name: getattr(model, "encoder", None) or model for name, model in load_models(options).items()}
     rule = choose_word_rule(encoders)
     words = split_line(str(options.sentence), rule)
-    language: one_sentence.Language = "ko" if any("가" <= letter <= "힣" for letter in str(options.sentence)) else "en"
+    language: Language = "ko" if any("가" <= letter <= "힣" for letter in str(options.sentence)) else "en"
     if options.train:
         lines = each_text(options.train, encoding=options.encoding, skip_blank=True)
         sentences = [split_line(text, rule) for _, text in islice(lines, options.limit)]
@@ -184,9 +185,11 @@ def study_sentence(options: StudyOptions) -> Study:
     picture = one_sentence.draw_readings(readings, sentences, word, language)
     models = {name: one_sentence.describe_reading(reading) for name, reading in readings.items()}
 
-    def write(path: Path, below: Sequence[tuple[str, str]], style: str) -> Path:
+    def write(path: Path, further_sections: Sequence[tuple[str, str]], style: str) -> Path:
         title = str(options.sentence)
-        return write_word_page(path, title, models, sentences, word=word, language=language, below=below, style=style)
+        return write_word_page(
+            path, title, models, sentences, word=word, language=language, further_sections=further_sections, style=style
+        )
 
     rows = one_sentence.list_readings(readings, sentences)
     return Study(

@@ -116,7 +116,7 @@ def _draw_bars(axes: Any, figure: Bars) -> None:
 
 def _draw_dots(axes: Any, figure: Dots) -> None:
     points = np.asarray(figure.points, np.float64)
-    cell = np.maximum(np.ptp(points, axis=0), 1e-12) / (100 * NEAR)  # dots in NEAR of them cannot be told apart
+    cell = np.maximum(np.ptp(points, axis=0), 1e-12) / (100 * NEAR)  # dots within NEAR of them overlap
     names = sorted(set(figure.groups))
     spots = count_coinciding(points / cell, figure.groups)
     for n, name in enumerate(names):
@@ -144,11 +144,11 @@ def _draw_grid(axes: Any, figure: Grid) -> None:
 def _draw_arcs(axes: Any, figure: Arcs) -> None:
     values = np.clip(figure.values, 0, None)
     largest = max(float(values.max(initial=0)), 1e-12)
-    alone = int((values.sum(axis=1) > 0).sum()) == 1
+    single_row = int((values.sum(axis=1) > 0).sum()) == 1
     for r, c in np.argwhere(values > 0.02 * largest):
         share = values[r, c] / largest
         axes.plot([0, 1], [r, c], color=INK, linewidth=1 + 7 * share, alpha=0.35 + 0.65 * share)
-        if alone and values[r, c] >= 0.005:
+        if single_row and values[r, c] >= 0.005:
             axes.text(1.85, c, f"{values[r, c]:.2f}", va="center", ha="right")
     for names, x, side in ((figure.words, -0.04, "right"), (figure.targets, 1.04, "left")):
         for n, name in enumerate(names):

@@ -30,7 +30,7 @@ from bert_elmo_jax.report.results import count_columns
 WIDTH, HEIGHT, LEFT, TOP, BOTTOM, RIGHT = 400, 250, 64, 26, 40, 14  # small, to be readable on a phone
 LETTER = 7.2  # about the width of a Latin letter; the reader's font decides
 POINTS = 600  # more points of a curve cannot be distinguished
-NEAR = 3  # dots this near cannot be told apart
+NEAR = 3  # dots this near overlap
 LARGEST_DOT, COUNTED = 14, 5  # the largest radius of a dot; the number of a dot is written from here
 Point = tuple[float, float]
 
@@ -157,9 +157,9 @@ def _draw_dots(figure: Dots) -> str:
     margin = LARGEST_DOT * min(len(names), 3) + 4, LARGEST_DOT + 16  # dots of several groups lie side by side
     points = np.asarray(figure.points, np.float64)
     low, high = points.min(axis=0), points.max(axis=0)
-    room = np.array([width - 2 * margin[0], height - TOP - 2 * margin[1]])
+    plot_size = np.array([width - 2 * margin[0], height - TOP - 2 * margin[1]])
     extent = np.maximum(high - low, max(0.05 * float((high - low).max()), 1e-12))  # not to enlarge rounding errors
-    scale = room / extent
+    scale = plot_size / extent
     places = (points - (low + high) / 2) * scale * (1, -1) + (width / 2, TOP + (height - TOP) / 2)
     drawn = [_text(0, 12, figure.up), _text(width / 2, height + 14, figure.across, "middle")]
     drawn += _draw_spots(count_coinciding(places, figure.groups), [*names])
@@ -176,7 +176,7 @@ def _draw_dots(figure: Dots) -> str:
 
 
 def count_coinciding(places: Float[np.ndarray, "N 2"], groups: Sequence[str]) -> list[tuple[Point, dict[str, int]]]:
-    """Return the places that can be told apart in a drawing, with how many points of each group are there.
+    """Return the distinguishable places of a drawing, each with its number of points by group.
 
     >>> count_coinciding(np.array([[5.0, 5.0], [5.1, 5.0], [90.0, 5.0]]), ["ship", "pear", "ship"])
     [((5.05, 5.0), {'ship': 1, 'pear': 1}), ((90.0, 5.0), {'ship': 1})]
@@ -192,7 +192,7 @@ def count_coinciding(places: Float[np.ndarray, "N 2"], groups: Sequence[str]) ->
 
 
 def _draw_spots(spots: Sequence[tuple[Point, dict[str, int]]], names: list[str]) -> list[str]:
-    """Return dots whose area is the number of points, those of several groups side by side, with numbers from 5."""
+    """Return dots whose area is the number of points, with one dot per group side by side, and numbers from 5."""
     drawn = []
     for (x, y), counts in spots:
         sizes = {name: min(LARGEST_DOT, 2.5 * math.sqrt(count)) for name, count in sorted(counts.items())}
@@ -254,9 +254,9 @@ def _draw_arcs(figure: Arcs) -> str:
     row, left = 20, max(40.0, _measure(figure.words)) + 8
     values = np.clip(figure.values, 0, None)
     largest = max(float(values.max(initial=0)), 1e-12)
-    alone = int((values.sum(axis=1) > 0).sum()) == 1
+    single_row = int((values.sum(axis=1) > 0).sum()) == 1
     right = left + 110
-    width = right + 8 + max(40.0, _measure(figure.targets)) + 40 * alone
+    width = right + 8 + max(40.0, _measure(figure.targets)) + 40 * single_row
     drawn = []
     # The strongest lines last, on top of the others.
     for value, r, c in sorted((float(values[r, c]), r, c) for r, c in np.argwhere(values > 0.02 * largest).tolist()):
@@ -266,13 +266,13 @@ def _draw_arcs(figure: Arcs) -> str:
             f'<path d="{line}" fill="none" stroke="{INK}" stroke-width="{1 + 7 * share:.1f}" '
             f'opacity="{0.35 + 0.65 * share:.2f}"><title>{value:.3f}</title></path>'
         )
-        if alone and value >= 0.005:
+        if single_row and value >= 0.005:
             drawn.append(_text(width - 4, end + 4, f"{value:.2f}", "end"))
     for r, name in enumerate(figure.words):
-        weight = ' font-weight="700"' * (alone and bool(values[r].any()))
+        weight = ' font-weight="700"' * (single_row and bool(values[r].any()))
         drawn.append(f"<g{weight}>{_text(left - 6, (r + 0.5) * row + 4, name, 'end')}</g>")
     for c, name in enumerate(figure.targets):
-        weight = ' font-weight="700"' * (alone and c == int(values.sum(axis=0).argmax()))
+        weight = ' font-weight="700"' * (single_row and c == int(values.sum(axis=0).argmax()))
         drawn.append(f"<g{weight}>{_text(right + 6, (c + 0.5) * row + 4, name)}</g>")
     return _frame(max(width, 200), row * max(len(figure.words), len(figure.targets)) + 4, drawn)
 

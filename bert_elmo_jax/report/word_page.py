@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_elmo_jax.files import read_text
+from bert_elmo_jax.report.language import Language
 from bert_elmo_jax.report.page import write_page
 
 TEXTS: Mapping[str, Mapping[str, str]] = {
@@ -66,13 +67,13 @@ q{quotes:none}
 
 def write_word_page(
     path: str | Path, title: str, models: Mapping[str, Mapping[str, Any]], sentences: Sequence[Sequence[str]],
-    *, word: int = 0, language: str = "en", below: Sequence[tuple[str, str]] = (), style: str = "",
+    *, word: int = 0, language: Language = "en", further_sections: Sequence[tuple[str, str]] = (), style: str = "",
 ) -> Path:  # fmt: skip
     """Write the page of a sentence.
 
     `models` are readings by name, as `describe_reading` returns them; their neighbours name sentences by number. `word`
-    is chosen first, `language` (en or ko) is that of the sentence and of the page until the reader changes it, and
-    `below` are sections (a heading, HTML) under it.
+    is chosen first, `language` is the language of the sentence, and of the page until the reader changes it, and
+    `further_sections` (a heading, HTML) follow.
     """
     used = sorted({n[1] for m in models.values() for layer in m["near"].values() for each in layer for n in each})
     number_of = {old: new for new, old in enumerate(used)}
@@ -89,8 +90,8 @@ def write_word_page(
         '<p id="note"></p><div id="panels" aria-live="polite"></div></div>'
         f'<script type="application/json" id="data">{stored}</script>'
     )
-    sections = [("", body), *below, ("", f"<script>{script}</script>")]
-    return write_page(path, title, sections, STYLE + style)
+    sections = [("", body), *further_sections, ("", f"<script>{script}</script>")]
+    return write_page(path, title, sections, STYLE + style, language)
 
 
 def _renumber(near: Mapping[str, Any], number_of: Mapping[int, int]) -> dict[str, Any]:
