@@ -36,7 +36,7 @@ class Subwords(NamedTuple):
         return [self.first + hash_gram(gram.encode("utf-8", "replace")) % self.buckets for gram in self.grams(word)]
 
     def table(self, words: Sequence[str]) -> tuple[Int64[np.ndarray, " N"], Int64[np.ndarray, "words_plus_one"]]:
-        """Return the rows of each word, its own (its number) first, and where those of each word begin and end."""
+        """Return the rows of each word, first its number, and the bounds of each word in this list."""
         rows = [[number, *self.rows(word)] for number, word in enumerate(words)]
         ends = np.cumsum([0, *map(len, rows)])
         return np.fromiter((row for of_word in rows for row in of_word), np.int64, int(ends[-1])), ends
@@ -46,7 +46,7 @@ def hash_gram(gram: bytes) -> int:
     """Return fastText's hash, FNV-1a of 32 bits with each byte extended by its sign.
 
     >>> hash_gram(b"<a>"), hash_gram("배".encode())
-    (0, 0)
+    (2359087600, 921638842)
     """
     value = 2166136261
     for byte in gram:

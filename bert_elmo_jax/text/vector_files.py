@@ -39,9 +39,7 @@ def write_vectors(
         )
     binary = format == "binary"
     if split := [word for word in words if not word or (set(word) & set(" \n" if binary else " \n\r\t"))]:
-        raise ValueError(
-            f"{split[0]!r} is empty or has white space, by which {path} would separate words: leave it out"
-        )
+        raise ValueError(f"{split[0]!r} is empty or has white space, which separates words in {path}: leave it out")
     vectors = np.asarray(vectors, "<f4")
     parts = [] if format == "glove" else [f"{len(words)} {vectors.shape[1]}\n".encode()]
     for word, row in zip(words, vectors):

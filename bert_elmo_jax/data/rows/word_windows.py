@@ -80,7 +80,7 @@ class CountExamples:
 class Frequencies:
     """For each word of a vocabulary the probability that a place is read, and cumulated shares of the negatives."""
 
-    kept: Float32[np.ndarray, " V"]
+    read_shares: Float32[np.ndarray, " V"]
     ends: Float64[np.ndarray, " V"]
 
     @classmethod
@@ -88,11 +88,11 @@ class Frequencies:
         """Compute them from the counts of a vocabulary; raise if fewer than two words are frequent enough.
 
         >>> words = WordVocabulary.build({"sea": 900, "배": 100, "rare": 1})
-        >>> Frequencies.of(words, min_count=5, sample=0.1).kept.round(2).tolist()
-        [0.0, 0.0, 0.0, 0.44..., 1.0, 0.0]
+        >>> Frequencies.of(words, min_count=5, sample=0.1).read_shares.round(2).astype(str).tolist()
+        ['0.0', '0.0', '0.0', '0.44', '1.0', '0.0']
         """
         if vocabulary.counts is None:
-            raise ValueError("the vocabulary has no counts.npy, by which words are sampled: prepare the corpus again")
+            raise ValueError("the vocabulary has no counts.npy, which sampling needs: prepare the corpus again")
         counts = vocabulary.counts.astype(np.float64)
         counts[: len(WORD_SPECIALS)] = 0
         counts[counts < min_count] = 0
@@ -103,9 +103,9 @@ class Frequencies:
             )
         shares = counts / counts.sum()
         ratio = np.where(shares > 0, sample / np.where(shares > 0, shares, 1.0), 0.0)
-        kept = np.minimum(1.0, np.sqrt(ratio) + ratio) if sample else (counts > 0).astype(np.float64)
+        read_shares = np.minimum(1.0, np.sqrt(ratio) + ratio) if sample else (counts > 0).astype(np.float64)
         ends = np.cumsum(counts**POWER)
-        return cls(kept.astype(np.float32), ends / ends[-1])
+        return cls(read_shares.astype(np.float32), ends / ends[-1])
 
 
 @dataclass(frozen=True)
@@ -146,11 +146,11 @@ def read_words(
     text: Text, frequencies: Frequencies, draws: np.random.Generator | None = None
 ) -> tuple[Int64[np.ndarray, " N"], Int64[np.ndarray, " N"]]:
     """Return the words that are read, and the number of the sentence of each."""
-    size = len(frequencies.kept)
+    size = len(frequencies.read_shares)
     words = np.minimum(text.tokens.astype(np.int64), size - 1)
-    kept = frequencies.kept[words]
-    kept[np.asarray(text.tokens) >= size] = 0
-    mask = kept > 0 if draws is None else draws.random(len(words), np.float32) < kept
+    read_shares = frequencies.read_shares[words]
+    read_shares[np.asarray(text.tokens) >= size] = 0
+    mask = read_shares > 0 if draws is None else draws.random(len(words), np.float32) < read_shares
     sentences = np.repeat(np.arange(len(text.sentences) - 1), np.diff(text.sentences))
     return words[mask], sentences[mask]
 
@@ -215,7 +215,7 @@ class CountRows:
 def plan_count_rows(text: Text, examples: CountExamples, frequencies: Frequencies, key: Key) -> CountRows:
     """Count the neighbours in a window of text; each pair is counted in both orders."""
     words, sentences = read_words(text, frequencies)
-    size = len(frequencies.kept)
+    size = len(frequencies.read_shares)
     pairs, counts = np.zeros(0, np.int64), np.zeros(0, np.float64)
     for distance in range(1, examples.window + 1):
         together = sentences[distance:] == sentences[:-distance]

@@ -100,7 +100,7 @@ class StaticEncoder(WordEncoder):
         return self._nearest(vector, check_whole("top", top, 1), [word] if isinstance(word, str) else [])
 
     def analogy(self, a: str, b: str, c: str, top: int = 1) -> list[Neighbour]:
-        """Return the words d for which a is to b as c is to d: the nearest to b - a + c, each of length 1."""
+        """Return the words nearest to b - a + c, with vectors of length 1: a is to b as c is to them."""
         first, second, third = (normalise(self.vector(word)) for word in (a, b, c))
         return self._nearest(second - first + third, check_whole("top", top, 1), [a, b, c])
 
@@ -208,7 +208,7 @@ class StaticEncoder(WordEncoder):
 
     @functools.cached_property
     def _vectors(self) -> Float32[np.ndarray, "V D"]:
-        """The vectors of the vocabulary; those of the marks are zero."""
+        """The vectors of the vocabulary; the marks have zeros."""
         vectors = np.array(self._table[: self.config.vocab_size])
         if self.config.gram_rows:
             rows, ends = self._subwords.table(self.vocabulary.words)

@@ -62,7 +62,7 @@ def read_file(path: str) -> tuple[WordVocabulary, VectorFile]:
         read = read_vectors(path, None)
         vectors = VectorFile(read.words, read.vectors)
         refuse_wider_lines(path, read.words, read.vectors.shape[1])
-    # Words with white space, such as those of GloVe's 840B, would not survive a list with one word per line.
+    # Words with white space, such as some in GloVe's 840B, would not survive a list with one word per line.
     words = [word for word in vectors.words if word not in WORD_SPECIALS and len(word.split()) == 1]
     words = [word for word in words if word == word.strip()]
     if not words:
@@ -107,7 +107,7 @@ def read_fasttext(path: Path) -> VectorFile:
             raise ValueError(f"{path} is a classifier or is compressed; vectors are read from uncompressed models")
         rows, columns = take("<2q")
         if columns != width or rows != count + buckets * (longest > 0):
-            raise ValueError(f"{path} has {rows} rows of {columns}, not those of {count} words and {buckets} buckets")
+            raise ValueError(f"{path} has {rows} rows of {columns}, expected {count} words and {buckets} buckets")
         table = np.frombuffer(data, "<f4", rows * columns, at).reshape(rows, columns)
     except (struct.error, UnicodeDecodeError, ValueError) as error:
         if str(path) in str(error):

@@ -10,7 +10,7 @@ ENDINGS = (".vec", ".txt", ".bin")
 
 
 def is_vector_file(path: Path) -> bool:
-    """Return True for a file whose name ends as those of word vectors, but not for torch's files of this name."""
+    """Return True for a file with an ending of word vectors, but not for files of torch with such an ending."""
     if path.suffix.lower() not in ENDINGS or not path.is_file():
         return False
     with open(path, "rb") as file:
@@ -21,7 +21,7 @@ FORMATS = {
     "vectors": WeightFormat(
         owner="a file of word vectors",
         looks_like="its path, ending in .vec, .txt or .bin",
-        files=lambda folder: [],  # beside other models there are such files, too
+        files=lambda folder: [],  # other models have such files in their folders
         read_config=lazy_function(FILES, "read_config"),
         read_weights=lazy_function(FILES, "read_weights"),
         is_file=is_vector_file,

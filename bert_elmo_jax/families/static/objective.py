@@ -72,8 +72,8 @@ def window_loss(config: StaticConfig, negatives: float, rows: float | None) -> L
             read, predicted = mean_with_full_gradient(labels @ read, counts), centres
             labels = jnp.eye(centres.shape[1])[None] * (counts > 0).astype(jnp.float32)
         # Words and negatives side by side: one look-up and one product.
-        others = jnp.concatenate([predicted, batch["negatives"]], axis=1)
-        scores = jnp.einsum("rtd,rsd->rts", read, values(context)[places(context, others)])
+        compared_words = jnp.concatenate([predicted, batch["negatives"]], axis=1)
+        scores = jnp.einsum("rtd,rsd->rts", read, values(context)[places(context, compared_words)])
         # A word that is drawn as a negative of itself does not count, as in word2vec.
         itself = (predicted[:, :, None] == batch["negatives"][:, None, :]).astype(jnp.float32)
         times = labels.sum(axis=-1, keepdims=True) - labels @ itself
@@ -111,7 +111,7 @@ def look_up_words(table: Any, batch: Mapping[str, Array], words: Int[Array, "R S
 
 
 def mean_with_full_gradient(sums: Float[Array, "*N D"], counts: Float[Array, "*N 1"]) -> Float[Array, "*N D"]:
-    """Return means whose gradient is that of the sums: word2vec and fastText add it to each part undivided.
+    """Return means with the gradient of the sums: word2vec and fastText add it to each part undivided.
 
     >>> jax.grad(lambda x: mean_with_full_gradient(x[None], jnp.full((1, 1), 4.0)).sum())(jnp.ones(1)).tolist()
     [1.0]

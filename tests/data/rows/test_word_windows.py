@@ -37,23 +37,23 @@ def test_an_epoch_has_every_frequent_word_once_and_no_pair_across_sentences(corp
     batches = train_batches(corpus, examples, 4)
     vocab_size = open_store(corpus).vocab_size
     expected = Counter(word for sentence in sentences_of(corpus) for word in sentence.tolist() if word < vocab_size)
-    found = Counter()
+    counted = Counter()
     neighbours = {
         pair
         for sentence in sentences_of(corpus)
         for pair in zip(*(np.delete(sentence, sentence >= vocab_size)[n:].tolist() for n in (0, 1)))
     }
-    while batches.epoch < 1 and sum(found.values()) < sum(expected.values()):
+    while batches.epoch < 1 and sum(counted.values()) < sum(expected.values()):
         batch = next(batches)
         real = batch["segments"] > 0
         middle = slice(examples.window, examples.window + LENGTH)
-        found.update(batch["words"][:, middle][batch["reach"] > 0].tolist())
+        counted.update(batch["words"][:, middle][batch["reach"] > 0].tolist())
         together = (batch["segments"][:, 1:] == batch["segments"][:, :-1]) & real[:, 1:]
         pairs = zip(batch["words"][:, :-1][together].tolist(), batch["words"][:, 1:][together].tolist())
         assert set(pairs) <= neighbours
         assert ((batch["reach"] > 0) == real[:, middle]).all() and batch["reach"].max() <= examples.window
     for word, count in expected.items():
-        assert 0 <= found[word] - count <= 4 * LENGTH  # the last batch continues in the next epoch
+        assert 0 <= counted[word] - count <= 4 * LENGTH  # the last batch continues in the next epoch
 
 
 @pytest.mark.parametrize("buckets", [0, 50])
@@ -82,8 +82,8 @@ def test_counts_of_neighbours_of_a_plain_loop(corpus):
                     expected[word, words[j]] += 1 / abs(i - j)
     [batch] = [next(train_batches(corpus, CountExamples(length=200, window=3, min_count=1), 1))]
     real = batch["counts"] > 0
-    found = dict(zip(zip(batch["words"][real].tolist(), batch["neighbours"][real].tolist()), batch["counts"][real]))
-    assert found == pytest.approx(dict(expected), rel=1e-5)
+    counted = dict(zip(zip(batch["words"][real].tolist(), batch["neighbours"][real].tolist()), batch["counts"][real]))
+    assert counted == pytest.approx(dict(expected), rel=1e-5)
 
 
 def test_draws_follow_the_counts():
@@ -93,7 +93,7 @@ def test_draws_follow_the_counts():
     powers = np.array([10_000, 1_000, 100]) ** POWER
     np.testing.assert_allclose(shares[3:6], powers / powers.sum())
     share = 10_000 / 11_100
-    assert frequencies.kept.tolist() == pytest.approx(
+    assert frequencies.read_shares.tolist() == pytest.approx(
         [0, 0, 0, (0.01 / share) ** 0.5 + 0.01 / share, 0.4442, 1, 0], abs=0.001
     )
 

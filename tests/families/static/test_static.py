@@ -76,8 +76,8 @@ def test_loss_and_gradient_of_a_plain_loop(method):
             targets = [words[i]] if method == "cbow" else words[near]
             gradient = sum(compare(vector, target, 1, 1.0) for target in targets)
             for negative in batch["negatives"][r]:
-                others = sum(target != negative for target in targets)
-                gradient = gradient + compare(vector, negative, 0, share * others)
+                other_targets = sum(target != negative for target in targets)
+                gradient = gradient + compare(vector, negative, 0, share * other_targets)
             pairs += len(targets)
             np.add.at(table_gradient, read, gradient)  # undivided, as in word2vec and fastText
 
