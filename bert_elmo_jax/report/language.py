@@ -46,7 +46,7 @@ def translator(language: Language) -> Translate:
 
 
 def choose_language(language: str | None = None, environment: Mapping[str, str] = os.environ) -> Language:
-    """Return a language, or without one that of the reader's locale: Korean for ko_KR, else English.
+    """Return a language; by default the locale chooses it: Korean for ko_KR, else English.
 
     >>> choose_language("ko"), choose_language(None, {"LANG": "ko_KR.UTF-8"}), choose_language(None, {"LANG": "C"})
     ('ko', 'ko', 'en')

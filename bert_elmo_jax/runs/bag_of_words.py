@@ -2,14 +2,14 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from jaxtyping import Float32
 
 from bert_elmo_jax.text.words import split_words
 
-ROWS, WORDS, PART = 2_000, 5_000, 1_000  # of the training data, of the vocabulary, and predicted at a time
+ROWS, WORDS, PART = 1_500, 5_000, 1_000  # of the training data, of the vocabulary, and predicted at a time
 RIDGE = 1.0  # the penalty on squared weights
 Texts = Sequence[str]  # of one example: a text, or a pair
 
@@ -25,14 +25,19 @@ def count_words(texts: Texts) -> Counter[str]:
     1
     """
     words = [split_words(text.lower()) for text in texts]
-    counts = Counter[str]()
-    for place, text_words in enumerate(words):
-        for word in text_words:
-            pairs = [word[at : at + 2] for at in range(len(word) - 1)] if "가" <= word[0] <= "힣" else []
-            counts.update(f"{place} {part}" for part in {word, *pairs})
+    parts = [
+        f"{place} {part}" for place, text_words in enumerate(words) for word in text_words for part in _split(word)
+    ]
+    counts = Counter(parts)
     if len(words) == 2:
         counts["shared"] = len({*words[0]} & {*words[1]})
     return counts
+
+
+def _split(word: str) -> Iterable[str]:
+    if not "가" <= word[0] <= "힣":
+        return (word,)
+    return {word, *(word[at : at + 2] for at in range(len(word) - 1))}
 
 
 def fit_and_predict(

@@ -25,9 +25,9 @@ def describe_model(name: str, params: Any, run: Mapping[str, Any], translate: Tr
     """
     count = sum(np.size(leaf) for leaf in jax.tree.leaves(params))
     seed = translate("random numbers (seed {seed})", seed=run.get("seed", 0))
-    facts = {"model": translate(name), "parameters": f"{count:,}", "weights before training": run.get("init") or seed}
+    rows = {"model": translate(name), "parameters": f"{count:,}", "weights before training": run.get("init") or seed}
     for field, title in TITLES.items():
         value = run.get(field)
         if value and isinstance(value, str) and not (field == "preset" and run.get("init")):
-            facts[title] = value
-    return translate("Model"), draw_facts({translate(name): value for name, value in facts.items()})
+            rows[title] = value
+    return translate("Model"), draw_facts({translate(name): value for name, value in rows.items()})

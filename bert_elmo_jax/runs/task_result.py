@@ -1,4 +1,4 @@
-"""The first sections of a task's report: its result beside simple baselines, the model, and the data."""
+"""The first sections of a task's report: its result, compared with simple baselines, and the data."""
 
 import html
 import math
@@ -32,11 +32,12 @@ TASK_NAMES = {
 FLAG = re.compile(r"--\w+=\w+")
 BIASED = "The rows of dev chose the checkpoint, so this score is a little too good; --test=FILE gives a fair one."
 NO_BETTER = "No better than the baseline “{name}” ({value}): this model has learned nothing more."
+WORSE = "Worse than the baseline “{name}” ({value}): train longer, with another learning rate, or on more data."
 TOO_FEW = "The interval includes the baseline “{name}” ({value}): these rows do not show that the model is better."
 
 
 class PartScores(NamedTuple):
-    """The scores on one part of the data: the model's, their interval, and those of each baseline."""
+    """The scores of the model and of each baseline on one part of the data."""
 
     size: Phrase  # rows, words or entities, and what one of them is worth
     figures: Mapping[str, float]
@@ -47,7 +48,7 @@ class PartScores(NamedTuple):
 def compare_with_baselines(
     task: Task, train: Sequence[Any], parts: Mapping[str, tuple[Sequence[Any], Sequence[Any]]]
 ) -> dict[str, PartScores]:
-    """Return the scores of each part, examples and predictions, beside those of baselines fitted to `train`."""
+    """Return the scores of each part (examples, predictions), with the scores of baselines fitted to `train`."""
     baselines, compared = fit_baselines(task, train), {}
     for part, (examples, predictions) in parts.items():
         figures = figures_of(task, examples, predictions)
@@ -92,7 +93,7 @@ def _points(count: int) -> str:
 
 
 def show_score(value: float) -> str:
-    """Return a score as it is printed, with four decimals; a dash for one that is not defined.
+    """Return a score with four decimals, as a run prints it; a dash for an undefined one.
 
     >>> show_score(23 / 30), show_score(float("nan"))
     ('0.7667', '–')
@@ -105,11 +106,11 @@ def list_lines(score: str, compared: Mapping[str, PartScores]) -> list[str]:
     lines = []
     for part, scores in compared.items():
         lines.append(f"{part}: {', '.join(f'{name} {value:.4f}' for name, value in scores.figures.items())}")
-        facts = [str(scores.size)]
+        clauses = [str(scores.size)]
         if scores.interval is not None:
-            facts.insert(0, "{} is between {} and {} (95%)".format(score, *map(show_score, scores.interval)))
-        facts += [f"{name}: {show_score(figures[score])}" for name, figures in scores.baselines.items()]
-        lines.append(f"{part}: {'; '.join(facts)}")
+            clauses.insert(0, "{} is between {} and {} (95%)".format(score, *map(show_score, scores.interval)))
+        clauses += [f"{name}: {show_score(figures[score])}" for name, figures in scores.baselines.items()]
+        lines.append(f"{part}: {'; '.join(clauses)}")
     return lines
 
 
@@ -133,11 +134,11 @@ def draw_result(
         headline = translate("{score} {value} on {part}", score=score, value=show_score(scores.figures[score]),
                              part=part)  # fmt: skip
         lines.append(f'<p class="score">{html.escape(headline)}</p>')
-        facts = [translate(scores.size)]
+        sentences = [translate(scores.size)]
         if scores.interval is not None:
             low, high = map(show_score, scores.interval)
-            facts.insert(0, translate("95% interval: {low} to {high}", low=low, high=high))
-        lines.append(f"<p>{html.escape('. '.join(facts))}.</p>")
+            sentences.insert(0, translate("95% interval: {low} to {high}", low=low, high=high))
+        lines.append(f"<p>{html.escape('. '.join(sentences))}.</p>")
         if judgement := judge(score, scores, translate):
             lines.append(f"<p>{html.escape(judgement)}</p>")
     if step is not None:
@@ -158,7 +159,7 @@ def judge(score: str, scores: PartScores, translate: Translate = english) -> str
     shown = {"name": translate(name), "value": show_score(values[name])}
     reached = scores.figures[score]
     if reached <= values[name]:
-        return translate(NO_BETTER, **shown)
+        return translate(NO_BETTER if reached == values[name] else WORSE, **shown)
     if scores.interval is not None and values[name] >= scores.interval[0]:
         return translate(TOO_FEW, **shown)
     return translate("Better than the best baseline, “{name}” ({value}).", **shown)
@@ -168,14 +169,14 @@ def _draw_scores(compared: Mapping[str, PartScores], translate: Translate) -> st
     rows: list[list[str]] = []
     for part, scores in compared.items():
         for name, value in scores.figures.items():
-            others = (show_score(figures[name]) if name in figures else "" for figures in scores.baselines.values())
-            rows.append([part, name, show_score(value), *others])
+            columns = (value, *(figures.get(name) for figures in scores.baselines.values()))
+            rows.append([part, name, *("" if column is None else show_score(column) for column in columns)])
     names = next(iter(compared.values())).baselines
     return draw_table(["", translate("score"), translate("this model"), *map(translate, names)], rows)
 
 
 def name_task(task: Task, translate: Translate = english) -> str:
-    """Return the task for a title: what is predicted, and the name of a public data set.
+    """Return the task for a title: its kind, and the name of a public data set.
 
     >>> name_task(Task("sst2", "classification")), name_task(Task("regression", "regression"))
     ('Text classification (sst2)', 'Regression on texts')
@@ -213,8 +214,8 @@ def draw_task_data(
     """Return the section on the data: file and rows of each part, and the counts of its labels."""
     rows = []
     for part, examples in parts.items():
-        facts = files.get(part, {})
-        rows.append([part, f"{len(examples):,}", facts.get("file", ""), str(facts.get("fingerprint", ""))[:12]])
+        source = files.get(part, {})
+        rows.append([part, f"{len(examples):,}", source.get("file", ""), str(source.get("fingerprint", ""))[:12]])
     table = draw_table(["", *map(translate, ("rows", "file", "fingerprint"))], rows, stacked=True)
     return translate("Data"), table + _draw_labels(parts, task, translate)
 

@@ -117,7 +117,7 @@ def find_interval(task: Task, examples: Sequence[Any], predictions: Sequence[Any
 
 
 def _count_tags(task: Task, examples: Sequence[Any], predictions: Sequence[Any]) -> Float64[np.ndarray, "N 2"]:
-    """Return two numbers for each sentence; the score is the sum of the first ones, divided by that of the others."""
+    """Return two numbers for each sentence; the score is the sum of the first, divided by the sum of the second."""
     rows = []
     for example, prediction in zip(examples, predictions):
         if task.entities:

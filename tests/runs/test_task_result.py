@@ -169,7 +169,10 @@ def test_the_result_by_hand():
 def test_a_baseline_that_is_as_good_is_named():
     task, rows = classification(["1", "1", "0"])
     scores = compare_with_baselines(task, rows, {"dev": (rows, [Label("1", 0.9, {})] * 3)})["dev"]
-    assert judge("accuracy", scores).startswith("No better than the baseline")
+    always = scores._replace(baselines={"always 1": scores.baselines["always 1"]})
+    assert judge("accuracy", always).startswith("No better than the baseline “always 1” (0.6667)")
+    better = scores._replace(baselines={"bag of words": {"accuracy": 0.9}})
+    assert judge("accuracy", better).startswith("Worse than the baseline “bag of words” (0.9000)")
     task, rows = classification(["1"] * 6 + ["0"] * 4)
     right = [Label(row.label, 0.9, {}) for row in rows[:9]] + [Label("1", 0.9, {})]
     scores = compare_with_baselines(task, rows, {"dev": (rows, right)})["dev"]._replace(
