@@ -23,16 +23,17 @@ from bert_elmo_jax.inference.extract import extract
 from .command_line.start import read_layers, read_values, start
 
 FLAGS = flags.FLAGS
-OPTIONS = ("input_format", "column", "encoding", "units", "pool", "overflow", "warmup", "batch_size", "dtype")
+OPTIONS = ("input_format", "column", "text", "encoding", "units", "pool", "overflow", "warmup", "batch_size", "dtype")
 
 
 def define() -> None:
     """Define the flags."""
     flags.DEFINE_string("model", None, "Anything `load` understands.", required=True)
-    flags.DEFINE_string("input", None, "Texts, one per line, or CoNLL columns (.conll, .iob, …).", required=True)
+    flags.DEFINE_string("input", None, "Texts, one per line; CoNLL columns; or .csv, .jsonl, .parquet.", required=True)
     flags.DEFINE_string("output", None, "The file to write: .h5, .hdf5 or .npz.", required=True)
-    flags.DEFINE_enum("input_format", "auto", ["auto", "text", "conll"], "auto: by the ending of --input.")
+    flags.DEFINE_enum("input_format", "auto", ["auto", "text", "conll", "table"], "auto: by the ending of --input.")
     flags.DEFINE_integer("column", None, "Of the word in CoNLL input; by default 0, or 1 for .conllu.", 0)
+    flags.DEFINE_string("text", None, "The column of texts in a table; by default text.")
     flags.DEFINE_string("encoding", "utf-8", "Of the input.")
     flags.DEFINE_list("layers", None, "Numbers (0: token vectors, -1: the last), or all. Default: -1; for ELMo all.")
     flags.DEFINE_enum("units", None, ["pieces", "words"], "One vector per piece (special ones, too), or per word.")

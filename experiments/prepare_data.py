@@ -6,7 +6,6 @@ r"""Raw text -> a folder of training shards with its tokenizer.
   python -m experiments.prepare_data --input='novels/*.txt' --split=sentences --tokenizer=words --output=corpora/words
   python -m experiments.prepare_data --source=news.en --target=news.ko --output=corpora/news  # line-aligned
   python -m experiments.prepare_data --verify --output=corpora/novels
-
 The same command resumes a preparation that was stopped.
 """
 

@@ -1,6 +1,6 @@
 """Rows of Parquet files, Arrow files, and folders that `datasets` has saved; they need pyarrow, and nothing else.
 
-Files are read batch by batch, and only the columns that are asked for. Nothing in them is executed: extension types are
+Files are read batch by batch, and only the columns that are needed. Nothing in them is executed: extension types are
 read as what they store, and the names in the JSON files of a folder may name files of that folder only.
 """
 
@@ -30,7 +30,7 @@ Convert = Callable[[Any], Any]
 class ArrowTable:
     """The columns of a file or folder: their names and types, as text, and the number of rows.
 
-    `names` are those of columns with texts, numbers, truth values, lists and objects of them; images are left out.
+    `names` lists the columns with texts, numbers, truth values, lists and objects of them; images are left out.
     """
 
     path: str
@@ -283,7 +283,7 @@ def _converter(feature: Any) -> Convert | None:
         return None
     names = feature.get("names")
     if feature.get("_type") == "ClassLabel" and isinstance(names, list) and all(isinstance(n, str) for n in names):
-        # -1 stands for no label.
+        # -1: no label.
         return lambda value: names[value] if isinstance(value, int) and 0 <= value < len(names) else _unnamed(value)
     if feature.get("_type") in ("Sequence", "List", "LargeList") and (inner := _converter(feature.get("feature"))):
         return lambda values: [inner(value) for value in values] if isinstance(values, list) else values
@@ -295,5 +295,5 @@ def _unnamed(value: Any) -> Any:
 
 
 def _finite(value: Any) -> Any:
-    """Return None for NaN, which stands for a missing cell."""
+    """Return None for NaN, which is a missing cell."""
     return None if isinstance(value, float) and value != value else value

@@ -10,11 +10,11 @@ from typing import Any, Literal
 import jax
 
 from bert_elmo_jax.data.corpora.text_files import each_text, find_file
+from bert_elmo_jax.data.tasks.files import hash_files
 from bert_elmo_jax.encoders.arguments import check_layers, check_whole
 from bert_elmo_jax.encoders.encoder import MOST_AHEAD
 from bert_elmo_jax.encoders.rows import BadText
 from bert_elmo_jax.families import find_family
-from bert_elmo_jax.files import hash_file
 from bert_elmo_jax.inference.array_file import Parts
 from bert_elmo_jax.inference.document_model import DocumentModel
 from bert_elmo_jax.inference.load_model import load
@@ -35,6 +35,7 @@ def extract(
     layers: Sequence[int] | Literal["all"] | None = None,
     input_format: str = "auto",
     column: int | None = None,
+    text: str | None = None,
     encoding: str = "utf-8",
     batch_size: int = 32,
     dtype: Literal["float32", "bfloat16", "int8"] = "float32",
@@ -43,14 +44,16 @@ def extract(
 ) -> int:
     """Write the layers of each text of a file to `target`, [layers, units, width], and return the number of texts.
 
-    `layers` are numbers, "all", or None for those usual with the encoder. `options` (`units`, `pool`, `overflow`,
-    `warmup`; None: not given) must be ones that the encoder's `extract` takes. All texts are checked first. Finished
-    parts are kept next to `target`, so the same call resumes where it was stopped.
+    `text` is the column of the texts in a table, by default "text". `layers` are numbers, "all", or None for those
+    usual with the encoder. `options` (`units`, `pool`, `overflow`, `warmup`; None: not given) must be ones that the
+    encoder's `extract` takes. All texts are checked first. Finished parts are kept next to `target`, so the same call
+    resumes where it was stopped.
     """
     with Parts(Path(target)) as parts:
         try:
             options_set = {name: value for name, value in options.items() if value is not None}
-            settings = {"input_format": input_format, "column": column, "encoding": encoding, "batch_size": batch_size}
+            settings: dict[str, Any] = {"input_format": input_format, "column": column, "encoding": encoding}
+            settings |= {"batch_size": batch_size, **({} if text is None else {"text": text})}
             return _extract(parts, model, source, layers, settings, options_set, dtype, untrusted)
         except MemoryError as error:
             advice = "lower --batch_size, ask for fewer --layers, or shorten the longest texts (--overflow=truncate)"
@@ -75,7 +78,8 @@ def _extract(
     batch_size = check_whole("batch_size", settings["batch_size"], 1)
     check_whole("warmup", options.get("warmup", 0), 0)
     file = find_file(source)
-    lines = functools.partial(each_text, file, settings["input_format"], settings["column"], settings["encoding"])
+    place = (file, settings["input_format"], settings["column"], settings["encoding"])
+    lines = functools.partial(each_text, *place, text=settings.get("text"))
     count = sum(1 for _ in lines())  # this finds errors in the file before a model is loaded
     encoder: Any = load(model, dtype=dtype, untrusted=untrusted)
     if isinstance(encoder, DocumentModel):
@@ -92,7 +96,7 @@ def _extract(
     read = functools.partial(split_texts, rule := getattr(encoder, "word_rule", None), lines)
     numbers = list(check_layers(layers or encoder.USUAL_LAYERS, encoder.num_layers) or ())
     request = {"dtype": dtype, **OPTIONS, **settings, **options, "layers": numbers, "rule": rule}
-    request |= {"model": encoder.fingerprint, "content": hash_file(file)[:16]}
+    request |= {"model": encoder.fingerprint, "content": hash_files(file)[:16]}
     request |= {"jax": jax.__version__, "device": jax.devices()[0].device_kind}
     if not parts.resume(request):
         fit = {name: value for name, value in chosen.items() if name == "overflow"}

@@ -46,7 +46,7 @@ class Record(Protocol):
 
 
 class MLflowRecord:
-    """A run of MLflow, through its client, which starts no thread. The server is that of MLFLOW_TRACKING_URI."""
+    """A run of MLflow, through its client, which starts no thread. MLFLOW_TRACKING_URI names the server."""
 
     def __init__(self, workdir: Path, settings: Mapping[str, Any], record_id: str | None):
         self._mlflow = importlib.import_module("mlflow")
@@ -151,7 +151,7 @@ class Tracker:
             self._waiting.append((step, {name: value for name, value in values.items() if math.isfinite(value)}))
 
     def flush(self) -> None:
-        """Send what is waiting; if the tracker cannot be reached, keep it and say so once."""
+        """Send the waiting steps; if the tracker cannot be reached, keep it and say so once."""
         if self._failing and time.monotonic() < self._retry_at:
             return
         if self._waiting and self._try(lambda: self._record.send(self._waiting), "its figures are sent later"):
@@ -160,10 +160,10 @@ class Tracker:
 
     def attach(self, files: Sequence[Path], scores: Mapping[str, float]) -> None:
         """Attach files and final scores to the record."""
-        self._try(lambda: self._record.attach(files, scores), "nothing is attached to its record")
+        self._try(lambda: self._record.attach(files, scores), "its record has no report")
 
     def close(self, status: str = "stopped") -> None:
-        """Send what is waiting, and end the record."""
+        """Send the waiting steps, and end the record."""
         self._retry_at = 0.0
         self.flush()
         self._try(lambda: self._record.close(status), f"{len(self._waiting):,} steps are in metrics.jsonl only")
@@ -182,7 +182,7 @@ class Tracker:
             self._retry_at = ended + max(RETRY_AFTER, 20 * (ended - started))
             if not self._failing:
                 reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
-                say(f"--track={self.name}: {reason}; the training goes on, and {consequence}")
+                say(f"--track={self.name}: {reason}; the training continues, and {consequence}")
             self._failing = True
             return False
         self._failing = False

@@ -142,7 +142,7 @@ def test_a_tracker_that_fails_gets_its_figures_later(tmp_path, mlflow, monkeypat
             tracker.write(step, {"loss": 1.0})
             tracker.flush()
     assert [point.step for point in mlflow.records["id0"]["points"]] == list(range(5))
-    assert capsys.readouterr().err.count("no connection; the training goes on, and its figures are sent later") == 1
+    assert capsys.readouterr().err.count("no connection; the training continues, and its figures are sent later") == 1
 
 
 def test_a_run_that_began_without_a_tracker_sends_its_earlier_lines(tmp_path, mlflow):

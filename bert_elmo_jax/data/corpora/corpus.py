@@ -221,10 +221,10 @@ def read_record(line: bytes | None, offset: int, source: Source, tally: Tally) -
         )
     elif field not in record:
         has = ", ".join(map(repr, record)) or "no field at all"
-        _bad(*place, f"no field {field!r}", "name the field with --text_field", f" (the record has {has})")
+        _bad(*place, f"no field {field!r}", f"name the field with {tally.column_flag}", f" (the record has {has})")
     elif not isinstance(text := record[field], str):
         problem, detail = f"field {field!r} is not text", f" but {type(text).__name__}"
-        _bad(*place, problem, "name a text field with --text_field", detail)
+        _bad(*place, problem, f"name a text field with {tally.column_flag}", detail)
     elif "\0" in text:
         _bad(*place, "a NUL character", "remove it", flag="pass --on_bad=skip to leave such records out")
     elif SURROGATE.search(text):

@@ -104,6 +104,11 @@ class Tally:
     place: int = 0  # current byte offset in the source
     prepares: bool = True
 
+    @property
+    def column_flag(self) -> str:
+        """The flag that names the column of texts."""
+        return "--text_field" if self.prepares else "--text"
+
     def bad(
         self, path: str, line: Callable[[], int] | None, problem: str, remedy: str, detail: str = "", flag: str = ""
     ) -> None:

@@ -73,7 +73,7 @@ def _arrow_texts(path: str, tally: Tally) -> Iterator[tuple[int, str]]:
     table, column = open_arrow(path), tally.reading.text_field
     if column not in table.names:
         listed, near = ", ".join(map(repr, table.names)), did_you_mean(column, table.names)
-        raise BadInput(path, None, f"no column {column!r} among {listed}", f"name one with --text_field{near}")
+        raise BadInput(path, None, f"no column {column!r} among {listed}", f"name one with {tally.column_flag}{near}")
     table.check_texts(column)
     for number, row in enumerate(table.rows([column]), start=1):
         text = row[column]
@@ -116,7 +116,7 @@ def _cells(source: Source, tally: Tally) -> Iterator[tuple[int, str]]:
                 if column not in names:
                     listed, near = ", ".join(map(repr, names)), did_you_mean(column, names)
                     problem = f"no column {column!r} among {listed}"
-                    raise BadInput(source.path, number, problem, f"name one with --text_field{near}")
+                    raise BadInput(source.path, number, problem, f"name one with {tally.column_flag}{near}")
             elif len(cells) != len(names):
                 problem, remedy = f"{len(cells)} columns, expected {len(names)}", "correct the row"
                 tally.bad(source.path, partial(int, number), problem, remedy, flag="pass --on_bad=skip")

@@ -1,12 +1,17 @@
 """Read files with one text per line, or with one word per line in columns."""
 
+import contextlib
+import dataclasses
 import re
+import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 
 from bert_elmo_jax.data.corpora.corpus import decode_line, iterate_lines
 from bert_elmo_jax.data.corpora.reading import BadInput, Reading, Tally, describe, find_files, has_text
+from bert_elmo_jax.data.corpora.table_texts import is_table, read_texts
+from bert_elmo_jax.data.corpora.unpack import needs_unpacking, unpack
 
 CONLL = (".conll", ".conllu", ".iob", ".bio")
 DOCUMENT = "-DOCSTART-"  # marks the start of a document in CoNLL-2002 and -2003, with columns like a word
@@ -32,6 +37,26 @@ def each_line(path: str | Path, encoding: str = "utf-8", *, skip_blank: bool = F
             yield number, text
         elif not skip_blank:
             raise BadInput(str(path), number, "a blank line", "every line must be a text: remove it")
+
+
+def each_cell(
+    path: str | Path, column: str = "text", encoding: str = "utf-8", *, skip_blank: bool = False
+) -> Iterator[tuple[int, str]]:
+    r"""Yield (line or row, text) for every row of a table; raise on rows without text, or skip blank ones.
+
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "texts.csv"
+    >>> _ = file.write_text("review,stars\nthe river bank,5\n", encoding="utf-8")
+    >>> list(each_cell(file, "review"))
+    [(2, 'the river bank')]
+    """
+    for number, text in read_texts(
+        find_file(path), Tally(Reading(text_field=column, encoding=encoding), prepares=False)
+    ):
+        if text.strip():
+            yield number, text
+        elif not skip_blank:
+            raise BadInput(str(path), number, "a row without text", "fill it in, or remove it")
 
 
 def each_sentence(
@@ -68,12 +93,20 @@ def each_text(
     encoding: str = "utf-8",
     *,
     skip_blank: bool = False,
+    text: str | None = None,
 ) -> Iterator[tuple[int, str | list[str]]]:
     """Yield (first line, text) for every text of a file.
 
-    `layout` is "text" (one text per line), "conll" (words in columns) or "auto" (by the file's ending). `column` is the
-    column of the words, by default the first, or the second in CoNLL-U.
+    `layout` is "text" (one text per line), "conll" (words in columns), "table" (csv, JSON lines, Parquet, …) or "auto"
+    (by the file's ending). `column` is the column of the words, by default the first, or the second in CoNLL-U; `text`
+    is the column of the texts in a table, by default "text".
     """
+    if layout == "table" or (layout == "auto" and is_table(str(path))):
+        if column is not None:
+            raise ValueError(f"column={column} does not apply to {path}, which is a table: name its column of texts")
+        return each_cell(path, text or "text", encoding, skip_blank=skip_blank)
+    if text is not None:
+        raise ValueError(f"text={text!r} is the column of a table, and {path} is none: leave it out")
     if layout != "conll" and not (layout == "auto" and str(path).lower().endswith(CONLL)):
         if column is not None:
             raise ValueError(f"column={column} does not apply to {path}, which is read as one text per line: omit it")
@@ -127,8 +160,12 @@ def _lines(path: str | Path, encoding: str) -> Iterator[tuple[int, str]]:
     tally = Tally(reading, prepares=False)
     name = find_file(path)
     source = describe(name, name)
-    has_text(source, tally)
-    for number, (offset, line) in enumerate(iterate_lines(source, 0, tally), start=1):
-        text = decode_line(line, offset, source, tally)
-        if text is not None:
-            yield number, text
+    with contextlib.ExitStack() as stack:
+        if needs_unpacking(name, reading):
+            unpack(name, plain := Path(stack.enter_context(tempfile.TemporaryDirectory()), "plain"), tally)
+            source = dataclasses.replace(source, plain=str(plain), size=plain.stat().st_size)
+        has_text(source, tally)
+        for number, (offset, line) in enumerate(iterate_lines(source, 0, tally), start=1):
+            text = decode_line(line, offset, source, tally)
+            if text is not None:
+                yield number, text

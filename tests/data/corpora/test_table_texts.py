@@ -9,6 +9,7 @@ import pytest
 from bert_elmo_jax.data.corpora.prepare import Request, prepare
 from bert_elmo_jax.data.corpora.reading import BadInput, Reading, Tally
 from bert_elmo_jax.data.corpora.table_texts import write_texts
+from bert_elmo_jax.data.corpora.text_files import each_text
 
 TEXTS = [f'강가의 은행 {n}, "the bank" of river {n % 7}' for n in range(300)]
 LONG = [f"{text}\nand a second line\nand {n}" for n, text in enumerate(TEXTS)]
@@ -111,3 +112,16 @@ def test_nulls_and_other_types_in_parquet_are_named(tmp_path):
     for column, message in (("n", "'n' is int64, expected texts"), ("raw", "no column 'raw'"), ("txt", "mean text?")):
         with pytest.raises(BadInput, match=message):
             write_texts(str(file), tmp_path / "out", Tally(Reading(text_field=column)))
+
+
+def test_texts_of_tables_and_compressed_files_are_read_for_vectors(tmp_path):
+    names = write_all(tmp_path, TEXTS, "line")[:4]
+    (tmp_path / "c.txt.gz").write_bytes(gzip.compress((tmp_path / "c.txt").read_bytes()))
+    for name in (*names, "c.txt.gz"):
+        assert [text for _, text in each_text(tmp_path / name)] == TEXTS, name
+    with pytest.raises(BadInput, match=r"no column 'txt' among 'n', 'text'; name one with --text; did you mean text\?"):
+        list(each_text(tmp_path / "c.csv", text="txt"))
+    with pytest.raises(ValueError, match=r"'n' is the column of a table, and .*c\.txt is none"):
+        list(each_text(tmp_path / "c.txt", text="n"))
+    for name in write_arrow(tmp_path, TEXTS):
+        assert [text for _, text in each_text(tmp_path / name)] == TEXTS, name
