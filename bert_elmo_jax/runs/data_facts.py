@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from bert_elmo_jax.data.corpora.store import open_store
-from bert_elmo_jax.data.tasks.files import hash_files, list_files
 from bert_elmo_jax.report.language import Translate, english
 from bert_elmo_jax.report.page import draw_table
 
@@ -34,6 +33,8 @@ def describe_files(files: Mapping[str, str]) -> dict[str, dict[str, str]]:
     >>> describe_files({"train": "LICENSE", "dev": "0.1", "test": ""})["train"]["fingerprint"][:8]
     'cfc7749b'
     """
+    from bert_elmo_jax.data.tasks.files import hash_files, list_files  # pretraining does not import tasks
+
     return {
         part: {"file": file, "fingerprint": hash_files(file)}
         for part, file in files.items()
