@@ -116,8 +116,8 @@ def find_hints(config: ConfigDict, task: Task, train: Sequence[Any], dev: Sequen
         units = {"questions": "question"}.get(task.kind, "row")
         yield (
             f"the development data have {len(dev)} {units}{'s'[: len(dev) != 1]}: one {units} is worth "
-            f"{100 / len(dev):.1f} points of the score, so it says little about which model is best; hold out more "
-            f"(--dev=0.2, or a file of {SMALL_DEV} and better some hundred)"
+            f"{100 / len(dev):.1f} points of the score, so it says little about which model is best; hold out "
+            f"more: {SMALL_DEV} {units}s at least, better some hundred"
         )
     elif 0 < len(dev) < SMALL_DEV and task.kind in SCORED:
         yield f"the correlation is computed on {len(dev)} examples, too few to compare models by: hold out more"

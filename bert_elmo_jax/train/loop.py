@@ -159,18 +159,20 @@ def train(
         log = step % schedule.log_every == 0 or step == schedule.steps
         if metrics is not None:
             metrics.write(step, {**line, **(figures or {})}, events=log)
-        bar.update(step - bar.n)
+        is_first = step == start + 1  # it includes compilation, so that the clock begins again below
+        bar.set_description(refresh=False)
+        if not is_first:
+            bar.update(step - bar.n)
         if log:
             now = time.perf_counter()
             speed = tokens / (now - clock)
             shown = {"tokens/s": f"{speed:,.0f}"} if tokens else {}
             shown |= {"utilisation": f"{speed / top_speed:.0%}"} if tokens and top_speed else {}
-            bar.set_postfix({"loss": f"{line['loss']:.4f}", **shown})
+            bar.set_postfix({"loss": f"{line['loss']:.4f}", **shown}, refresh=not is_first)
             clock, tokens = now, 0
             if metrics is not None:
                 metrics.flush()
-        bar.set_description(refresh=False)
-        if step == start + 1:  # restart the clock: the first step includes compilation
+        if is_first:
             clock, tokens = time.perf_counter(), 0
             bar.reset()
             bar.initial = bar.last_print_n = bar.n = step
