@@ -117,12 +117,12 @@ def task_sections(
             names = ("precision", "recall", "f1", "gold", "predicted", "correct")
             types: Mapping[str, Any] = entities.score(true_tags, predicted_tags)["types"]
             cells = [[kind, *(format_number(of[name]) for name in names)] for kind, of in types.items()]
-            table = draw_table([translate("type"), *map(translate, names)], cells)
+            table = draw_table([translate("type"), *map(translate, names)], cells, stacked=True)
             sections.append((translate("Entities"), table))
         else:
             tag_lists = [*chain(*true_tags)], [*chain(*predicted_tags)]
             sections.append(_confusion_section(task.labels, *tag_lists, translate))
-    mistakes = find_mistakes(task, dev, predictions)
+    mistakes = [mistake for mistake in find_mistakes(task, dev, predictions) if mistake.sure]  # exact numbers are none
     if mistakes:
         sections.append(draw_mistakes(task, mistakes, translate))
     if isinstance(model, TaskNetwork):
