@@ -1,4 +1,4 @@
-"""Progress bars: redrawn on a terminal; elsewhere, as in a log file or a notebook, a line every ten seconds."""
+"""Progress bars: redrawn on a terminal; in a log file or a notebook, a line every ten seconds."""
 
 import contextlib
 import functools
@@ -39,7 +39,7 @@ def progress_bar(
 
 
 class Bar(tqdm):
-    """A bar of tqdm that names what is waited for; the wait does not count as slowness."""
+    """A bar of tqdm that names long waits, and leaves them out of the time left."""
 
     _time: Callable[[], float]  # of tqdm
     shapes: set[Hashable] | None = None  # of batches that were computed, to name compilations; None: they have no name
@@ -78,7 +78,7 @@ class Bar(tqdm):
 
 
 class LineBar(Bar):
-    """A bar for what is no terminal: a line every ten seconds, one for each new name, and one at the end."""
+    """Lines for logs: one every ten seconds, one for each new name, and one at the end."""
 
     def __init__(self, *args: Any, **options: Any):
         self._written_at: float | None = None
@@ -151,7 +151,7 @@ class PartCounter:
 
 @contextlib.contextmanager
 def count_rows(progress: bool | BarPart, rows: int, desc: str = "predicting") -> Iterator[Bar | PartCounter]:
-    """Yield what counts the rows that are done: a bar of their own (True), a hidden one, or a part of another."""
+    """Yield a counter of finished rows: a bar (True), a hidden one, or a part of another bar."""
     if isinstance(progress, BarPart):
         yield PartCounter(progress, max(rows, 1))
         return

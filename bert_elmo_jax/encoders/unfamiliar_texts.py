@@ -13,7 +13,7 @@ import numpy as np
 # half of a table leaves 0.1% (English) to 10% (Korean) unknown, and one of the other language 80 to 88%.
 MANY = 0.3
 # Pieces for each character, of a tokenizer that writes everything as bytes: one of the same language has less than 1,
-# and those of GPT-2 and RoBERTa have 2.9 for Korean.
+# and GPT-2 and RoBERTa have 2.9 for Korean.
 SPLIT = 1.5
 SAMPLE = 20  # texts whose letters are looked at
 REMEDY = "use a model of their language, such as klue/bert-base for Korean or google-bert/bert-base-cased for English"

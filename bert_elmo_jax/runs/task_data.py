@@ -105,7 +105,7 @@ def read_data(config: ConfigDict) -> Data:
 
 
 def find_hints(config: ConfigDict, task: Task, train: Sequence[Any], dev: Sequence[Any]) -> Iterator[str]:
-    """Yield what a user may not have meant: labels that are ratings, and development data that say little."""
+    """Yield hints for users: the labels look like ratings, or there are few development data."""
     if config.task == "classification" and are_ratings(task.labels, config.label or ""):
         yield (
             f"the labels are the numbers {task.labels[0]} to {task.labels[-1]}, and a classifier does not know that "
