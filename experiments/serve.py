@@ -44,7 +44,9 @@ def main(words: list[str]) -> None:
     """Serve until a signal."""
     if len(words) + (FLAGS.model is not None) != 1:
         raise ValueError("one model is needed: --model=FOLDER, or the folder alone")
-    limits = Limits(FLAGS.most_bytes, FLAGS.most_inputs, FLAGS.most_characters, FLAGS.most_waiting, FLAGS.seconds)
+    limits = Limits(
+        FLAGS.most_bytes, FLAGS.most_inputs, FLAGS.most_characters, FLAGS.most_waiting, float(FLAGS.seconds)
+    )
     options = read_values(("name", "dtype", "untrusted", "warm_length", "warm_rows", "batch_size", "host", "port"))
     serve(FLAGS.model or words[0], limits=limits, **options)
 

@@ -22,10 +22,10 @@ class Histogram:
     ['sizes_bucket{le="1"} 0', 'sizes_bucket{le="10"} 1', 'sizes_bucket{le="+Inf"} 1', 'sizes_sum 7.0', 'sizes_count 1']
     """
 
-    def __init__(self, bounds: Sequence[float]):
+    def __init__(self, bounds: Sequence[float | int]):
         self.bounds, self.counts, self.total = bounds, [0] * (len(bounds) + 1), 0.0
 
-    def add(self, value: float) -> None:
+    def add(self, value: float | int) -> None:
         """Count a value."""
         self.counts[bisect.bisect_left(self.bounds, value)] += 1
         self.total += value
