@@ -14,7 +14,7 @@ LINE_WITHOUT_TOTAL = "{desc}{n_fmt} {unit} [{elapsed}, {rate_fmt}{postfix}]"
 
 
 def progress_bar(
-    total: float | None = None,
+    total: float | int | None = None,
     desc: str = "",
     unit: str = "it",
     *,

@@ -4,10 +4,11 @@ import asyncio
 import base64
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float32
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -184,6 +185,6 @@ def error_response(path: str, error: RequestError) -> Response:
     return JSONResponse({"error": message}, error.status, headers)
 
 
-def _encode_vector(vector: Sequence[float], form: str) -> Any:
+def _encode_vector(vector: Float32[np.ndarray, "E"], form: str) -> Any:
     array = np.asarray(vector, "<f4")
     return base64.b64encode(array.tobytes()).decode() if form == "base64" else array.tolist()

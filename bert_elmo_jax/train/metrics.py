@@ -7,7 +7,7 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from tensorboardX.event_file_writer import EventsWriter
 from tensorboardX.proto import event_pb2, summary_pb2
@@ -18,6 +18,7 @@ from bert_elmo_jax.json_values import parse_json, whole_number
 TAG = re.compile(r"[^-/\w.]")  # what TensorBoard does not want in names
 
 
+@runtime_checkable
 class Writer(Protocol):
     """Receives the figures of steps, in order: TensorBoard, or a tracker."""
 
