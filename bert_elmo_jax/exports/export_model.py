@@ -40,6 +40,10 @@ def export_model(
     StableHLO has `model.stablehlo`, a function of `jax.export`. Number and length of texts are free. Both have the
     tokenizer, `config.json`, and `run.py`, which needs numpy, tokenizers and onnxruntime or jax. The result is compared
     with the model before the folder appears.
+
+    >>> import tempfile
+    >>> list(export_model("tests/goldens/bert_tiny", f"{tempfile.mkdtemp()}/exported", to="stablehlo"))
+    ['model.stablehlo']
     """
     if to not in NEEDED:
         raise ValueError(f"to={to!r} is not known; it is one of {', '.join(NEEDED)}")

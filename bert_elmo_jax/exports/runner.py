@@ -7,6 +7,7 @@ It needs numpy, tokenizers, and onnxruntime (for onnx/) or jax (for model.stable
 onnx/model_quantized.onnx.
 """
 
+import functools
 import json
 import os
 import re
@@ -18,36 +19,40 @@ import numpy as np
 from tokenizers import Tokenizer
 
 FOLDER = Path(__file__).resolve().parent
-FACTS = json.loads((FOLDER / "export.json").read_text(encoding="utf-8"))
-TOKENIZER = Tokenizer.from_file(str(FOLDER / "tokenizer.json"))
-TOKENIZER.enable_truncation(FACTS["max_length"], strategy="only_second" if FACTS["kind"] == "read" else "longest_first")
-TOKENIZER.enable_padding(pad_id=FACTS["pad_id"], pad_token=FACTS["pad_token"])
-if (FOLDER / "model.stablehlo").exists():
-    import jax.export
+FILE = FOLDER / "export.json"
+FACTS: dict[str, Any] = json.loads(FILE.read_text("utf-8")) if FILE.exists() else {}
 
-    EXPORTED = jax.export.deserialize(bytearray((FOLDER / "model.stablehlo").read_bytes()))
 
-    def run(arrays: Any) -> Any:
-        """Return the outputs of the model by name."""
-        return dict(
-            zip(FACTS["outputs"], map(np.asarray, EXPORTED.call(*(a.astype(np.int32) for a in arrays.values()))))
-        )
-else:
+@functools.cache
+def load_tokenizer() -> Any:
+    """Return the tokenizer, which cuts and pads as the model needs it."""
+    tokenizer = Tokenizer.from_file(str(FOLDER / "tokenizer.json"))
+    strategy = "only_second" if FACTS["kind"] == "read" else "longest_first"
+    tokenizer.enable_truncation(FACTS["max_length"], strategy=strategy)
+    tokenizer.enable_padding(pad_id=FACTS["pad_id"], pad_token=FACTS["pad_token"])
+    return tokenizer
+
+
+@functools.cache
+def load_model() -> Any:
+    """Return the function from arrays to the list of outputs."""
+    if (FOLDER / "model.stablehlo").exists():
+        import jax.export
+
+        exported = jax.export.deserialize(bytearray((FOLDER / "model.stablehlo").read_bytes()))
+        return lambda arrays: [np.asarray(x) for x in exported.call(*(a.astype(np.int32) for a in arrays.values()))]
     import onnxruntime
 
-    NAME = "model_quantized.onnx" if os.environ.get("QUANTIZED") else "model.onnx"
-    SESSION = onnxruntime.InferenceSession(str(FOLDER / "onnx" / NAME), providers=["CPUExecutionProvider"])
-
-    def run(arrays: Any) -> Any:
-        """Return the outputs of the model by name."""
-        return dict(zip(FACTS["outputs"], SESSION.run(FACTS["outputs"], arrays)))
+    name = "model_quantized.onnx" if os.environ.get("QUANTIZED") else "model.onnx"
+    session = onnxruntime.InferenceSession(str(FOLDER / "onnx" / name), providers=["CPUExecutionProvider"])
+    return lambda arrays: session.run(FACTS["outputs"], arrays)
 
 
 def encode(texts: Any) -> Any:
     """Return the pieces of texts or pairs, and the arrays that the model reads."""
     if FACTS["lowercase"]:
         texts = [tuple(part.lower() for part in text) if isinstance(text, tuple) else text.lower() for text in texts]
-    read = TOKENIZER.encode_batch([FACTS["prompt"] + text if isinstance(text, str) else text for text in texts])
+    read = load_tokenizer().encode_batch([FACTS["prompt"] + text if isinstance(text, str) else text for text in texts])
     columns = {"input_ids": "ids", "attention_mask": "attention_mask", "token_type_ids": "type_ids"}
     return read, {name: np.array([getattr(r, columns[name]) for r in read], np.int64) for name in FACTS["inputs"]}
 
@@ -55,7 +60,7 @@ def encode(texts: Any) -> Any:
 def predict(texts: Any) -> Any:
     """Return a plain value for each text: a label, a number, tags, an answer, or vectors."""
     read, arrays = encode(texts)
-    outputs, kind = run(arrays), FACTS["kind"]
+    outputs, kind = dict(zip(FACTS["outputs"], load_model()(arrays))), FACTS["kind"]
     if kind == "sentences":
         return [vector.tolist() for vector in outputs["sentence_embedding"]]
     if kind == "vectors":
