@@ -70,6 +70,13 @@ class Bar(tqdm):
         self.shapes.add(shape)
         return self.waiting_for("compiling")
 
+    def start_at(self, count: int) -> None:
+        """Begin the clock again at a count; the time so far leaves the rate."""
+        if not self.disable:
+            self.n = self.initial = self.last_print_n = count
+            self.start_t = self.last_print_t = self._time()
+            self.refresh()
+
     def pass_over(self, count: int) -> None:
         """Count what an earlier process has done, at no time."""
         if not self.disable:

@@ -99,6 +99,17 @@ def test_waits_are_left_out_of_the_time_left(clock, capsys):
     assert "60/100 step [17:40<00:40" in capsys.readouterr().err.splitlines()[-1]
 
 
+def test_a_resumed_run_counts_from_its_step(clock, capsys):
+    with progress_bar(100, "", "step", initial=40) as bar:
+        clock[0] += 30  # of a compilation
+        bar.start_at(41)
+        clock[0] += 10
+        bar.update(10)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].startswith(" 41%| 41/100 step [00:00") and "-" not in "".join(lines)
+    assert lines[-1].startswith(" 51%| 51/100 step [00:10<00:49,")
+
+
 def test_a_part_of_a_bar(capsys):
     with progress_bar(10, "predicting", "examples") as bar:
         bar.shapes = set()

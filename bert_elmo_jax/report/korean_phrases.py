@@ -52,7 +52,7 @@ KOREAN: Mapping[str, str] = {
     "Better than the best baseline, “{name}” ({value}).": "가장 높은 기준선 ‘{name}’({value})보다 낫습니다.",
     "score": "점수",
     "this model": "이 모델",
-    "always {label}": "항상 {label}",
+    "always '{label}'": "항상 '{label}'",
     "always choice {number}": "항상 {number}번",
     "always no answer": "항상 답 없음",
     "bag of words": "단어 가방(BoW)",

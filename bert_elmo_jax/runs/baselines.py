@@ -22,7 +22,7 @@ def fit_baselines(task: Task, train: Sequence[Any]) -> Mapping[Phrase, Baseline]
     >>> task = Task("sst2", "classification", labels=("0", "1"))
     >>> train = [TextExample(text, None, label, None, "…", 2) for text, label in (("good", "1"), ("fine", "1"))]
     >>> list(fit_baselines(task, train))
-    ['always 1', 'bag of words']
+    ["always '1'", 'bag of words']
     """
     if task.kind == "classification" and not task.multi_label:
         label = _most_frequent(example.label for example in train)
@@ -46,7 +46,7 @@ def fit_baselines(task: Task, train: Sequence[Any]) -> Mapping[Phrase, Baseline]
 
 
 def _always(label: str) -> Phrase:
-    return Phrase("always {label}", label=label)
+    return Phrase("always '{label}'", label=label)
 
 
 def _most_frequent(values: Any) -> Any:

@@ -119,6 +119,10 @@ def find_hints(config: ConfigDict, task: Task, train: Sequence[Any], dev: Sequen
             f"{100 / len(dev):.1f} points of the score, so it says little about which model is best; hold out "
             f"more: {SMALL_DEV} {units}s at least, better some hundred"
         )
+        if task.kind == "classification":
+            absent = [label for label in task.labels if all(example.label != label for example in dev)]
+            if absent:
+                yield f"no row of the development data has the label {' or '.join(map(repr, absent))}: hold out more"
     elif 0 < len(dev) < SMALL_DEV and task.kind in SCORED:
         yield f"the correlation is computed on {len(dev)} examples, too few to compare models by: hold out more"
 

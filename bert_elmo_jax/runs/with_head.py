@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
@@ -14,7 +14,7 @@ from bert_elmo_jax import train
 from bert_elmo_jax.data.tasks.batches import Collate, collate
 from bert_elmo_jax.data.tasks.examples import text_of
 from bert_elmo_jax.data.tasks.packed_batches import choose_packing
-from bert_elmo_jax.data.tasks.rows import check_length, make_rows
+from bert_elmo_jax.data.tasks.rows import Row, check_length, make_rows
 from bert_elmo_jax.data.tasks.task import Task
 from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.encoders.unfamiliar_texts import SAMPLE, describe_unfamiliar
@@ -139,6 +139,8 @@ def prepare_head(
     unfamiliar = describe_unfamiliar(tokenizer, (ids for row in rows for ids in row.ids), sample, "the tokenizer")
     if unfamiliar and report:
         say(f"warning: {unfamiliar}")
+    if report and (cut_texts := describe_cut_texts(rows, task.max_length, model.max_positions)):
+        say(cut_texts)
     length = count_steps(config, len(rows))
     fresh = ("encoder/pooler/.*",) if new_pooler and "pooler" in params["encoder"] else ()
     adapted = adapt(config, params, bool(fresh), report) if config.transfer == "lora" else None
@@ -195,6 +197,22 @@ def prepare_head(
         return prepared
     export = functools.partial(export_adapters, model=model, adapted=adapted)
     return prepared._replace(params=adapted.trained, constants={BASE: adapted.base}, conclude=export)
+
+
+def describe_cut_texts(rows: Sequence[Row], max_length: int, max_positions: int) -> str:
+    """Return how many training texts lose their ends, and how to read more of them; empty if none does.
+
+    >>> pieces = (np.arange(8),)
+    >>> describe_cut_texts([Row(0, pieces, pieces, lost=3), Row(1, pieces, pieces)], 8, 512)
+    '1 of 2 training texts is longer than 8 pieces, and its end is not read; --config.max_length= takes up to 512'
+    """
+    cut = sum(row.lost > 0 for row in rows)
+    if not cut:
+        return ""
+    verb, end = ("is", "its end is") if cut == 1 else ("are", "their ends are")
+    remedy = f"; --config.max_length= takes up to {max_positions}" if max_length < max_positions else ""
+    texts = f"{cut:,} of {len(rows):,} training texts {verb}"
+    return f"{texts} longer than {max_length} pieces, and {end} not read{remedy}"
 
 
 def choose_next(config: ConfigDict, family: Family, model: Any, kind: str) -> Callable[[Any, Any], Any] | None:

@@ -174,9 +174,7 @@ def train(
                 metrics.flush()
         if is_first:
             clock, tokens = time.perf_counter(), 0
-            bar.reset()
-            bar.initial = bar.last_print_n = bar.n = step
-            bar.refresh()
+            bar.start_at(step)
         if failed:
             tell(f"step {step}: the loss or a gradient is not finite; nothing was updated ({failed} in a row)")
         if failed == step == schedule.steps:

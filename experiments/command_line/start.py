@@ -153,7 +153,8 @@ def start(
                 raise ValueError(f"unexpected argument {words_left[1]!r}; {hint}")
             return words_left
         except flags.Error as error:
-            refuse(program, f"{describe(error, names)}; --help lists the flags")
+            field_names = [name for name, _ in list_fields(configs[0])] if configs else []
+            refuse(program, f"{describe(error, names, field_names)}; --help lists the flags")
         except (OSError, ValueError, TypeError) as error:
             refuse(program, error)
 
@@ -293,14 +294,16 @@ def read_layers(names: Sequence[str] | None) -> Literal["all"] | list[int] | Non
         raise ValueError(f"--layers={','.join(names)}: use numbers, such as 0,9,-1, or all alone") from None
 
 
-def describe(error: flags.Error, names: Sequence[str]) -> str:
-    """Return the message about a flag."""
+def describe(error: flags.Error, names: Sequence[str], field_names: Sequence[str] = ()) -> str:
+    """Return the message about a flag; `field_names` are the fields of the program's config."""
     text = str(error)
     if isinstance(error, flags.UnrecognizedFlagError):
         near = did_you_mean(error.flagname, names).replace("mean ", "mean --")
         group, dot, field = error.flagname.partition(".")
         if dot and nearest(group, names) == "config":
             near = f"; did you mean --config.{field}?"
+        elif fields := [name for name in field_names if name.rpartition(".")[2] == error.flagname]:
+            near = f"; did you mean --config.{fields[0]}?"
         return f"there is no flag --{error.flagname}{near}"
     if match := re.fullmatch(r"flag --(\w+)=None: Flag --\1 must have a value other than None\.", text):
         return f"--{match[1]}=… is needed"

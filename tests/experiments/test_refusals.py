@@ -102,6 +102,7 @@ pretrain TOY --config.model.norm_eps=-1 | --config.model.norm_eps=-1.0: expected
 finetune --config= --workdir=x | --config= is empty: give a recipe, such as bert:base
 finetune --workdir= | --workdir= is empty: give a value, or leave it out
 finetune --workdir=x --config.optimiser.name=adamw | did you mean --config.optimizer.name?
+finetune --workdir=x --batch_size=8 | there is no flag --batch_size; did you mean --config.batch_size?; --help
 finetune --taks=sst2 | there is no flag --taks; did you mean --task?
 finetune --config=experiments/configs/bert.py:toy --workdir=x | bert.py:toy is for pretrain, not for
 finetune SELF --text=label --label=label | one column for two things: text='label', label='label'; use different

@@ -72,7 +72,7 @@ FROM_PARTS = {
 
 def test_values_are_not_translated_and_braces_are_kept():
     korean = translator("ko")
-    assert korean(Phrase("always {label}", label="mean {x}")) == "항상 mean {x}"
+    assert korean(Phrase("always '{label}'", label="mean {x}")) == "항상 'mean {x}'"
     assert korean("a phrase without Korean {x}") == "a phrase without Korean {x}"
 
 

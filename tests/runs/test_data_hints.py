@@ -33,11 +33,18 @@ def test_ratings_and_small_dev(tmp_path, capsys):
     read(tmp_path, LABELLED, dev="0.1")
     said = capsys.readouterr().err
     assert "warning: the development data have 4 rows: one row is worth 25.0 points of the score" in said
+    read(tmp_path, LABELLED, dev=write(tmp_path / "few.csv", ["a,1", "b,1"]))
+    assert "warning: no row of the development data has the label '0': hold out more" in capsys.readouterr().err
     for options in ({"rows": LABELLED}, {"rows": RATED, "task": "regression"}, {"rows": LABELLED, "dev": "0.5"}):
         read(tmp_path, **options)
         assert "warning" not in capsys.readouterr().err
     read(tmp_path, RATED, dev="0.1", task="regression")
     assert "the correlation is computed on 4 examples" in capsys.readouterr().err
+
+
+def test_utf_8_is_not_read_as_windows_1252(tmp_path):
+    with pytest.raises(ValueError, match=r"train\.csv:3: UTF-8, not CP1252; give --encoding=utf-8"):
+        read(tmp_path, ["plain,0", "café,1"], encoding="cp1252")
 
 
 def test_the_tutorials_give_no_hints(capsys):

@@ -157,35 +157,35 @@ def test_the_result_by_hand():
     assert str(scores.size) == "30 rows: one row is 3.3 points"
     assert scores.figures["accuracy"] == 23 / 30
     assert scores.interval == pytest.approx((0.5907, 0.8821), abs=1e-4)
-    assert scores.baselines["always 1"]["accuracy"] == 16 / 30
-    assert judge("accuracy", scores) == "Better than the best baseline, “always 1” (0.5333)."
+    assert scores.baselines["always '1'"]["accuracy"] == 16 / 30
+    assert judge("accuracy", scores) == "Better than the best baseline, “always '1'” (0.5333)."
     lines = list_lines("accuracy", {"dev": scores})
     assert lines[0].startswith("dev: accuracy 0.7667, macro_f1 ")
     assert lines[1].startswith(
-        "dev: accuracy is between 0.5907 and 0.8821 (95%); 30 rows: one row is 3.3 points; always 1"
+        "dev: accuracy is between 0.5907 and 0.8821 (95%); 30 rows: one row is 3.3 points; always '1'"
     )
 
 
 def test_a_baseline_that_is_as_good_is_named():
     task, rows = classification(["1", "1", "0"])
     scores = compare_with_baselines(task, rows, {"dev": (rows, [Label("1", 0.9, {})] * 3)})["dev"]
-    always = scores._replace(baselines={"always 1": scores.baselines["always 1"]})
-    assert judge("accuracy", always).startswith("No better than the baseline “always 1” (0.6667)")
+    always = scores._replace(baselines={"always '1'": scores.baselines["always '1'"]})
+    assert judge("accuracy", always).startswith("No better than the baseline “always '1'” (0.6667)")
     better = scores._replace(baselines={"bag of words": {"accuracy": 0.9}})
     assert judge("accuracy", better).startswith("Worse than the baseline “bag of words” (0.9000)")
     task, rows = classification(["1"] * 6 + ["0"] * 4)
     right = [Label(row.label, 0.9, {}) for row in rows[:9]] + [Label("1", 0.9, {})]
     scores = compare_with_baselines(task, rows, {"dev": (rows, right)})["dev"]._replace(
-        baselines={"always 1": {"accuracy": 0.6}}
+        baselines={"always '1'": {"accuracy": 0.6}}
     )
-    assert judge("accuracy", scores).startswith("The interval includes the baseline “always 1” (0.6000)")
+    assert judge("accuracy", scores).startswith("The interval includes the baseline “always '1'” (0.6000)")
 
 
 def test_baselines_by_hand():
     task, train = classification(["1", "0", "1"], ["good", "bad", "good"])
     examples = [TextExample(text, None, "1", None, "dev.csv", 1) for text in ("bad", "good", "?")]
     predicted = {name: [p.label for p in predict(examples)] for name, predict in fit_baselines(task, train).items()}
-    assert predicted == {"always 1": ["1", "1", "1"], "bag of words": ["0", "1", "1"]}
+    assert predicted == {"always '1'": ["1", "1", "1"], "bag of words": ["0", "1", "1"]}
     tags = [TaggedSentence(("a", "b", "a"), ("X", "Y", "Y"), "t", (1, 2, 3), 0),
             TaggedSentence(("a",), ("X",), "t", (5,), 0), TaggedSentence(("c",), ("Y",), "t", (7,), 0)]  # fmt: skip
     words = [TaggedSentence(("a", "b", "new"), None, "d", (1, 2, 3), 0)]
@@ -193,7 +193,7 @@ def test_baselines_by_hand():
         name: predict(words)[0].tags
         for name, predict in fit_baselines(task_named("tags", file="a.conll"), tags).items()
     }
-    assert predicted == {"always Y": ("Y", "Y", "Y"), "the usual tag of each word": ("X", "Y", "Y")}
+    assert predicted == {"always 'Y'": ("Y", "Y", "Y"), "the usual tag of each word": ("X", "Y", "Y")}
     assert fit_baselines(Task("squad", "questions"), []) == {}
 
 

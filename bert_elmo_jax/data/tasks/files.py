@@ -49,6 +49,8 @@ class BadRow(ValueError):
         return f"{self.file}{place}: {self.problem}; {self.remedy}"
 
 
+_ANY_BYTES = {"cp1252", "iso8859-1"}  # encodings that turn UTF-8 into other letters without an error
+
 OnBad = Callable[[BadRow], object]  # what to do with a row that cannot be read: `stop`, or a list's `append`
 
 
@@ -152,6 +154,9 @@ def read_text(
         if fallback is not None:
             return read_text(path, fallback, keep_ends=keep_ends)
         raise _undecodable(path, data, encoding, problem) from None
+    if codecs.lookup(encoding).name in _ANY_BYTES and guess_encoding(data) == "utf-8":
+        line = next(number for number, line in enumerate(data.split(b"\n"), start=1) if not line.isascii())
+        raise BadRow(path, line, f"UTF-8, not {encoding.upper()}", _remedy("utf-8"))
     text = text.removeprefix("\ufeff")
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1

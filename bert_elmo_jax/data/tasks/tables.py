@@ -131,7 +131,7 @@ def _lines(text: str, path: str | Path, on_bad: OnBad) -> Iterator[tuple[int, st
         if line.strip():
             yield number, line
         else:
-            on_bad(BadRow(path, number, "a blank line, expected an example", "remove it"))
+            on_bad(BadRow(path, number, "a blank line, expected an example", LEAVE_OUT))
 
 
 def _csv(text: str, path: str | Path, on_bad: OnBad) -> Rows:
@@ -142,7 +142,7 @@ def _csv(text: str, path: str | Path, on_bad: OnBad) -> Rows:
             if any(cell.strip() for cell in cells):
                 yield line, cells
             else:
-                on_bad(BadRow(path, line, "a blank line, expected an example", "remove it"))
+                on_bad(BadRow(path, line, "a blank line, expected an example", LEAVE_OUT))
             line = reader.line_num + 1
     except csv.Error as error:
         problem = f"invalid csv from here to line {reader.line_num} ({error})"

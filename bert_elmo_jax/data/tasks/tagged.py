@@ -99,7 +99,9 @@ def _columns(lines: Sequence[str], path: str, layout: TagLayout, tagged: bool) -
     for name, column in (("word", layout.word), ("tag", layout.tag))[: 1 + tagged]:
         if not -width <= column < width:
             problem = f"{width} column{'s'[: width != 1]}, expected a {name} in column {column} (counted from 0)"
-            raise BadRow(path, usual[0], problem, "give the right column, or check the separator (tabs or spaces)")
+            raise BadRow(
+                path, usual[0], problem, "give the right column, or check the separator (tabs or spaces, no commas)"
+            )
     if tagged and layout.word % width == layout.tag % width:
         problem = f"{width} column{'s'[: width != 1]}, expected words and tags in two of them"
         raise BadRow(path, usual[0], problem, "add the tags, or give the columns of both")

@@ -131,7 +131,12 @@ def _tag_layout(file: str | Path, word: str | None, tag: str | None, *, entities
             columns.append(int(default if value is None else value))
         except ValueError:
             problem = f"{option}={value!r} for {file}: its columns have no names"
-            raise ValueError(f"{problem}; give a number from 0 (or -1, the last)") from None
+            remedy = "give a number from 0 (or -1, the last)"
+            if find_format(first) == "csv":
+                remedy = (
+                    "a csv is not read: write lines of a word, a tab and its tag, and a blank line after a sentence"
+                )
+            raise ValueError(f"{problem}; {remedy}") from None
     return dataclasses.replace(usual, word=columns[0], tag=columns[1])
 
 

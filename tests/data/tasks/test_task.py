@@ -24,6 +24,10 @@ def test_invalid_tasks_are_refused():
             lambda: task_named("tags", label="tag", file="a.conll"),
             r"label='tag' for a\.conll: its columns have no names; give a number",
         ),
+        (
+            lambda: task_named("tags", label="tag", file="a.csv"),
+            "no names; a csv is not read: write lines of a word, a tab",
+        ),
         (lambda: task_named("entities", pair="b"), "pair='b': 'entities' has one column of words; leave it out"),
         (lambda: check_length(task_named("sst2", max_length=4), 512), "max_length=4: use 8 to 512"),
         (
