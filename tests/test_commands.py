@@ -256,7 +256,7 @@ MADE = [
      fields({"toyworld.heldout": 0.2, "length": 64, "model.max_positions": 64, "batch_size": 8}),
      ("runs/quickstart/bert",)),
     ("python -m experiments.pretrain --config=elmo:toy --workdir=runs/elmo_toy",
-     fields({"heldout": 0.2}, "toyworld."), ()),
+     fields({"heldout": 0.2}, "toyworld."), ("runs/quickstart/elmo",)),
     ("python -m experiments.pretrain --config=bert:novels --config.data=corpora/novels "
      "--workdir=runs/bert_novels", fields({"steps": 3, "checkpoint_every": 1}),
      ("runs/base", "runs/bert", "runs/bert_tiny_novels")),

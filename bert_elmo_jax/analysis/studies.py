@@ -167,6 +167,10 @@ def study_neighbours(options: StudyOptions) -> Study:
 def study_sentence(options: StudyOptions) -> Study:
     """Read one sentence with every model: a picture side by side, and a page to point at its words."""
     encoders = {name: getattr(model, "encoder", None) or model for name, model in load_models(options).items()}
+    for encoder in encoders.values():
+        getattr(
+            encoder, "tokenizer", None
+        )  # raises, before the first model is computed, if a folder lacks its tokenizer
     rule = choose_word_rule(encoders)
     words = split_line(str(options.sentence), rule)
     language: Language = "ko" if any("가" <= letter <= "힣" for letter in str(options.sentence)) else "en"

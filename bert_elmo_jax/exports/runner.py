@@ -59,6 +59,9 @@ def encode(texts: Any) -> Any:
 
 def predict(texts: Any) -> Any:
     """Return a plain value for each text: a label, a number, tags, an answer, or vectors."""
+    for number, text in enumerate(texts):
+        if not all(part.strip() for part in ([text] if isinstance(text, str) else text)):
+            raise ValueError(f"text {number} is {text!r}; expected a text or a pair, not empty")
     read, arrays = encode(texts)
     outputs, kind = dict(zip(FACTS["outputs"], load_model()(arrays))), FACTS["kind"]
     if kind == "sentences":
@@ -108,6 +111,13 @@ def _answer(pair: Any, read: Any, starts: Any, ends: Any) -> Any:
 
 
 if __name__ == "__main__":
+    if sys.argv[1:] in (["--help"], ["-h"]):
+        print(__doc__.strip())
+        sys.exit()
     lines = sys.argv[1:] or [line.rstrip("\n") for line in sys.stdin]
-    for prediction in predict([tuple(line.split("\t")) if "\t" in line else line for line in lines]):
+    try:
+        predictions = predict([tuple(line.split("\t")) if "\t" in line else line for line in lines])
+    except ValueError as error:
+        sys.exit(f"run.py: {error}")
+    for prediction in predictions:
         print(json.dumps(prediction, ensure_ascii=False))

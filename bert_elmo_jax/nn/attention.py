@@ -205,6 +205,14 @@ def register_attention(name: str, attend: Attend) -> None:
         raise ValueError(f"attention {name!r} is a name of this package: register your function under another one")
     if not callable(attend):
         raise TypeError(f"attention {name!r}: {attend!r:.60} is given; expected a function called like `reference`")
+    arguments = {"lengths": None, "causal": False, "window": None, "dropout": 0.0, "dropout_key": None}
+    try:
+        inspect.signature(attend).bind("query", "key", "value", "segments", **arguments)
+    except TypeError as error:
+        raise TypeError(
+            f"attention {name!r}: {error}; it is called as attend(query, key, value, segments, "
+            f"{', '.join(f'{argument}=…' for argument in arguments)}); accept **options for those that it does not use"
+        ) from None
     if REGISTERED.get(name, attend) is not attend:
         jax.clear_caches()
     REGISTERED[name] = attend

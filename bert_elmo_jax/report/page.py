@@ -53,9 +53,9 @@ td,th{padding-right:.8rem}
 .stacked td+td::before{content:attr(data-name) ": ";color:var(--soft)}}
 @media(min-width:100rem){html{font-size:125%}}
 """
-# For a projector: larger type, and figures as wide as the screen allows.
+# For a projector: larger type, and figures as wide as the screen allows. A phone keeps its size: tables would not fit.
 STAGE = """
-html{font-size:150%}
+@media(min-width:40rem){html{font-size:150%}}
 body{font-size:1rem;max-width:none}
 .figures figure{flex:1 1 30rem;max-width:none}
 figure svg{max-width:100%!important;max-height:85vh}

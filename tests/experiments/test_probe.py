@@ -95,11 +95,16 @@ def test_one_sentence_through_two_models(run, files, goldens):
     assert "단어를 가렸을 때의 추측" in (folder / "figure_00.svg").read_text(encoding="utf-8")
     assert {row["kind"] for row in rows(files, "sentence")} == {"hidden", "near"}
     page = (folder / "report.html").read_text(encoding="utf-8")
-    assert "html{font-size:150%}" in page
+    assert "@media(min-width:40rem){html{font-size:150%}}" in page
     assert '"word":1' in page
     status, _, said = run(*arguments[:-2], "--words=w9")
     assert status == 2
     assert "'w9' is not in the sentence 'w1 배를 w2': name a word of it" in said
+    status, _, said = run(
+        *(f"{part},{goldens / 'gpt_tiny'}" if "--model=" in str(part) else part for part in arguments)
+    )
+    assert status == 2
+    assert "gpt_tiny has no tokenizer" in said and "vectors of" not in said
 
 
 def test_lines_are_split_as_the_run_split_them(run, files, goldens, tmp_path):

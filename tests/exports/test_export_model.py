@@ -75,16 +75,21 @@ def test_onnx_has_the_numbers_of_the_model_at_three_sizes(name, outputs, onnxrun
             assert largest_difference(np.asarray(a), b, arrays["attention_mask"]) < 1e-5
 
 
-def run_folder(folder, texts, **environment):
-    """Return what `run.py` prints, in a process that cannot import this package."""
+def run_runner(folder, texts, **environment):
+    """Run `run.py` in a process that cannot import this package."""
     path = os.pathsep.join(part for part in sys.path if part and "bert_elmo_jax" not in part and Path(part).is_dir())
     blocked = folder.parent / "blocked" / "bert_elmo_jax"
     blocked.mkdir(parents=True, exist_ok=True)
     (blocked / "__init__.py").write_text("raise ImportError('the runner imported the package')")
     environment = {**os.environ, "PYTHONPATH": f"{blocked.parent}{os.pathsep}{path}", **environment}
-    done = subprocess.run(
+    return subprocess.run(
         [sys.executable, folder / "run.py", *texts], capture_output=True, text=True, env=environment, check=False
     )
+
+
+def run_folder(folder, texts, **environment):
+    """Return what `run.py` prints for texts."""
+    done = run_runner(folder, texts, **environment)
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -104,6 +109,9 @@ def test_sentence_model_runs_without_this_package(tmp_path):
     assert list(export_model(model, folder, to="stablehlo")) == ["model.stablehlo"]
     vectors = np.array(run_folder(folder, SENTENCES))
     assert np.abs(vectors - model.sentences(SENTENCES)).max() < 1e-5
+    refused = run_runner(folder, ["a text", ""])
+    assert (refused.returncode, refused.stderr) == (1, "run.py: text 1 is ''; expected a text or a pair, not empty\n")
+    assert run_runner(folder, ["--help"]).stdout.startswith("Runs the model of this folder")
     assert (folder / "modules.json").is_file() and (folder / "1_Pooling" / "config.json").is_file()
 
 

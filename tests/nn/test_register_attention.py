@@ -104,6 +104,11 @@ def test_names_of_the_package_are_refused():
             register_attention(name, attention.reference)
 
 
+def test_a_function_without_the_arguments_is_refused_when_it_is_registered():
+    with pytest.raises(TypeError, match=r"attention 'plain': got an unexpected .*'lengths'; it is called as .*options"):
+        register_attention("plain", lambda query, key, value, segments=None: value)
+
+
 @pytest.mark.parametrize(
     ("stored", "requested", "chosen"),
     [
