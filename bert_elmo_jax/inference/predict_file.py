@@ -256,6 +256,8 @@ def _read_line(task: Task, line: str, source: str, number: int, aggregation: str
     except ValueError as error:
         name = "standard input" if source == "-" else source
         problem = str(error).partition(f"input {number} ")[2] or str(error)
+        if not line.strip():
+            problem = "a blank line, expected one example per line"
         raise BadRow(name, number, problem, "fix or delete the line") from None
 
 

@@ -43,8 +43,8 @@ KOREAN: Mapping[str, str] = {
     "No better than the baseline “{name}” ({value}): this model has learned nothing more.": (
         "기준선 ‘{name}’({value})보다 낫지 않습니다. 모델이 그 이상 배운 것이 없습니다."
     ),
-    "Worse than the baseline “{name}” ({value}): train longer, with another learning rate, or on more data.": (
-        "기준선 ‘{name}’({value})보다 낮습니다. 더 오래, 다른 학습률로, 또는 더 많은 데이터로 학습해 보세요."
+    "Worse than the baseline “{name}” ({value}): train longer, with another learning rate or model, or more data.": (
+        "기준선 ‘{name}’({value})보다 낮습니다. 더 오래, 다른 학습률이나 모델로, 또는 더 많은 데이터로 학습해 보세요."
     ),
     "The interval includes the baseline “{name}” ({value}): these rows do not show that the model is better.": (
         "기준선 ‘{name}’({value})도 신뢰 구간 안에 있습니다. 이 데이터만으로는 모델이 더 낫다고 할 수 없습니다."

@@ -32,7 +32,7 @@ TASK_NAMES = {
 FLAG = re.compile(r"--\w+=\w+")
 BIASED = "The rows of dev chose the checkpoint, so this score is a little too good; --test=FILE gives a fair one."
 NO_BETTER = "No better than the baseline “{name}” ({value}): this model has learned nothing more."
-WORSE = "Worse than the baseline “{name}” ({value}): train longer, with another learning rate, or on more data."
+WORSE = "Worse than the baseline “{name}” ({value}): train longer, with another learning rate or model, or more data."
 TOO_FEW = "The interval includes the baseline “{name}” ({value}): these rows do not show that the model is better."
 
 

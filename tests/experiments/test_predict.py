@@ -112,7 +112,12 @@ def test_files_of_the_task(name, runs, tmp_path):
 @pytest.mark.parametrize(
     ("name", "stdin", "more", "message"),
     [
-        ("sst2", "good\n\n", {}, "predict: standard input:2: is ''; expected a text that is not empty"),
+        (
+            "sst2",
+            "good\n\n",
+            {},
+            "predict: standard input:2: a blank line, expected one example per line; fix or delete the line",
+        ),
         ("qnli", "where ?\n", {}, "predict: standard input:1: is ('where ?',); expected (text, pair)"),
         ("squad", "where ?\t \n", {}, "standard input:1: is ('where ?', ' '); expected (question, context)"),
         ("sst2", "", {"input": "/nowhere.tsv"}, "predict: /nowhere.tsv: there is no such file"),
