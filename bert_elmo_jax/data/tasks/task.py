@@ -21,6 +21,7 @@ Kind = Literal["classification", "regression", "tags", "choice", "questions", "s
 Example = TextExample | TaggedSentence | ChoiceExample | Question | SentenceExample
 
 # For users' own files, with columns given by name.
+OWN_TAGS = ("entities", "tags")
 OWN_FILES = ("classification", "regression", "entities", "tags", "sentences", "rank")
 QUESTIONS = ("squad", "korquad", "qamr")
 TASKS = (*OWN_FILES, *LAYOUTS, *TAG_LAYOUTS, "swag", *QUESTIONS)
@@ -101,7 +102,7 @@ def task_named(
     if name not in OWN_FILES and columns:
         shown = ", ".join(f"{key}={value!r}" for key, value in columns.items())
         raise ValueError(f"{shown}: {name!r} has fixed columns; leave it out, or use one of {', '.join(OWN_FILES)}")
-    if name in ("entities", "tags"):
+    if name in OWN_TAGS:
         if pair is not None:
             raise ValueError(f"pair={pair!r}: {name!r} has one column of words; leave it out")
         return Task(name, "tags", _tag_layout(file, text, label, entities=name == "entities"), **options)
@@ -124,6 +125,9 @@ def _tag_layout(file: str | Path, word: str | None, tag: str | None, *, entities
     ending = Path(first).suffix
     if is_arrow(first) or find_format(first) == "jsonl":
         return TagLayout(word or "words", tag or "tags", entities, table="jsonl")
+    if find_format(first) == "csv":
+        remedy = "write lines of a word, a tab and its tag, and a blank line after each sentence, into a .tsv"
+        raise BadRow(first, 1, "words and tags are not read from a csv", remedy)
     usual = TagLayout(1, 3, entities, "conllu") if ending == ".conllu" else TagLayout(0, -1, entities)
     columns = []
     for option, value, default in (("text", word, usual.word), ("label", tag, usual.tag)):
@@ -131,12 +135,7 @@ def _tag_layout(file: str | Path, word: str | None, tag: str | None, *, entities
             columns.append(int(default if value is None else value))
         except ValueError:
             problem = f"{option}={value!r} for {file}: its columns have no names"
-            remedy = "give a number from 0 (or -1, the last)"
-            if find_format(first) == "csv":
-                remedy = (
-                    "a csv is not read: write lines of a word, a tab and its tag, and a blank line after a sentence"
-                )
-            raise ValueError(f"{problem}; {remedy}") from None
+            raise ValueError(f"{problem}; give a number from 0 (or -1, the last)") from None
     return dataclasses.replace(usual, word=columns[0], tag=columns[1])
 
 
@@ -187,7 +186,11 @@ def _read_file(path: str, task: Task, labelled: bool, encoding: str, on_bad: OnB
             f"--on_bad=skip is for tables with a text in each row, and {path} has {task.kind}: leave it out"
         )
     if isinstance(task.layout, TagLayout):
-        return read_tagged(path, task.layout, tagged=labelled, encoding=encoding)
+        layout = task.layout
+        if task.name in OWN_TAGS:  # predictions may be for a file of another format than the training data
+            usual = _tag_layout(path, None, None, entities=layout.entities)
+            layout = layout if layout.table == usual.table else usual
+        return read_tagged(path, layout, tagged=labelled, encoding=encoding)
     if task.kind == "choice":
         return read_swag(path, labelled=labelled, encoding=encoding)
     if task.name == "qamr":

@@ -7,7 +7,15 @@ import pytest
 
 from bert_elmo_jax.data.tasks import Answer, Question, TextExample
 from bert_elmo_jax.data.tasks.rows import check_length
-from bert_elmo_jax.data.tasks.task import TASKS, check_labels, task_from_json, task_named, task_to_json, with_labels
+from bert_elmo_jax.data.tasks.task import (
+    TASKS,
+    check_labels,
+    read_examples,
+    task_from_json,
+    task_named,
+    task_to_json,
+    with_labels,
+)
 
 
 def test_tasks_survive_json():
@@ -26,7 +34,7 @@ def test_invalid_tasks_are_refused():
         ),
         (
             lambda: task_named("tags", label="tag", file="a.csv"),
-            "no names; a csv is not read: write lines of a word, a tab",
+            "a.csv:1: words and tags are not read from a csv; write lines of",
         ),
         (lambda: task_named("entities", pair="b"), "pair='b': 'entities' has one column of words; leave it out"),
         (lambda: check_length(task_named("sst2", max_length=4), 512), "max_length=4: use 8 to 512"),
@@ -56,3 +64,20 @@ def test_labels_come_from_the_training_data():
     swag = with_labels(task_named("swag"), [])
     assert swag.labels == ()
     check_labels(swag, [])
+
+
+def test_words_are_read_in_the_format_of_the_file(tmp_path):
+    files = {
+        "words.tsv": "서울에\tB-LOC\n갔다\tO\n",
+        "words.jsonl": json.dumps({"words": ["서울에", "갔다"], "tags": ["B-LOC", "O"]}),
+        "words.conllu": "".join(
+            f"{n}\t{word}{chr(9)}{chr(9).join('_' * 8)}\n" for n, word in ((1, "서울에"), (2, "갔다"))
+        ),
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    for trained_on in files:
+        task = task_named("entities", file=trained_on)
+        for name in files:
+            [sentence] = read_examples(tmp_path / name, task, labelled=False)
+            assert sentence.words == ("서울에", "갔다"), (trained_on, name)
