@@ -186,11 +186,11 @@ def _read_file(path: str, task: Task, labelled: bool, encoding: str, on_bad: OnB
             f"--on_bad=skip is for tables with a text in each row, and {path} has {task.kind}: leave it out"
         )
     if isinstance(task.layout, TagLayout):
-        layout = task.layout
+        tag_layout = task.layout
         if task.name in OWN_TAGS:  # predictions may be for a file of another format than the training data
-            usual = _tag_layout(path, None, None, entities=layout.entities)
-            layout = layout if layout.table == usual.table else usual
-        return read_tagged(path, layout, tagged=labelled, encoding=encoding)
+            usual = _tag_layout(path, None, None, entities=tag_layout.entities)
+            tag_layout = tag_layout if tag_layout.table == usual.table else usual
+        return read_tagged(path, tag_layout, tagged=labelled, encoding=encoding)
     if task.kind == "choice":
         return read_swag(path, labelled=labelled, encoding=encoding)
     if task.name == "qamr":
