@@ -108,7 +108,10 @@ def predict_file(
                 "reader"
             )
         if not loaded.task.pipeline and (text or pair):
-            raise ValueError(f"--model={model} was fine-tuned on named columns: leave out --text and --pair")
+            raise ValueError(
+                f"--model={model} was fine-tuned on named columns: leave out --text and --pair (they name columns; "
+                "without --input=, texts are read from standard input)"
+            )
         task = name_columns(loaded.task, source, text or "text", pair, aggregation)
         encoding = encoding or str(read_json(Path(model, "run.json"), default={}).get("encoding", "utf-8"))
         names = "standard input" if source == "-" else source, "standard output" if path is None else target
