@@ -72,6 +72,7 @@ def _refused(*address, **how):
 socket.create_connection = socket.getaddrinfo = _refused
 warnings.simplefilter("error")
 warnings.filterwarnings("default", module="ipykernel|IPython|jupyter_client|tornado|zmq")  # the kernel's own affairs
+warnings.filterwarnings("default", message=".*of the pieces of these texts are")  # a toy reads words that it never saw
 """
 # Kill the process once there is a checkpoint, like a machine that is taken away.
 # The first touch of a later checkpoint is the kill: earlier ones are whole, and no thread has to be quick enough.

@@ -55,6 +55,7 @@ def test_a_sentence_alone_and_half_precision(encoder):
     assert 0 < np.abs(half - together.last).max() < 0.5
 
 
+@pytest.mark.usefixtures("as_users_run")
 def test_parts_of_a_result(encoder):
     encoding = encoder.encode(SENTENCES[:4])
     assert len(encoding) == 4 and [one.words for one in encoding] == [[words] for words in SENTENCES[:4]]
