@@ -209,7 +209,7 @@ def make_predictions(
         if len(task.labels) > 1:
             return [Numbers(dict(zip(task.labels, output.tolist()))) for output in outputs]
         if task.name == "rank":
-            outputs = [sigmoid(output) for output in outputs]
+            outputs = list(sigmoid(np.array(outputs, np.float32).reshape(-1)))
         return [Number(float(output)) for output in outputs]
     if task.kind == "sentences":
         return [Number(cosine(vectors[0], vectors[1])) for vectors in outputs]

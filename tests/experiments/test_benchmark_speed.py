@@ -234,7 +234,7 @@ def test_utilisation_at_toy_size(speed, one_device, tmp_path, capsys):
         speed.main()
     found = json.loads((tmp_path / "found.json").read_text())
     assert found["card"] == jax.devices()[0].device_kind and found["peak"] == 1e12
-    assert [one["case"].split(":")[0] for one in found["cases"]] == ["bert.py", "elmo.py"]
+    assert [one["case"].split(":")[0] for one in found["cases"]] == ["bert.py", "gpt.py", "elmo.py"]
     assert all(0 < one["utilisation"] < 1 for one in found["cases"]) and not found["left_out"]
     with flagsaver.flagsaver(what=["utilisation"], output="x"), pytest.raises(ValueError, match=r"--peak=312"):
         speed.main()
