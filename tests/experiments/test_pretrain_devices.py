@@ -31,7 +31,7 @@ def begin(corpora):
     def start(family, workdir, devices, *more):
         file = f"{family}:toy"
         fields = [*small_fields(file), f"data={corpora(corpus_kind(file))}", f"steps={STEPS}", "batch_size=16"]
-        fields = [field for field in fields if not field.startswith(("model.dropout", "average"))]
+        fields = [field for field in fields if not field.startswith(("model.dropout", "average", "keep"))]
         command = [sys.executable, "-m", "experiments.pretrain", f"--config={file}", f"--workdir={workdir}"]
         command += [*(f"--config.{field}" for field in fields), *more]
         environment = program_environment(devices)

@@ -33,7 +33,7 @@ def static_objective(config: ConfigDict, model: StaticConfig) -> Objective:
             model.shortest, model.longest,
         )  # fmt: skip
     compared = 1 if glove else config.length + config.row_negatives
-    make: Callable[[float | None], Loss] = (
+    make: Callable[[int | None], Loss] = (
         (lambda rows: glove_loss(rows)) if glove else (lambda rows: window_loss(model, config.negatives, rows))
     )
     return Objective(
@@ -53,7 +53,7 @@ def static_objective(config: ConfigDict, model: StaticConfig) -> Objective:
     )
 
 
-def window_loss(config: StaticConfig, negatives: float, rows: float | None) -> Loss:
+def window_loss(config: StaticConfig, negatives: int, rows: int | None) -> Loss:
     """Return `loss(params, batch, key, carry)` of rows of words, with `negatives` for each pair of neighbours.
 
     word2vec adds the gradients of all pairs, so the term is the sum over a batch of `rows` rows; if None, the mean per
@@ -137,7 +137,7 @@ def find_neighbours(segments: Int[Array, "R S"], reach: Int[Array, "R T"]) -> Fl
     return (near & same).astype(jnp.float32)
 
 
-def glove_loss(rows: float | None) -> Loss:
+def glove_loss(rows: int | None) -> Loss:
     """Return `loss(params, batch, key, carry)` of counts of neighbours; `rows` and the metric as in `window_loss`."""
 
     def loss(params: Any, batch: Batch, key: PRNGKeyArray | None, carry: Any) -> tuple[Terms, Terms, Any]:
