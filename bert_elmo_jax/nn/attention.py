@@ -27,12 +27,12 @@ from bert_elmo_jax.nn.splash import splash
 
 
 def visible(
-    tokens: int,
+    tokens: Any,  # a whole number, or the symbol of an export
     segments: Int[AnyArray, "B T"] | None,
     lengths: Int[AnyArray, " B"] | None,
     causal: bool,
     window: int | None = None,
-) -> Bool[Array, "_ {tokens} {tokens}"] | None:
+) -> Bool[Array, "_ T T"] | None:
     """Return the mask of the keys (last axis) that each query may see, or None if it may see all.
 
     >>> visible(4, None, None, causal=False, window=1)[0].astype(int).tolist()

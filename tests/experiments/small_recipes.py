@@ -9,7 +9,7 @@ from bert_elmo_jax.runs.config_files import list_fields, override, read_config
 # Small values for the fields of a recipe, where it has them.
 RUN = {"steps": 16, "batch_size": 8, "log_every": 5, "eval_every": 8, "checkpoint_every": 4, "eval_batches": 1,
        "keep": 2, "average": 2, "length": 32, "target_length": 32, "long_length": 64, "long_batch_size": 0,
-       "translations": 2, "spread": 1}  # fmt: skip
+       "translations": 2, "spread": 1, "negatives": 8}  # fmt: skip
 MODEL = {"num_layers": 1, "hidden_size": 16, "num_heads": 2, "feed_forward_size": 32, "cell_size": 16,
          "projection_size": 8, "filters": "((1, 4), (2, 4))", "max_characters": 12, "vector_size": 8, "lstm_size": 8,
          "target_size": 8, "embedding_size": 16, "decoder_layers": 1, "buckets": 100}  # fmt: skip

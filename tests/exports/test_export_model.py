@@ -138,6 +138,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.usefixtures("as_users_run")
 @pytest.mark.parametrize("message", REFUSED)
 def test_wrong_requests_are_refused(message, tmp_path):
     request = dict(REFUSED[message])
