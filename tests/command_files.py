@@ -205,7 +205,9 @@ def write_treebanks(root: Path) -> None:
         file.write_text("".join(TREE.format(*each) for each in words), encoding="utf-8")
     senses = "".join(SENSES.format(f"d{n}", 1 + n % 2) for n in range(10))
     (root / "semcor.tsv").write_text(senses, encoding="utf-8")
-    vectors = "river 1 0\nboat 0 1\nship 0 1.5\nopen 2 0\n배를 1 1\nthe 1 2\ngood 2 1\n서울 0 2\n"
+    vectors = (
+        "river 1 0\nboat 0 1\nship 0 1.5\nopen 2 0\n배를 1 1\nthe 1 2\ngood 2 1\n서울 0 2\n서울에 1 2\nwhere 2 2\n"
+    )
     for name in ("6B.50d", "6B.300d", "840B.300d", "6B.50d.5050"):
         (root / f"glove.{name}.txt").write_text(vectors, encoding="utf-8")
     (root / "glove.txt").write_text(vectors, encoding="utf-8")
