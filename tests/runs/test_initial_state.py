@@ -43,7 +43,7 @@ def test_fields_of_adam(name):
     [
         ({"b2": 1.0}, r"config.optimizer.b2=1.0: expected a number from 0 to below 1"),
         ({"eps": 0.0}, r"config.optimizer.eps=0.0: expected a number above 0"),
-        ({"name": "adagrad", "b1": 0.9}, r"config.optimizer has b1, which Adagrad does not have"),
+        ({"name": "adagrad", "b1": 0.9}, r"config.optimizer has b1, which adagrad does not have"),
     ],
 )
 def test_wrong_fields(changed, message):
