@@ -367,9 +367,9 @@ def _gather(c: Converter, equation: Any, inputs: Sequence[Tensor]) -> Tensor:
     outer = len(equation.invars[1].aval.shape) - 1
     places = tuple(range(outer, outer + rank - batch - 1))
     cut = [n for n in range(rank) if n not in (*numbers.operand_batching_dims, *axes)]
-    whole = all(str(sizes[n]) == str(equation.invars[0].aval.shape[n]) for n in cut)
+    uncut = all(str(sizes[n]) == str(equation.invars[0].aval.shape[n]) for n in cut)
     in_order = numbers.operand_batching_dims == numbers.start_indices_batching_dims == tuple(range(batch))
-    if len(axes) != 1 or numbers.collapsed_slice_dims != axes or not whole or not in_order:
+    if len(axes) != 1 or numbers.collapsed_slice_dims != axes or not uncut or not in_order:
         raise ValueError(f"a gather with {numbers} has no rule for ONNX; use --to=stablehlo")
     size = equation.invars[0].aval.shape[axes[0]]
     indices = c.graph.cast(indices, np.int64)

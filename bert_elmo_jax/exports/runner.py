@@ -20,16 +20,16 @@ from tokenizers import Tokenizer
 
 FOLDER = Path(__file__).resolve().parent
 FILE = FOLDER / "export.json"
-FACTS: dict[str, Any] = json.loads(FILE.read_text("utf-8")) if FILE.exists() else {}
+MODEL: dict[str, Any] = json.loads(FILE.read_text("utf-8")) if FILE.exists() else {}
 
 
 @functools.cache
 def load_tokenizer() -> Any:
     """Return the tokenizer, which cuts and pads as the model needs it."""
     tokenizer = Tokenizer.from_file(str(FOLDER / "tokenizer.json"))
-    strategy = "only_second" if FACTS["kind"] == "read" else "longest_first"
-    tokenizer.enable_truncation(FACTS["max_length"], strategy=strategy)
-    tokenizer.enable_padding(pad_id=FACTS["pad_id"], pad_token=FACTS["pad_token"])
+    strategy = "only_second" if MODEL["kind"] == "read" else "longest_first"
+    tokenizer.enable_truncation(MODEL["max_length"], strategy=strategy)
+    tokenizer.enable_padding(pad_id=MODEL["pad_id"], pad_token=MODEL["pad_token"])
     return tokenizer
 
 
@@ -45,16 +45,16 @@ def load_model() -> Any:
 
     name = "model_quantized.onnx" if os.environ.get("QUANTIZED") else "model.onnx"
     session = onnxruntime.InferenceSession(str(FOLDER / "onnx" / name), providers=["CPUExecutionProvider"])
-    return lambda arrays: session.run(FACTS["outputs"], arrays)
+    return lambda arrays: session.run(MODEL["outputs"], arrays)
 
 
 def encode(texts: Any) -> Any:
     """Return the pieces of texts or pairs, and the arrays that the model reads."""
-    if FACTS["lowercase"]:
+    if MODEL["lowercase"]:
         texts = [tuple(part.lower() for part in text) if isinstance(text, tuple) else text.lower() for text in texts]
-    read = load_tokenizer().encode_batch([FACTS["prompt"] + text if isinstance(text, str) else text for text in texts])
+    read = load_tokenizer().encode_batch([MODEL["prompt"] + text if isinstance(text, str) else text for text in texts])
     columns = {"input_ids": "ids", "attention_mask": "attention_mask", "token_type_ids": "type_ids"}
-    return read, {name: np.array([getattr(r, columns[name]) for r in read], np.int64) for name in FACTS["inputs"]}
+    return read, {name: np.array([getattr(r, columns[name]) for r in read], np.int64) for name in MODEL["inputs"]}
 
 
 def predict(texts: Any) -> Any:
@@ -63,7 +63,7 @@ def predict(texts: Any) -> Any:
         if not all(part.strip() for part in ([text] if isinstance(text, str) else text)):
             raise ValueError(f"text {number} is {text!r}; expected a text or a pair, not empty")
     read, arrays = encode(texts)
-    outputs, kind = dict(zip(FACTS["outputs"], load_model()(arrays))), FACTS["kind"]
+    outputs, kind = dict(zip(MODEL["outputs"], load_model()(arrays))), MODEL["kind"]
     if kind == "sentences":
         return [vector.tolist() for vector in outputs["sentence_embedding"]]
     if kind == "vectors":
@@ -72,15 +72,15 @@ def predict(texts: Any) -> Any:
         return [_answer(*row) for row in zip(texts, read, outputs["start_logits"], outputs["end_logits"])]
     if kind == "tag":
         return [_tags(*row) for row in zip(texts, read, outputs["logits"])]
-    scores, labels = outputs["logits"].astype(np.float64), FACTS["labels"]
-    if FACTS["activation"] == "softmax":
+    scores, labels = outputs["logits"].astype(np.float64), MODEL["labels"]
+    if MODEL["activation"] == "softmax":
         scores = np.exp(scores - scores.max(axis=1, keepdims=True))
         scores /= scores.sum(axis=1, keepdims=True)
-    elif FACTS["activation"] == "sigmoid":
+    elif MODEL["activation"] == "sigmoid":
         scores = 1 / (1 + np.exp(-scores))
     if not labels:
         return [row[0] if len(row) == 1 else row.tolist() for row in scores]
-    if FACTS["several"]:
+    if MODEL["several"]:
         return [{labels[n]: float(row[n]) for n in np.argsort(-row) if row[n] >= 0.5} for row in scores]
     return [{"label": labels[row.argmax()], "probability": float(row.max())} for row in scores]
 
@@ -93,19 +93,19 @@ def _tags(text: Any, read: Any, scores: Any) -> Any:
             n for n, (a, b) in enumerate(read.offsets) if read.attention_mask[n] and a < word.end() and b > word.start()
         )
         first = next(inside, None)
-        tags.append((word[0], None if first is None else FACTS["labels"][scores[first].argmax()]))
+        tags.append((word[0], None if first is None else MODEL["labels"][scores[first].argmax()]))
     return tags
 
 
 def _answer(pair: Any, read: Any, starts: Any, ends: Any) -> Any:
     """Return the best span of the context; this reader has no windows, so a long context is cut."""
     places = [n for n, part in enumerate(read.sequence_ids) if part == 1]
-    spans = [(starts[a] + ends[b], a, b) for i, a in enumerate(places) for b in places[i : i + FACTS["longest_answer"]]]
+    spans = [(starts[a] + ends[b], a, b) for i, a in enumerate(places) for b in places[i : i + MODEL["longest_answer"]]]
     _, first, last = max(spans)
     begin, end = read.offsets[first][0], read.offsets[last][1]
-    while FACTS["whole_words"] and begin and not pair[1][begin - 1].isspace():
+    while MODEL["whole_words"] and begin and not pair[1][begin - 1].isspace():
         begin -= 1
-    while FACTS["whole_words"] and end < len(pair[1]) and not pair[1][end].isspace():
+    while MODEL["whole_words"] and end < len(pair[1]) and not pair[1][end].isspace():
         end += 1
     return {"answer": pair[1][begin:end], "start": begin, "end": end}
 

@@ -141,7 +141,7 @@ def test_from_a_table_to_a_table(reviews, model, tmp_path, one_device):
 
 
 def test_a_column_that_is_there_already(program):
-    module = program("bert_elmo_jax.inference.predict_file")
+    module = program("bert_elmo_jax.inference.prediction_lines")
     from bert_elmo_jax.inference.predictions import Number
 
     cells = {"text": "좋다", "predicted": "old", "more": [1], "none": None}

@@ -1,4 +1,4 @@
-"""Examples of `bert_elmo_jax.inference.predict_file`."""
+"""Predictions for the examples of files: `predict_file`, and the lines of `prediction_lines`."""
 
 import csv
 import re
@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from bert_elmo_jax.data.tasks.examples import TextExample
 from bert_elmo_jax.data.tasks.tables import read_records
-from bert_elmo_jax.inference.predict_file import InputRows, choose_writer, predict_file, table_rows
+from bert_elmo_jax.inference.predict_file import predict_file
+from bert_elmo_jax.inference.prediction_lines import InputRows, choose_writer, table_rows
 from bert_elmo_jax.inference.predictions import Label, Number
 
 
