@@ -18,7 +18,7 @@ from bert_elmo_jax.report.language import choose_language
 from bert_elmo_jax.runs.config_files import parse_values, resolve_name
 from bert_elmo_jax.runs.field_ranges import check_field
 from bert_elmo_jax.runs.prepared_task import build_task
-from bert_elmo_jax.runs.start_run import say
+from bert_elmo_jax.runs.start_run import read_clock, say
 from bert_elmo_jax.runs.task_data import Data, parse_share, read_data
 from bert_elmo_jax.runs.task_kinds import TaskKind, find_kind
 from bert_elmo_jax.runs.trackers import check_trackers
@@ -74,6 +74,7 @@ def finetune(
     report is in a `language`, en or ko, by default the locale's, and shows the `command`. `track` names
     trackers: mlflow, wandb.
     """
+    began = read_clock()
     page = PageOptions(choose_language(language), command)
     check_trackers(track)
     config = start_config(config)
@@ -88,7 +89,7 @@ def finetune(
     if settings:
         identity |= {"grid": grid, "seeds": seeds}
     run = Run(workdir, identity, FREE, ADDED, page, tuple(track))
-    with lock_run(run):
+    with lock_run(run, began):
         if data.skipped:
             write_skipped(workdir / SKIPPED, data.skipped)
             say(f"{workdir / SKIPPED}: all rows that are skipped")

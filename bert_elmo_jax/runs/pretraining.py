@@ -31,6 +31,7 @@ from bert_elmo_jax.runs.initial_state import (
     remark_warmup,
 )
 from bert_elmo_jax.runs.pretraining_end import finish_pretraining
+from bert_elmo_jax.runs.start_run import read_clock
 from bert_elmo_jax.runs.teacher import add_teacher, has_teacher, read_teacher, record_teacher, start_teacher
 from bert_elmo_jax.runs.trackers import check_trackers
 from bert_elmo_jax.runs.train_run import PageOptions, Run, SharedBy, lock_run, place_run, start_config, train_run
@@ -61,6 +62,7 @@ def pretrain(
     the locale's, and shows the `command`. `track` names trackers: mlflow, wandb. See
     `train_run` for the order of events.
     """
+    began = read_clock()
     page = PageOptions(choose_language(language), command)
     check_trackers(track)
     config = start_config(config)
@@ -74,7 +76,7 @@ def pretrain(
     # Fields that the first runs of a family did not have, with the values that they meant.
     added = {f"model.{name}": getattr(family.config, name) for name in getattr(family.config, "ADDED", ())}
     run = Run(Path(workdir), identity, FREE, added, page, tuple(track))
-    with lock_run(run):
+    with lock_run(run, began):
         placement = place_run(config, parallel)
         stopped = train_run(run, placement, build_pretraining(config, run.workdir, init, placement))
     return train.STOPPED if stopped else 0

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from importlib import metadata, util
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 
@@ -155,9 +155,27 @@ def say(line: str) -> None:
     print(line, file=sys.stderr)
 
 
+class Clock(NamedTuple):
+    """A moment: in seconds, and in processor seconds of this process and of its children that have ended."""
+
+    seconds: float
+    processor: float
+
+
+def read_clock() -> Clock:
+    """Return the time now.
+
+    >>> read_clock().processor > 0
+    True
+    """
+    return Clock(time.monotonic(), sum(os.times()[:4]))  # Windows knows the time of this process only
+
+
 @contextlib.contextmanager
-def cost_kept(run: Path, first: bool = True) -> Iterator[None]:
+def cost_kept(run: Path, first: bool = True, began: Clock | None = None) -> Iterator[None]:
     """Record the cost of the block as one start of a run; of its processes only the `first` does, unless killed.
+
+    With `began`, what was done since then for the run, such as reading its data, is a part of the cost.
 
     >>> import tempfile
     >>> run = Path(tempfile.mkdtemp())
@@ -166,14 +184,13 @@ def cost_kept(run: Path, first: bool = True) -> Iterator[None]:
     >>> [list(cost) for cost in read_costs(run)]
     [['seconds', 'processor', 'device']]
     """
-    began, before = time.monotonic(), os.times()
+    began = began or read_clock()
     try:
         yield
     finally:
         if first:
-            # The processor time of this process and of its children that have ended; Windows knows its own only.
-            processor = sum(os.times()[:4]) - sum(before[:4])
-            add_cost(run, time.monotonic() - began, processor, _find_device())
+            now = read_clock()
+            add_cost(run, now.seconds - began.seconds, now.processor - began.processor, _find_device())
 
 
 def add_cost(run: Path, seconds: float, processor: float = 0.0, device: str = "") -> None:

@@ -30,7 +30,7 @@ from bert_elmo_jax.report.language import Language, translator
 from bert_elmo_jax.runs.field_ranges import check_fields
 from bert_elmo_jax.runs.initial_state import apply_compute
 from bert_elmo_jax.runs.run_report import show_figures, write_report
-from bert_elmo_jax.runs.start_run import cost_kept, keep_freed_memory, say
+from bert_elmo_jax.runs.start_run import Clock, cost_kept, keep_freed_memory, say
 from bert_elmo_jax.runs.trackers import Tracker, list_scores, open_trackers, replay
 from bert_elmo_jax.runs.trainable import BEFORE, Feed, Figures, Trainable
 from bert_elmo_jax.train.devices import describe_devices
@@ -75,10 +75,10 @@ def start_config(config: ConfigDict) -> ConfigDict:
 
 
 @contextlib.contextmanager
-def lock_run(run: Run) -> Iterator[None]:
-    """Lock a run directory and record the cost of the block; raise if it was started with other settings."""
+def lock_run(run: Run, began: Clock) -> Iterator[None]:
+    """Lock a run directory and record the cost since `began`; raise if it was started with other settings."""
     first = jax.process_index() == 0
-    with train.only_process(run.workdir) if first else contextlib.nullcontext(), cost_kept(run.workdir, first):
+    with train.only_process(run.workdir) if first else contextlib.nullcontext(), cost_kept(run.workdir, first, began):
         if (run.workdir / "run.json").is_file():
             run.check_same()
         train.meet("run directory")
