@@ -5,7 +5,7 @@
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Literal, Protocol, SupportsFloat
+from typing import Any, Literal, Protocol, SupportsFloat, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from bert_elmo_jax.text import Tokenizer
 Vectors = NDArray[np.float32]
 
 
+@runtime_checkable  # so that a type checker of running code can look at its methods
 class Encoding(Protocol):
     """Vectors of texts: `Encoded` of pieces, or one of the classes of words."""
 
@@ -57,6 +58,7 @@ class Encoding(Protocol):
     def __iter__(self) -> Iterator["Encoding"]: ...
 
 
+@runtime_checkable
 class Model(Protocol):
     """An encoder, a fine-tuned model or a task network, as `load` returns it."""
 

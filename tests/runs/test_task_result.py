@@ -6,7 +6,6 @@ import re
 import shutil
 import subprocess
 from html.parser import HTMLParser
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -21,6 +20,7 @@ from bert_elmo_jax.data.tasks.examples import (
 )
 from bert_elmo_jax.data.tasks.task import Task, task_named
 from bert_elmo_jax.inference.predictions import AnswerSpan, Choice, Label, Number, Tags
+from bert_elmo_jax.inference.task_model import Predictor
 from bert_elmo_jax.report.korean_phrases import KOREAN
 from bert_elmo_jax.report.language import translator
 from bert_elmo_jax.runs.baselines import fit_baselines
@@ -56,13 +56,13 @@ def cases():
     task, rows = classification(["1", "1", "0", "1"], ["good", "fine", f"bad {LONG}", "great"])
     yield task, rows, [Label("1", 0.9, {})] * 4
     numbers = [TextExample(f"text {n}", None, float(n), None, "dev.csv", n) for n in range(6)]
-    yield task_named("regression"), numbers, [Number(n % 3) for n in range(6)]
+    yield task_named("regression"), numbers, [Number(float(n % 3)) for n in range(6)]
     pairs = [TextExample(f"query {n}", f"passage {n}", float(n % 2), None, "dev.csv", n) for n in range(6)]
     yield task_named("rank"), pairs, [Number(n / 6) for n in range(6)]
     tagged = [TaggedSentence(("서울", "역", LONG), ("B-LOC", "I-LOC", "O"), "dev.conll", (1, 2, 3), 0)] * 3
     tags = [
         Tags(tagged[0].words, ("B-LOC", "O", "O"), (0.9, 0.8, 0.7)),
-        *[Tags(tagged[0].words, tagged[0].tags, (1,) * 3)] * 2,
+        *[Tags(tagged[0].words, tagged[0].tags, (1.0,) * 3)] * 2,
     ]
     for name in ("entities", "tags"):
         labels = ("B-LOC", "I-LOC", "O")
@@ -75,7 +75,7 @@ def cases():
     yield Task("squad", "questions", unanswerable=True), questions, [span] * 3
     yield Task("squad", "questions"), questions[::2], [span, AnswerSpan("강가", 3, 5, 0.9, (), -9.0)]
     sentences = [SentenceExample(("비가 온다", f"비가 {n}"), float(n), "dev.csv", n) for n in range(6)]
-    yield Task("sentences", "sentences", top_score=5.0), sentences, [Number(n % 4) for n in range(6)]
+    yield Task("sentences", "sentences", top_score=5.0), sentences, [Number(float(n % 4)) for n in range(6)]
 
 
 def write_task_report(run, task, rows, predictions, language="en", **options):
@@ -84,11 +84,13 @@ def write_task_report(run, task, rows, predictions, language="en", **options):
     with Metrics(run, 0) as metrics:
         metrics.write(1, {"loss": 1.0, f"dev/{score_name(task)}": 0.5})
     score, compared = score_name(task), compare_with_baselines(task, rows, {"dev": (rows, predictions)})
+    model = Predictor()
+    model.task = task
     sections = [
         draw_result(score, compared, 20, 40, translate),
         describe_model("BERT", {"w": np.zeros((2, 3))}, {"init": "runs/bert"}, translate),
         draw_task_data({"train": rows, "dev": rows}, task, {"train": FILE}, translate),
-        *task_sections(SimpleNamespace(task=task), rows, predictions, translate),
+        *task_sections(model, rows, predictions, translate),
     ]  # fmt: skip
     page = write_report(run, sections, title=f"{name_task(task, translate)}: a.csv", language=language, **options)
     return compared, page
