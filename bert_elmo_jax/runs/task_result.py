@@ -18,7 +18,7 @@ from bert_elmo_jax.inference.model_kinds import find_kind
 from bert_elmo_jax.report.language import Phrase, Translate, english
 from bert_elmo_jax.report.page import draw_table
 from bert_elmo_jax.runs.baselines import fit_baselines
-from bert_elmo_jax.runs.task_scores import figures_of, find_interval, score_name
+from bert_elmo_jax.runs.task_scores import figures_of, find_interval, score_name, score_unknown
 from bert_elmo_jax.runs.trainable import Section
 
 SHOWN = 24  # the most labels of a table
@@ -51,9 +51,13 @@ def compare_with_baselines(
     """Return the scores of each part (examples, predictions), with the scores of baselines fitted to `train`."""
     baselines, compared = fit_baselines(task, train), {}
     for part, (examples, predictions) in parts.items():
-        figures = figures_of(task, examples, predictions)
+
+        def score(predictions: Sequence[Any], examples: Sequence[Any] = examples) -> dict[str, float]:
+            return {**figures_of(task, examples, predictions), **score_unknown(task, train, examples, predictions)}
+
+        figures = score(predictions)
         interval = find_interval(task, examples, predictions)
-        scores = {name: figures_of(task, examples, predict(examples)) for name, predict in baselines.items()}
+        scores = {name: score(predict(examples)) for name, predict in baselines.items()}
         compared[part] = PartScores(describe_size(task, examples), figures, interval, scores)
     return compared
 

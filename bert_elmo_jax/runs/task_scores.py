@@ -9,10 +9,12 @@ import numpy as np
 from jaxtyping import Float64
 
 from bert_elmo_jax.data.tasks.examples import Question
+from bert_elmo_jax.data.tasks.question_rows import words_of_questions
 from bert_elmo_jax.data.tasks.task import Task
 from bert_elmo_jax.evals import entities, glue, squad
 from bert_elmo_jax.evals.intervals import Interval, bootstrap_interval, correlation_interval, share_interval
 from bert_elmo_jax.inference.predictions import AnswerSpan, Choice, Label, Number
+from bert_elmo_jax.text import word_spans
 
 NEVER = 1e9  # larger than any score
 ANSWERS: dict[type, str] = {Number: "value", Choice: "choice", Label: "label"}
@@ -30,6 +32,48 @@ def score_name(task: Task) -> str:
     if task.kind == "questions":
         return "best_f1" if task.unanswerable else "f1"  # with the threshold for no answer that is best on dev
     return glue.TASK_METRICS[_find_metrics(task)][0]
+
+
+def score_unknown(
+    task: Task, train: Sequence[Any], examples: Sequence[Any], predictions: Sequence[Any]
+) -> dict[str, float]:
+    """Return the score on words that the training examples lack: of tags, or of entities and answers with such a word.
+
+    It is {} for other tasks, and where there is no such word.
+
+    >>> from bert_elmo_jax.data.tasks import TaggedSentence
+    >>> train, dev = (TaggedSentence(words, ("X", "X"), "…", (1, 2), 0) for words in (("a", "b"), ("a", "new")))
+    >>> score_unknown(Task("tags", "tags"), [train], [dev], [dev])
+    {'unknown_accuracy': 1.0}
+    """
+    if task.kind == "questions":
+        training_words = set(chain.from_iterable(words_of_questions(train)))
+        chosen = [
+            n for n, question in enumerate(examples)
+            if any(not training_words.issuperset(word_spans(answer.text).words) for answer in question.answers)
+        ]  # fmt: skip
+        if not chosen:
+            return {}
+        figures = _answers(task, [examples[n] for n in chosen], [predictions[n] for n in chosen])
+        return {"unknown_f1": float(figures["f1"])}
+    if task.kind != "tags" or task.characters:
+        return {}
+    training_words = {word for example in train for word in example.words}
+    is_new = [[word not in training_words for word in example.words] for example in examples]
+    pairs = [(example.tags, prediction.tags) for example, prediction in zip(examples, predictions)]
+    if not task.entities:
+        right = [a == b for flags, tags in zip(is_new, pairs) for flag, a, b in zip(flags, *tags) if flag]
+        return {"unknown_accuracy": sum(right) / len(right)} if right else {}
+    gold, predicted = (
+        {
+            (n, *part)
+            for n, tags in enumerate(side)
+            for part in entities.entities(tags)
+            if any(is_new[n][part[1] : part[2]])
+        }
+        for side in zip(*pairs)
+    )
+    return {"unknown_f1": 2 * len(gold & predicted) / (len(gold) + len(predicted))} if gold else {}
 
 
 def list_scores(task: Task) -> list[str]:

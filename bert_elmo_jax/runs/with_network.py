@@ -8,14 +8,14 @@ import dataclasses
 import functools
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
 from ml_collections import ConfigDict
 
-from bert_elmo_jax import train
+from bert_elmo_jax import load, train
 from bert_elmo_jax.data.tasks.batches import Collate
 from bert_elmo_jax.data.tasks.labels import find_scheme
 from bert_elmo_jax.did_you_mean import did_you_mean
@@ -34,7 +34,7 @@ from bert_elmo_jax.runs.start_run import say
 from bert_elmo_jax.runs.task_data import Data, count_steps
 from bert_elmo_jax.runs.transfer import build_transfer, hold
 from bert_elmo_jax.text import Lexicon, WordVectors, read_vectors, width_of
-from bert_elmo_jax.text.lexicon import MOST_VECTORS, OFTEN, places_of
+from bert_elmo_jax.text.lexicon import FROM_FILE, MOST_VECTORS, OFTEN, places_of
 
 CHARACTERS = ("none", "cnn", "gru", "lstm")
 # The values that fields had before they were fields.
@@ -130,26 +130,47 @@ def build_lexicon(config: ConfigDict, texts: Iterable[Sequence[str]]) -> tuple[L
     counts = Counter(word for words in texts for word in words)
     size = config.word_size or 100
     vectors = later = None
-    if config.unknown == "vectors" and not config.vectors:
-        raise ValueError("config.unknown=vectors needs a file: give --config.vectors=…, or choose another value")
+    if config.unknown in FROM_FILE and not config.vectors:
+        raise ValueError(f"config.unknown={config.unknown} needs a file: give --config.vectors=…, or another value")
     if config.vectors:
-        size = width_of(config.vectors)
+        size, read = open_vectors(config.vectors)
         if config.word_size and config.word_size != size:
             has = f"has vectors of {size} numbers: leave word_size out, or give a file of that width"
             raise ValueError(f"config.word_size={config.word_size}, and {config.vectors} {has}")
-        vectors = read_vectors(config.vectors, {*counts, *(word.lower() for word in counts)})
+        vectors = read({*counts, *(word.lower() for word in counts)})
         count = int((places_of(list(counts), vectors) >= 0).sum())
         twice = f" ({vectors.repeated:,} are in the file more than once)" if vectors.repeated else ""
         say(f"{config.vectors}: vectors of {count:,} of the {len(counts):,} words of the training data{twice}")
         if not count:
             raise ValueError(f"{config.vectors} has no vector for any word of {config.train}; give one of its language")
-        later = read_vectors(config.vectors, None, most=MOST_VECTORS) if config.unknown == "vectors" else None
+        later = read(None, most=MOST_VECTORS) if config.unknown in FROM_FILE else None
     characters = choose_characters(config) != "none"
     least = config.get("min_count", OFTEN)
     build = functools.partial(
         Lexicon.build, min_count=least, tuned=config.tune_words, seed=config.seed, characters=characters
     )
     return build(counts, config.unknown, size, pretrained=vectors, later=later), vectors
+
+
+def open_vectors(source: str) -> tuple[int, Callable[..., WordVectors]]:
+    """Return the width of the vectors of a file or of a run of `static`, and the function `read_vectors` for it.
+
+    >>> width, read = open_vectors("tests/goldens/static_tiny/gensim.bin")
+    >>> width, read(["river", "nowhere"]).words, len(read(None, most=3).words)
+    (16, ('river',), 3)
+    """
+    if not Path(source).is_dir() and Path(source).suffix != ".bin":
+        return width_of(source), functools.partial(read_vectors, source)
+    table = load(source)
+    if not hasattr(table, "vectors_of"):
+        how = "give a file of vectors, or a run of --config=static; other models are --config.encoder"
+        raise ValueError(f"config.vectors={source} holds no vectors of words: {how}")
+
+    def read(words: Iterable[str] | None, most: int | None = None) -> WordVectors:
+        names = tuple(table.words[:most] if words is None else sorted(word for word in set(words) if word in table))
+        return WordVectors(names, table.vectors_of(names), len(table.words), 0)
+
+    return table.config.hidden_size, read
 
 
 def choose_characters(config: ConfigDict) -> str:

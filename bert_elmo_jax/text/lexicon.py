@@ -1,4 +1,4 @@
-"""The vocabulary of a task's network, with five ways to treat unknown words.
+"""The vocabulary of a task's network, with six ways to treat unknown words.
 
 A word has its own row in the vector table if it has a pretrained vector or occurs `min_count` times in training.
 `Unknown` selects how the others are represented:
@@ -8,6 +8,7 @@ A word has its own row in the vector table if it has a pretrained vector or occu
 - `characters`: they share one vector, and the network reads their characters.
 - `vectors`: they use their pretrained vectors, which the lexicon keeps.
 - `random`: each has a random vector, seeded by a hash of the word, so that a question and its context agree.
+- `vectors_or_random`: its pretrained vector if it has one, else a random one.
 """
 
 import hashlib
@@ -25,7 +26,8 @@ from bert_elmo_jax.files import read_array, read_json, write_json
 from bert_elmo_jax.text.vectors import WordVectors
 from bert_elmo_jax.text.words import IDEOGRAPHS, UNK_WORD
 
-Unknown = Literal["unk", "classes", "characters", "vectors", "random"]
+Unknown = Literal["unk", "classes", "characters", "vectors", "random", "vectors_or_random"]
+FROM_FILE = ("vectors", "vectors_or_random")  # the ways that keep the vectors of a file
 OFTEN = 5  # the usual count from which a word has its own row
 MOST_VECTORS = 500_000  # how many vectors of a file `vectors` keeps; files put the most frequent words first
 NEW = -1  # the id of a word whose vector comes from `Lexicon.vectors`
@@ -116,7 +118,7 @@ class Lexicon:
     @property
     def brings_vectors(self) -> bool:
         """True if some words have a vector that is not in the table but comes from `vectors`."""
-        return self.unknown in ("vectors", "random")
+        return self.unknown in (*FROM_FILE, "random")
 
     def ids(self, words: Sequence[str]) -> Int32[np.ndarray, "N"]:
         """Return the row of each word, or `NEW` for words whose vector comes from `vectors`."""
@@ -127,7 +129,8 @@ class Lexicon:
         vectors = np.zeros((len(words), self.width), np.float32)
         for n, word in enumerate(words):
             if self._id(word) == NEW:
-                vectors[n] = self._draw(word) if self._later is None else self._later.vectors[self._place(word)]
+                place = self._place(word)
+                vectors[n] = self._draw(word) if self._later is None or place < 0 else self._later.vectors[place]
         return vectors
 
     def table(
@@ -171,7 +174,7 @@ class Lexicon:
             raise FileNotFoundError(f"there is no lexicon.json in {folder}; copy the folder again from the run")
         try:
             later = None
-            if fields["unknown"] == "vectors":
+            if fields["unknown"] in FROM_FILE:
                 names = tuple(read_json(folder / "vectors.json", default={})["words"])
                 later = WordVectors(names, read_array(folder / "vectors.npy", mapped=True), len(names), 0)
                 if len(later.vectors) != len(names):
@@ -196,7 +199,7 @@ class Lexicon:
             return self._numbers[word]
         if self.unknown == "classes":
             return self._classes[word_class(word)]
-        return NEW if self.unknown == "random" or (self.unknown == "vectors" and self._place(word) >= 0) else 0
+        return NEW if self.unknown.endswith("random") or (self.unknown in FROM_FILE and self._place(word) >= 0) else 0
 
     def _place(self, word: str) -> int:
         return self._places.get(word, self._places.get(word.lower(), -1))

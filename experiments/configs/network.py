@@ -19,13 +19,14 @@ def fields() -> ConfigDict:
     c.places = "input"  # where they enter the network; for several places, with commas, each has its own mixture
     c.mix_dropout = 0.5
     c.mix_l2 = 0.1  # λ in λ·‖w‖² for the weights of the mixtures
-    c.vectors = ""  # a file in the format of GloVe, word2vec or fastText; empty: random vectors
+    c.vectors = ""  # a file in the format of GloVe, word2vec or fastText, or a run of static; empty: random vectors
     c.word_size = 0  # width of a word's vector; 0: 100, or as in the file
     c.tune_words = True  # False: word vectors are not trained
     c.min_count = 5  # a word that the training data have so often gets a row of its own
     # The vector of a word that is not in the file and is rarer than that: unk: one for all; classes: one per
     # class (number, capitals, suffix, particle); characters: one for all, and a vector of the characters;
-    # vectors: the file's, also for words first met in prediction; random: drawn from a hash of the word.
+    # vectors: the file's, also for words first met in prediction; random: drawn from a hash of the word;
+    # vectors_or_random: the file's, else drawn.
     c.unknown = "characters"
     # A vector of each word's characters, appended to the word's own: cnn, gru, lstm or none; empty: cnn with
     # unknown=characters, else none.

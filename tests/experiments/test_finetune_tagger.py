@@ -226,6 +226,8 @@ REFUSED = [
     ({}, {"tune_encoder": True}, "config.tune_encoder needs an encoder: give --config.encoder"),
     ({}, {"unknown": "guess"}, "unknown='guess' is not known; expected one of unk, classes"),
     ({}, {"unknown": "vectors"}, "config.unknown=vectors needs a file: give --config.vectors"),
+    ({}, {"unknown": "vectors_or_random"}, "config.unknown=vectors_or_random needs a file: give --config.vectors"),
+    ({}, {"vectors": BERT}, "config.vectors=.*bert_tiny holds no vectors of words: give a file of vectors, or a run"),
     ({}, {"places": "top"}, "places='top': use input, between, output"),
     ({}, {"layer_decay": 0.9}, "config.layer_decay=0.9 is for the layers of a fine-tuned encoder"),
     ({}, {"cell": "gur"}, r"cell='gur' is not known; use lstm or gru; did you mean gru\?"),

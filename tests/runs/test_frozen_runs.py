@@ -17,7 +17,8 @@ RUNS = sorted(file.stem for file in FROZEN.glob("*.zip"))
 def compare(computed, expected, path, exact):
     """Compare trees of JSON: numbers bit for bit, or on another machine to a few digits."""
     if isinstance(expected, dict):
-        assert computed.keys() == expected.keys(), path
+        later = {"unknown_f1", "unknown_accuracy"} - expected.keys()  # figures that earlier versions did not compute
+        assert computed.keys() - later == expected.keys(), path
         for name in expected:
             compare(computed[name], expected[name], f"{path}/{name}", exact)
     elif isinstance(expected, list) and not (expected and isinstance(expected[0], float)):

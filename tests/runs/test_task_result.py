@@ -36,7 +36,7 @@ from bert_elmo_jax.runs.task_result import (
     name_task,
     to_json,
 )
-from bert_elmo_jax.runs.task_scores import find_interval, score_name
+from bert_elmo_jax.runs.task_scores import find_interval, score_name, score_unknown
 from bert_elmo_jax.train.metrics import Metrics
 
 FILE = {"file": "a.csv", "fingerprint": "0" * 64}
@@ -206,6 +206,33 @@ def test_intervals_of_tags_and_answers_by_hand():
     right = [Tags(one.words, one.tags, (1.0,) * 3) for one in tagged[1]]
     assert find_interval(tagged[0], tagged[1], right) == (1.0, 1.0)
     assert find_interval(tagged[0], tagged[1][:1], right[:1]) is None
+
+
+def test_scores_on_unknown_words_by_hand():
+    """Only words, entities and answers that the training examples lack are counted."""
+
+    def tagged(words, tags):
+        return TaggedSentence(tuple(words.split()), tuple(tags.split()), "dev.conll", (1,) * len(words.split()), 0)
+
+    def predict(*sentences):
+        return [Tags(one.words, one.tags, (1.0,) * len(one.words)) for one in sentences]
+
+    train = [tagged("in Seoul now", "O B-LOC O")]
+    dev = [tagged("in Busan now", "O B-LOC O"), tagged("New Seoul , Seoul", "B-LOC I-LOC O B-LOC")]
+    guess = predict(tagged("in Busan now", "B-LOC B-LOC O"), tagged("New Seoul , Seoul", "B-LOC O B-PER O"))
+    # Right entities with a new word: Busan, New Seoul; predicted ones: Busan, New, and the comma, a new word.
+    assert score_unknown(task_named("uner"), train, dev, guess) == {"unknown_f1": pytest.approx(2 / 5)}
+    assert score_unknown(task_named("uner"), dev, train, predict(*train)) == {}
+    assert score_unknown(task_named("ud_upos"), train, dev, guess) == {"unknown_accuracy": pytest.approx(2 / 3)}
+
+    def question(context, answer):
+        return Question("q", "where ?", context, (Answer(answer, context.index(answer)),), "dev.json", 1)
+
+    train, dev = [question("in Seoul", "Seoul")], [question("in Busan", "Busan"), question("to Seoul", "Seoul")]
+    answers = [AnswerSpan(text, 0, 5, 1.0, (), None) for text in ("in Busan", "wrong")]
+    assert score_unknown(task_named("squad"), train, dev, answers) == {"unknown_f1": pytest.approx(200 / 3)}
+    assert score_unknown(task_named("squad"), dev, train, answers) == {}
+    assert score_unknown(*classification(["1"]), [], []) == {}
 
 
 def test_a_report_without_a_result_leaves_it_out(tmp_path):

@@ -1,4 +1,4 @@
-"""Tests of `Lexicon` and its five ways to treat unknown words."""
+"""Tests of `Lexicon` and its six ways to treat unknown words."""
 
 import numpy as np
 import pytest
@@ -11,11 +11,11 @@ from bert_elmo_jax.text.lexicon import CLASSES, NEW, OFTEN, places_of, random_ve
 COUNTS = {"the": 9, "강": OFTEN, "배": OFTEN - 1, "Walking": 1}
 KNOWN = WordVectors(("walking", "배"), np.array([[1, 2, 3], [4, 5, 6]], np.float32), 2, 0)
 LATER = WordVectors(("walking", "배", "눈"), np.array([[1, 2, 3], [4, 5, 6], [7, 8, 9]], np.float32), 3, 0)
-WAYS = ("unk", "classes", "characters", "vectors", "random")
+WAYS = ("unk", "classes", "characters", "vectors", "random", "vectors_or_random")
 
 
 def build(unknown, **options):
-    return Lexicon.build(COUNTS, unknown, 3, later=LATER if unknown == "vectors" else None, **options)
+    return Lexicon.build(COUNTS, unknown, 3, later=LATER if unknown.startswith("vectors") else None, **options)
 
 
 def test_words_seen_five_times_have_a_row():
@@ -93,6 +93,10 @@ def test_later_words_use_kept_vectors():
     words = ["눈", "배", "nowhere", "WALKING"]
     assert lexicon.ids(words).tolist() == [NEW, 3, 0, NEW]
     assert lexicon.vectors(words).tolist() == [[7, 8, 9], [0, 0, 0], [0, 0, 0], [1, 2, 3]]
+    chained, drawn = build("vectors_or_random", pretrained=KNOWN), build("random", pretrained=KNOWN)
+    assert chained.ids(words).tolist() == [NEW, 3, NEW, NEW]
+    expected = [[7, 8, 9], [0, 0, 0], drawn.vectors(["nowhere"])[0].tolist(), [1, 2, 3]]
+    assert chained.vectors(words).tolist() == expected
 
 
 def test_random_vectors_depend_on_word_and_seed():
