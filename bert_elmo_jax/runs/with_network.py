@@ -161,7 +161,7 @@ def open_vectors(source: str) -> tuple[int, Callable[..., WordVectors]]:
     """
     if not Path(source).is_dir() and Path(source).suffix != ".bin":
         return width_of(source), functools.partial(read_vectors, source)
-    table = load(source)
+    table: Any = load(source)
     if not hasattr(table, "vectors_of"):
         how = "give a file of vectors, or a run of --config=static; other models are --config.encoder"
         raise ValueError(f"config.vectors={source} holds no vectors of words: {how}")
