@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from bert_elmo_jax.addresses import is_address, local_copy
 from bert_elmo_jax.families import find_family
 from bert_elmo_jax.families.family import TASK_HEADS
 from bert_elmo_jax.inference.read_model import read_model
@@ -57,6 +58,7 @@ def load(
         moved = "load(implementation=…) is now load(attention=…); the old name goes in version 0.4"
         warnings.warn(moved, DeprecationWarning, stacklevel=2)
         attention = attention or implementation
+    path = local_copy(str(path)) if is_address(path) else path
     model = read_model(
         path, format=format, lowercase=lowercase, verify=verify, revision=revision, token=token, adapter=adapter,
         untrusted=untrusted, strict=strict,

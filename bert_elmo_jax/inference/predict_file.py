@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import jax
 
+from bert_elmo_jax.addresses import local_copy
 from bert_elmo_jax.data.arrow_files import import_pyarrow, is_arrow, open_arrow
 from bert_elmo_jax.data.tasks.files import (
     BadRow,
@@ -68,7 +69,7 @@ def predict_file(
     """
     if on_bad not in ("stop", "skip"):
         raise ValueError(f"on_bad={on_bad!r} is not known; it is one of stop, skip")
-    source = "-" if source in STDIN else source
+    source, model = "-" if source in STDIN else source, local_copy(model)
     skipped: list[BadRow] = []
     bad_row = stop if on_bad == "stop" else skipped.append
     path, ending = find_output(target, source, overwrite=overwrite), Path(target).suffix.lower()

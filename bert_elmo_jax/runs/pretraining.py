@@ -10,6 +10,7 @@ import optax
 from ml_collections import ConfigDict
 
 from bert_elmo_jax import optim, train
+from bert_elmo_jax.addresses import local_copy
 from bert_elmo_jax.data.corpora.store import open_store
 from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus, toy_pairs
 from bert_elmo_jax.data.pipeline.batches import eval_batches, train_batches
@@ -161,7 +162,7 @@ def load_corpora(config: ConfigDict, workdir: Path, inputs: Inputs) -> dict[str,
         raise ValueError("--config.data=… is needed: a folder of prepare_data, several as a=3,b=1, or toyworld")
     pairs = [part.rpartition("=") if "=" in part else (part, "=", "1") for part in str(config.data).split(",")]
     try:
-        return {folder: float(weight) for folder, _, weight in pairs}
+        return {local_copy(folder): float(weight) for folder, _, weight in pairs}
     except ValueError:
         raise ValueError(f"config.data={config.data!r}: expected folders with weights, such as wiki=3,news=1") from None
 

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from bert_elmo_jax.addresses import local_copy
 from bert_elmo_jax.did_you_mean import near_file
 from bert_elmo_jax.files import read_json_value
 from bert_elmo_jax.weights.huggingface_files import FLAX, KERAS, PICKLES, WEIGHTS
@@ -41,13 +42,13 @@ def hub_cache() -> Path:
 
 
 def check_path(path: str | Path) -> Path:
-    """Return a path with the home folder of `~`; raise if it is none."""
+    """Return a path with the home folder of `~`, or the path of an address's copy; raise if it is none."""
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"a path or a hub name is expected, but {path!r:.60} was given: write it as text")
     if not str(path).strip():
         raise ValueError("a path or a hub name is expected, but an empty text was given")
     try:
-        return Path(path).expanduser()
+        return Path(local_copy(str(path))).expanduser()
     except RuntimeError:
         user = str(path).partition("/")[0]
         raise FileNotFoundError(f"{path}: there is no user {user.removeprefix('~')} with a home folder") from None

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from bert_elmo_jax.addresses import is_address, local_copies
 from bert_elmo_jax.data.arrow_files import arrow_files, is_arrow
 from bert_elmo_jax.data.corpora.reading import COMPRESSED, guess_encoding
 from bert_elmo_jax.data.corpora.unpack import DAMAGED, raw_blocks
@@ -100,6 +101,9 @@ def list_files(names: str | Path) -> list[str]:
         return [str(names)]
     files: list[str] = []
     for name in filter(None, (part.strip() for part in str(names).split(","))):
+        if is_address(name):
+            files += local_copies(name)
+            continue
         pattern = os.path.expanduser(name)  # noqa: PTH111 -- keeps the spelling
         matches = [pattern] if os.path.lexists(pattern) else sorted(glob.glob(pattern, recursive=True))
         if not matches and glob.has_magic(pattern):

@@ -1,0 +1,66 @@
+"""Addresses of buckets (`s3://…`, `gs://…`, `hf://…`, `memory://…`) where paths are read and written.
+
+The folder `buckets` is imported only for an address. Everything else is a path, and stays as it is.
+"""
+
+import contextlib
+import glob
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+SCHEMES = ("s3", "gs", "hf", "memory")
+# `Path` removes one of the two slashes.
+_ADDRESS = re.compile(rf"[A-Za-z][A-Za-z0-9+.-]+://|(?:{'|'.join(SCHEMES)}):/")
+
+
+def is_address(path: str | Path) -> bool:
+    """Return True for the address of a file or folder that is not on this machine's disks.
+
+    >>> [is_address(path) for path in ("s3://reviews/train.csv", Path("gs://reviews/run"), "runs/s3", "C:/runs")]
+    [True, True, False, False]
+    """
+    return _ADDRESS.match(str(path)) is not None
+
+
+def local_copy(path: str) -> str:
+    """Return a path as it is; for an address, the path of its copy in the local cache, fetched if it is missing.
+
+    >>> local_copy("reviews/train.csv")
+    'reviews/train.csv'
+    """
+    if not is_address(path):
+        return path
+    from bert_elmo_jax.buckets.cache import fetch
+
+    return str(fetch(path))
+
+
+def local_copies(pattern: str) -> list[str]:
+    """Return a path or glob as it is; for an address, the paths of the copies of all files that it matches.
+
+    >>> local_copies("reviews/*.csv")
+    ['reviews/*.csv']
+    """
+    if not is_address(pattern):
+        return [pattern]
+    from bert_elmo_jax.buckets.cache import fetch, fetch_matches
+
+    return fetch_matches(pattern) if glob.has_magic(pattern) else [str(fetch(pattern))]
+
+
+@contextlib.contextmanager
+def open_workdir(path: str | Path) -> Iterator[Path]:
+    """Yield the folder to write a run in: the path itself, or for an address a local folder that is published there.
+
+    >>> with open_workdir("runs/reviews") as folder:
+    ...     folder.as_posix()
+    'runs/reviews'
+    """
+    if not is_address(path):
+        yield Path(path)
+        return
+    from bert_elmo_jax.buckets.published_folder import publish_folder
+
+    with publish_folder(path) as folder:
+        yield folder

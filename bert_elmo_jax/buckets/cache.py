@@ -1,0 +1,173 @@
+"""Local copies of addresses, in a bounded cache: the folder that was not used for longest is deleted first.
+
+An entry is a folder below `~/.cache/bert_elmo_jax/buckets` (or `$XDG_CACHE_HOME`). Its name has the address and a hash.
+For a copy, the hash is that of the listing, too (names, sizes, versions), so that a copy never changes while a process
+reads it. `content/` has the files; `entry.json` is written when they are complete; `users/` has a locked file for each
+process that uses the entry. `BERT_ELMO_JAX_BUCKETS_GB` is the bound (default 50).
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import shutil
+import sys
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+
+from bert_elmo_jax.buckets.objects import Place, Stored, attempt, download, list_objects, open_place
+from bert_elmo_jax.did_you_mean import did_you_mean
+from bert_elmo_jax.files import is_locked, lock, read_json, write_json
+
+BOUND, DEFAULT_GB = "BERT_ELMO_JAX_BUCKETS_GB", 50.0
+ENTRY = "entry.json"
+MARKER = "files.json"  # of a complete checkpoint; see train/checkpoint.py
+CHECKPOINT = re.compile(r"(?:(.*?)/)?checkpoints/(\d+)(?:/(.*))?")
+LISTINGS = 3  # how often the objects may change while they are fetched
+_USED = contextlib.ExitStack()  # locks of the entries that this process uses, until it ends
+
+
+def cache_folder() -> Path:
+    """Return the folder of all entries.
+
+    >>> cache_folder().parent.name
+    'bert_elmo_jax'
+    """
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "bert_elmo_jax" / "buckets"
+
+
+def find_entry(address: str, kind: str, *parts: str) -> Path:
+    """Return the folder of an entry; its name has the end of the address, and a hash of all that it depends on.
+
+    >>> find_entry("s3://reviews/run", "run").name
+    'run-s3-reviews-run-9815610767e8'
+    """
+    digest = hashlib.sha256("\n".join((kind, address, *parts)).encode()).hexdigest()[:12]
+    readable = re.sub(r"[^A-Za-z0-9]+", "-", address)[-48:].strip("-")
+    return cache_folder() / f"{kind}-{readable}-{digest}"
+
+
+def use_entry(entry: Path) -> None:
+    """Keep an entry from being deleted while this process runs."""
+    users = entry / "users"
+    users.mkdir(parents=True, exist_ok=True)
+    _USED.enter_context(lock(users / f"{os.getpid()}-{uuid.uuid4().hex[:8]}"))
+
+
+def fetch(address: str | Path) -> Path:
+    """Return the local path of the copy of a file or folder; fetch it if the cache lacks it, or has an older version.
+
+    Of a run directory it has complete checkpoints only, without the state of the optimiser and TensorBoard's events.
+    """
+    place = open_place(address)
+    if (checkpoint := CHECKPOINT.fullmatch(place.address)) and checkpoint[3] is None:
+        return fetch(checkpoint[1]) / "checkpoints" / checkpoint[2]
+    for _ in range(LISTINGS):
+        objects = _choose_objects(list_objects(place))
+        if not objects:
+            near = _near_object(place)
+            raise FileNotFoundError(f"{place.address}: there is no such file or folder{near or '; check the address'}")
+        versions = [f"{name}\t{stored.size}\t{stored.version}" for name, stored in sorted(objects.items())]
+        entry = find_entry(place.address, "copy", *versions)
+        copy = entry / "content" / place.path.rpartition("/")[2]
+        use_entry(entry)
+        with lock(entry / "lock", wait=True):
+            if not (entry / ENTRY).is_file():
+                size = sum(stored.size for stored in objects.values())
+                make_room(size, place.address)
+                if size > 10**8:
+                    print(f"{place.address}: fetching {size / 1e9:.1f} GB", file=sys.stderr)
+                try:
+                    download(place, objects, copy)
+                    has_changed = _choose_objects(list_objects(place)) != objects
+                except FileNotFoundError:  # deleted since it was listed
+                    has_changed = True
+                if has_changed:
+                    shutil.rmtree(entry / "content", ignore_errors=True)
+                    continue
+                _leave_out_training_state(copy, objects)
+                write_json(entry / ENTRY, {"address": place.address, "bytes": size})
+            os.utime(entry / ENTRY)  # the time of its last use
+        return copy
+    raise OSError(f"{place.address} changed {LISTINGS} times while it was fetched: wait until it is written")
+
+
+def fetch_matches(pattern: str) -> list[str]:
+    """Return the local paths of the copies of all files that an address with `*`, `?` or `[…]` matches, in order."""
+    place = open_place(pattern)
+    scheme = place.address.partition(":")[0]
+    paths = sorted(attempt(place, lambda: place.system.glob(place.path)))
+    if not paths:
+        raise FileNotFoundError(f"{place.address}: no file matches; check the address")
+    return [str(fetch(f"{scheme}://{path.lstrip('/')}")) for path in paths]
+
+
+def make_room(size: int, address: str) -> None:
+    """Delete the entries that were not used for longest until `size` bytes fit; entries in use stay."""
+    bound = float(os.environ.get(BOUND) or DEFAULT_GB) * 1e9
+    if size > bound:
+        raise OSError(
+            f"{address} has {size / 1e9:.1f} GB, and the cache {cache_folder()} may hold {bound / 1e9:.1f} GB: set "
+            f"{BOUND} to more"
+        )
+    with lock(cache_folder() / "lock", wait=True):
+        sizes = {entry: _measure(entry) for entry in cache_folder().iterdir() if entry.is_dir()}
+        for entry in sorted(sizes, key=_last_use):
+            if sum(sizes.values()) + size <= bound:
+                break
+            if _is_free(entry):
+                shutil.rmtree(entry, ignore_errors=True)
+                sizes[entry] = 0
+
+
+def _measure(entry: Path) -> int:
+    with contextlib.suppress(FileNotFoundError):  # a file that another process has just renamed
+        return sum(file.stat().st_size for file in entry.rglob("*") if file.is_file())
+    return 0
+
+
+def _last_use(entry: Path) -> float:
+    file = entry / ENTRY if (entry / ENTRY).is_file() else entry
+    return file.stat().st_mtime
+
+
+def _is_free(entry: Path) -> bool:
+    """Return True if no process uses an entry, and all that was written in it is published."""
+    if any(is_locked(user) for user in (entry / "users").glob("*")):
+        return False
+    return bool(read_json(entry / ENTRY, default={}).get("published", True))
+
+
+def _choose_objects(objects: Mapping[str, Stored]) -> dict[str, Stored]:
+    """Return the objects of a copy."""
+    if "model.json" not in objects:
+        return dict(objects)
+    chosen = {}
+    for name, stored in objects.items():
+        parts = CHECKPOINT.fullmatch(name)
+        whole = parts is None or f"{name.removesuffix(parts[3] or '')}{MARKER}" in objects
+        training_state = parts is not None and (parts[3] or "").startswith("rest/")
+        if whole and not training_state and not name.startswith("events/"):
+            chosen[name] = stored
+    return chosen
+
+
+def _leave_out_training_state(copy: Path, objects: Mapping[str, Stored]) -> None:
+    """Remove the files that were not fetched from the lists of checkpoints."""
+    for name in objects:
+        if CHECKPOINT.fullmatch(name) and name.endswith(f"/{MARKER}") and "model.json" in objects:
+            text = (copy / name).read_text(encoding="utf-8")
+            listed = {file: about for file, about in json.loads(text).items() if not file.startswith("rest/")}
+            write_json(copy / name, listed)
+
+
+def _near_object(place: Place) -> str:
+    """Return the end of an error message that suggests the most similar name in the same folder, or ""."""
+    folder, _, name = place.path.rpartition("/")
+    try:
+        names = [str(about["name"]).rstrip("/").rpartition("/")[2] for about in place.system.ls(folder, detail=True)]
+    except Exception:  # this is only about a better message
+        return ""
+    return did_you_mean(name, names)

@@ -1,0 +1,208 @@
+"""A folder that is written here and published in a bucket, in the order of its writes.
+
+Programs write their folder as always: on a disk, with renames and locks. While they run, and at the end, changed files
+are uploaded whole, under their own names, in the order in which they were written here. So every state of the bucket
+is one that a kill could have left on the disk, and runs resume from those. Files that grow (metrics, costs, logs) are
+the exception: they go first, because the lines after a checkpoint are dropped when it is resumed, but none before it
+may be missing. A checkpoint counts from its `files.json` on, which has the size and the hash of every file and is
+written last. Files that were deleted here are deleted there last, markers before what they mark.
+
+At the start the lease decides: if this cache was the last one to write there, its files are kept, since they are at
+least as new; else the bucket is right, and its files replace them.
+"""
+
+import contextlib
+import os
+import re
+import shutil
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from bert_elmo_jax.buckets import lease as leases
+from bert_elmo_jax.buckets.cache import CHECKPOINT, ENTRY, MARKER, find_entry, make_room, use_entry
+from bert_elmo_jax.buckets.objects import Place, delete_objects, download, list_objects, open_place, upload
+from bert_elmo_jax.files import LockHeld, lock, read_json, write_json
+
+POLL = 1.0  # seconds between two looks at the folder; a new marker is published at once
+PAUSE = 30.0  # seconds between two publications without one
+MARKERS = (MARKER, "model.json", "manifest.json", "result.json")  # each is written after what it stands for
+GROWING = re.compile(r".*\.(jsonl|log|out|err)|(.*/)?(log\.txt|events/.*)")
+PRIVATE = re.compile(r"(.*/)?(\.?lock|[^/]*\.lock|[^/]*\.partial(/.*)?)")
+Written = tuple[int, int]  # size, and time of the last write in nanoseconds
+
+
+@contextlib.contextmanager
+def publish_folder(address: str | Path) -> Iterator[Path]:
+    """Yield a local folder whose files are published at an address, while the block runs and at its end."""
+    place = open_place(address)
+    if place.address.startswith("hf://") and not place.address.startswith("hf://buckets/"):
+        raise ValueError(
+            f"{place.address} is a repository, where every file would be a commit: give hf://buckets/OWNER/NAME/…, or "
+            "an address of s3:// or gs://"
+        )
+    entry = find_entry(place.address, "run")
+    use_entry(entry)
+    try:
+        with lock(entry / "lock"):
+            publisher = Publisher(place, entry)
+            publisher.begin()
+            error: BaseException | None = None
+            try:
+                yield publisher.folder
+            except BaseException as raised:
+                error = raised
+                raise
+            finally:
+                publisher.end(error)
+    except LockHeld as error:
+        raise BlockingIOError(
+            f"{place.address} is being written by process {error.holder}: wait for it, stop it, or choose another "
+            "address"
+        ) from None
+
+
+class Publisher:
+    """Publishes the files of one folder; `begin` makes folder and bucket equal, `end` publishes what is left."""
+
+    def __init__(self, place: Place, entry: Path):
+        self.place, self.entry = place, entry
+        self.folder = entry / "content" / place.path.rpartition("/")[2]
+        self.published: dict[str, Written | None] = {}  # the objects; None for one that has no file here
+        self._owner, self._last = "", -PAUSE
+        self._stop, self._lost = threading.Event(), False
+        self._threads: list[threading.Thread] = []
+
+    def begin(self) -> None:
+        """Take the lease, fetch what this cache lacks, and publish in the background from now on."""
+        record = read_json(self.entry / ENTRY, default={})
+        self._owner = record.get("owner") or uuid.uuid4().hex
+        lease = leases.read_lease(self.place)
+        is_newest = bool(record.get("files")) and lease is not None and lease["owner"] == self._owner
+        if not is_newest:
+            self._record(published=True)
+        leases.take_lease(self.place, self._owner)
+        objects = {name: stored for name, stored in list_objects(self.place).items() if name != leases.LEASE}
+        if not is_newest:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            complete = {name: stored for name, stored in objects.items() if not _is_unfinished(name, objects)}
+            make_room(sum(stored.size for stored in complete.values()), self.place.address)
+            download(self.place, complete, self.folder)
+            record = {"files": {**dict.fromkeys(objects), **self._scan()}}
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for name, written in record["files"].items():
+            if name in objects:  # others have been deleted there, or were never uploaded
+                is_same = written is not None and written[0] == objects[name].size
+                self.published[name] = (written[0], written[1]) if is_same else None
+        self._record(published=not is_newest)
+        print(f"{self.place.address}: written in {self.folder}, and published from there", file=sys.stderr)
+        for action, seconds in ((self._refresh, leases.REFRESH), (self._publish_if_due, POLL)):
+            thread = threading.Thread(target=self._repeat, args=(action, seconds), daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def end(self, error: BaseException | None) -> None:
+        """Publish what is left and release the lease; `error` is what ended the block, which must stay visible."""
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+        try:
+            leases.check_lease(self.place, self._owner)
+            if not self.published and self._scan().keys() <= {"costs.jsonl"}:  # refused before it began
+                leases.drop_lease(self.place)
+                return
+            self.publish()
+            leases.write_lease(self.place, self._owner, released=True)
+        except Exception as problem:  # each file system has errors of its own
+            advice = "choose another address" if isinstance(problem, leases.LeaseLost) else "the same command publishes"
+            text = f"{problem}; all files are in {self.folder}: {advice}"
+            if error is None:
+                raise OSError(text) from problem
+            print(text, file=sys.stderr)
+
+    def publish(self) -> None:
+        """Upload the files that were written since they were published, and delete those that are gone."""
+        files = self._scan()
+        changed = [name for name, written in files.items() if self.published.get(name) != written]
+        gone = self.published.keys() - files.keys()
+        if not changed and not gone:
+            return
+        leases.check_lease(self.place, self._owner)
+        self.published |= dict.fromkeys(changed)
+        self._record(published=False)
+        for name in sorted(changed, key=lambda name: (not GROWING.fullmatch(name), files[name][1], _is_marker(name))):
+            if not (self.folder / name).is_file():
+                return  # deleted since: look again
+            upload(self.place, name, self.folder / name)
+            self.published[name] = files[name]
+        for name in sorted(gone, key=lambda name: not _is_marker(name)):
+            delete_objects(self.place, [name])
+            del self.published[name]
+        self._record(published=True)
+        self._last = time.monotonic()
+
+    def _publish_if_due(self) -> None:
+        has_marker = any(
+            _is_marker(name) and self.published.get(name) != written for name, written in self._scan().items()
+        )
+        if has_marker or time.monotonic() - self._last > PAUSE:
+            self.publish()
+
+    def _scan(self) -> dict[str, Written]:
+        """Return size and time of all files.
+
+        A folder is listed before the folders in it. So when a marker is listed, what it marks is there.
+        """
+        files: dict[str, Written] = {}
+        for folder, _, names in os.walk(self.folder):
+            for name in names:
+                path = Path(folder, name)
+                relative = path.relative_to(self.folder).as_posix()
+                with contextlib.suppress(FileNotFoundError):
+                    if not PRIVATE.fullmatch(relative):
+                        about = path.stat()
+                        files[relative] = (about.st_size, about.st_mtime_ns)
+        return {name: written for name, written in files.items() if not _is_unfinished(name, files)}
+
+    def _record(self, *, published: bool) -> None:
+        record = {"address": self.place.address, "owner": self._owner, "published": published, "files": self.published}
+        write_json(self.entry / ENTRY, record)
+
+    def _refresh(self) -> None:
+        leases.check_lease(self.place, self._owner)
+        leases.write_lease(self.place, self._owner)
+
+    def _repeat(self, action: Callable[[], None], seconds: float) -> None:
+        """Call an action again and again; an error is printed once, and the run goes on."""
+        told = False
+        while not self._stop.wait(seconds):
+            try:
+                action()
+                told = False
+            except leases.LeaseLost as error:
+                if not self._lost:
+                    print(f"{error}: nothing more is published there", file=sys.stderr)
+                self._lost = True
+                return
+            except Exception as error:  # each file system has errors of its own
+                if not told:
+                    print(f"{error}; the run goes on, and is published later", file=sys.stderr)
+                told = True
+
+
+def _is_marker(name: str) -> bool:
+    return name.rpartition("/")[2] in MARKERS
+
+
+def _is_unfinished(name: str, names: Any) -> bool:
+    """Return True for a file of a checkpoint without `files.json`.
+
+    >>> _is_unfinished("checkpoints/5/params/d", {"checkpoints/4/files.json"})
+    True
+    """
+    checkpoint = CHECKPOINT.fullmatch(name)
+    return checkpoint is not None and f"{name.removesuffix(checkpoint[3] or '')}{MARKER}" not in names
