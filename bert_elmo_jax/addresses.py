@@ -9,6 +9,11 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from bert_elmo_jax.lazy_imports import lazy_function
+
+fetch = lazy_function("bert_elmo_jax.buckets.cache", "fetch")
+fetch_matches = lazy_function("bert_elmo_jax.buckets.cache", "fetch_matches")
+publish_folder = lazy_function("bert_elmo_jax.buckets.published_folder", "publish_folder")
 SCHEMES = ("s3", "gs", "hf", "memory")
 # `Path` removes one of the two slashes.
 _ADDRESS = re.compile(rf"[A-Za-z][A-Za-z0-9+.-]+://|(?:{'|'.join(SCHEMES)}):/")
@@ -31,8 +36,6 @@ def local_copy(path: str) -> str:
     """
     if not is_address(path):
         return path
-    from bert_elmo_jax.buckets.cache import fetch
-
     return str(fetch(path))
 
 
@@ -44,8 +47,6 @@ def local_copies(pattern: str) -> list[str]:
     """
     if not is_address(pattern):
         return [pattern]
-    from bert_elmo_jax.buckets.cache import fetch, fetch_matches
-
     return fetch_matches(pattern) if glob.has_magic(pattern) else [str(fetch(pattern))]
 
 
@@ -60,7 +61,5 @@ def open_workdir(path: str | Path) -> Iterator[Path]:
     if not is_address(path):
         yield Path(path)
         return
-    from bert_elmo_jax.buckets.published_folder import publish_folder
-
     with publish_folder(path) as folder:
         yield folder

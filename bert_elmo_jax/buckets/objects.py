@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from bert_elmo_jax.addresses import SCHEMES
-from bert_elmo_jax.did_you_mean import did_you_mean
 
 TRIES = 5
 FIRST_WAIT = 0.5  # seconds before the second try; it doubles
@@ -56,16 +55,16 @@ def open_place(address: str | Path) -> Place:
 
     >>> open_place("memory://reviews/run/").path
     '/reviews/run'
-    >>> open_place("s4://reviews/run")
+    >>> open_place("ftp://reviews/run")
     Traceback (most recent call last):
-    ValueError: s4://reviews/run: s4:// is not known; known are s3://, gs://, hf://, memory://; did you mean s3?
+    ValueError: ftp://reviews/run: ftp:// is not known; known are s3://, gs://, hf://, memory://: download the files first
     """
     scheme, _, name = str(address).partition(":")
     name = name.strip("/")
     address = f"{scheme}://{name}"
     if scheme not in SCHEMES:
         listed = ", ".join(f"{known}://" for known in SCHEMES)
-        raise ValueError(f"{address}: {scheme}:// is not known; known are {listed}{did_you_mean(scheme, SCHEMES)}")
+        raise ValueError(f"{address}: {scheme}:// is not known; known are {listed}: download the files first")
     if not name:
         raise ValueError(f"{address} names no bucket; expected {scheme}://BUCKET/NAME")
     try:
