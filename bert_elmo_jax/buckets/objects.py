@@ -55,9 +55,9 @@ def open_place(address: str | Path) -> Place:
 
     >>> open_place("memory://reviews/run/").path
     '/reviews/run'
-    >>> open_place("ftp://reviews/run")
+    >>> open_place("ftp://reviews")
     Traceback (most recent call last):
-    ValueError: ftp://reviews/run: ftp:// is not known; known are s3://, gs://, hf://, memory://: download the files first
+    ValueError: ftp://reviews: ftp:// is not known; known are s3://, gs://, hf://, memory://: download the files first
     """
     scheme, _, name = str(address).partition(":")
     name = name.strip("/")
