@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from importlib import metadata, util
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import jax
 
@@ -19,7 +19,7 @@ from bert_elmo_jax import train
 from bert_elmo_jax.compilation_cache import default_folder
 from bert_elmo_jax.runs.config_files import override, read_config
 from bert_elmo_jax.train.devices import describe_devices
-from bert_elmo_jax.train.run_guard import INTERRUPTED, REFUSED, STOPPED
+from bert_elmo_jax.train.run_guard import INTERRUPTED, REFUSED, STOPPED, ClockWentBack
 
 Call = Callable[..., int | None]  # of a config and a run directory, with options as keywords: pretrain, finetune
 REFUSALS = (ValueError, TypeError, OSError, ImportError, MemoryError)
@@ -80,10 +80,14 @@ def join_processes(coordinator: str | None, processes: int | None, process: int 
 
 
 def leave_if_alone(program: str, error: BaseException) -> None:
-    """End this process at once with one line if `error` comes from the loss of another process of the run.
+    """End this process at once with one line if an ordinary exit would wait: for a lost process, or for a clock.
 
-    An ordinary exit waits at a barrier for the process that is gone, for minutes, and JAX aborts there.
+    An ordinary exit waits at a barrier for the process that is gone, for minutes, and JAX aborts there. It also waits
+    for the threads that write a checkpoint.
     """
+    if isinstance(error, ClockWentBack):
+        print(f"{program}: {error}", file=sys.stderr)
+        _leave(STOPPED)
     if not jax.distributed.is_initialized() or not (line := describe_lost_process(error)):
         return
     print(
@@ -93,9 +97,13 @@ def leave_if_alone(program: str, error: BaseException) -> None:
     )
     if jax.process_index() == 0:
         time.sleep(LAST)
+    _leave(STOPPED)
+
+
+def _leave(status: int) -> NoReturn:
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(STOPPED)
+    os._exit(status)
 
 
 def describe_lost_process(error: BaseException) -> str:

@@ -12,8 +12,10 @@ import math
 import os
 import shutil
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import wait as wait_for
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,8 +26,12 @@ import orbax.checkpoint as ocp
 from jax.experimental import multihost_utils
 
 from bert_elmo_jax.files import UNWRITABLE, hash_file, read_json, write_json
+from bert_elmo_jax.train.run_guard import ClockWentBack
 
 FILES = "files.json"
+# Seconds that a checkpoint may take once the machine's clock has gone back by more than this. The library that writes
+# the arrays waits for moments of that clock, so it can wait for as long as the clock went back.
+PATIENCE = 300.0
 _BEFORE: list[Callable[..., object]] = []  # the hooks for errors that `_show_ours` replaces
 
 
@@ -101,6 +107,8 @@ class Checkpoints:
         self._writers = {name: ocp.StandardCheckpointer() for name in ("params", "rest")}
         self._background = ThreadPoolExecutor(1)
         self._pending: Future[None] | None = None
+        self._clock = _clock_offset()  # when the pending checkpoint was begun
+        self._stuck = False
 
     def __enter__(self) -> "Checkpoints":
         return self
@@ -110,8 +118,8 @@ class Checkpoints:
             if error[0] is None:
                 self.wait()
         finally:
-            self._background.shutdown()
-            for writer in self._writers.values():
+            self._background.shutdown(wait=not self._stuck)
+            for writer in self._writers.values() if not self._stuck else ():
                 writer.close()
 
     def discard_unfinished(self) -> list[int]:
@@ -127,7 +135,7 @@ class Checkpoints:
     ) -> None:
         """Start writing a checkpoint; the arrays may be donated on return. Raise the error of the previous one."""
         self.wait()
-        folder = _folder(self.run, step)
+        folder, self._clock = _folder(self.run, step), _clock_offset()
         if step in saved_steps(self.run):
             return  # a resumed run that is stopped at once
         try:
@@ -148,8 +156,22 @@ class Checkpoints:
     def wait(self) -> None:
         """Wait until the pending checkpoint is written; raise its error if it failed."""
         pending, self._pending = self._pending, None
-        if pending is not None:
-            pending.result()
+        if pending is None:
+            return
+        noticed = None
+        while not wait_for([pending], timeout=PATIENCE / 100).done:
+            back = self._clock - _clock_offset()
+            if back <= PATIENCE:
+                noticed = None
+                continue
+            noticed = time.monotonic() if noticed is None else noticed
+            if time.monotonic() - noticed > PATIENCE:
+                self._stuck = True
+                raise ClockWentBack(
+                    f"the clock of this machine went back by {back:,.0f} seconds while a checkpoint was being written "
+                    f"to {self.run}, and the writing does not end; earlier checkpoints are intact: start again"
+                )
+        pending.result()
 
     def _finish(self, step: int, expected: Mapping[str, Sequence[str]]) -> None:
         try:
@@ -203,6 +225,11 @@ class Checkpoints:
                 "run directory"
             )
         return None
+
+
+def _clock_offset() -> float:
+    """Return the difference between the clock, which can be set, and the time since the machine started."""
+    return time.time() - time.monotonic()
 
 
 def quiet_orbax() -> None:

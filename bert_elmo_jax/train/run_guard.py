@@ -19,6 +19,10 @@ STOPPED = 75  # stopped by a signal and saved: the same command resumes
 DIVERGED = 76  # too many steps in a row without a finite loss
 
 
+class ClockWentBack(OSError):
+    """Raised for a checkpoint that is not written because the clock went back; its threads cannot be ended."""
+
+
 class Diverged(RuntimeError):
     """The loss was not finite too many times in a row."""
 

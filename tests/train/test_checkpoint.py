@@ -1,9 +1,13 @@
 import json
+import threading
+import time
 
 import numpy as np
 import pytest
 
-from bert_elmo_jax.train.checkpoint import load_params, save_params, saved_steps
+from bert_elmo_jax.train import checkpoint
+from bert_elmo_jax.train.checkpoint import Checkpoints, load_params, save_params, saved_steps
+from bert_elmo_jax.train.run_guard import ClockWentBack
 
 from ..simulated_devices import program_environment
 
@@ -131,3 +135,21 @@ def test_a_checkpoint_that_lost_an_array_is_none(tmp_path):
         ):
             checkpoints.wait()
     assert saved_steps(tmp_path) == [1]
+
+
+def test_a_checkpoint_that_waits_for_a_clock_which_went_back_is_given_up(tmp_path, monkeypatch):
+    """Orbax waits for moments of the clock; without a change of the clock, a slow disk is waited for."""
+    end, before = threading.Event(), checkpoint._clock_offset()
+    monkeypatch.setattr(checkpoint, "PATIENCE", 0.2)
+    monkeypatch.setattr(Checkpoints, "_finish", lambda *arguments: end.wait(60))
+    clock_goes_back = threading.Timer(1.0, monkeypatch.setattr, (checkpoint, "_clock_offset", lambda: before - 1000))
+    with (
+        pytest.raises(ClockWentBack, match="clock of this machine went back by 1,000 seconds while a checkpoint"),
+        Checkpoints(tmp_path) as checkpoints,
+    ):
+        checkpoints.save(1, PARAMS, {"momentum": np.zeros(3)}, {})
+        clock_goes_back.start()
+        begun = time.monotonic()
+        checkpoints.wait()
+    assert 1.0 < time.monotonic() - begun < 50 and not end.is_set()
+    end.set()
