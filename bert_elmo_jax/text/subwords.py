@@ -25,8 +25,8 @@ class Subwords(NamedTuple):
         return [
             marked[start : start + size]
             for start in range(len(marked))
-            for size in range(self.shortest, self.longest + 1)
-            if start + size <= len(marked) and not (size == 1 and start in (0, len(marked) - 1))
+            for size in range(self.shortest, min(self.longest, len(marked) - start) + 1)
+            if not (size == 1 and start in (0, len(marked) - 1))
         ]
 
     def rows(self, word: str) -> list[int]:

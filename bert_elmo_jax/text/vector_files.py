@@ -5,6 +5,7 @@ The binary format has the same first line, then each word, a space, its numbers 
 break. `text/vectors.py` reads text.
 """
 
+import mmap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, get_args
@@ -60,10 +61,11 @@ def read_binary_vectors(path: str | Path) -> WordVectors:
     [[0.5, 1.0], [2.0, 3.0]]
     """
     path = Path(path)
-    data = path.read_bytes()
-    header, _, _ = data[:64].partition(b"\n")
-    if not data:
+    if not path.stat().st_size:
         raise ValueError(f"{path} is empty; expected word2vec's binary format")
+    with open(path, "rb") as file:
+        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    header, _, _ = data[:64].partition(b"\n")
     cells = header.split()
     if len(cells) != 2 or not all(cell.isdigit() for cell in cells):
         raise ValueError(
@@ -88,7 +90,7 @@ def read_binary_vectors(path: str | Path) -> WordVectors:
                 f"{path}: the word of vector {number:,}, {data[at:end][:40]!r}, is not UTF-8; the width in the first "
                 "line may be wrong, or convert the file first"
             ) from None
-        row = np.frombuffer(data, "<f4", width, end + 1)
+        row = np.frombuffer(data[end + 1 : end + 1 + 4 * width], "<f4")
         if not np.isfinite(row).all():
             raise ValueError(f"{path}: NaN or infinity in the vector of {word[:40]!r}, number {number:,}")
         at = end + 1 + 4 * width
@@ -97,7 +99,7 @@ def read_binary_vectors(path: str | Path) -> WordVectors:
             continue
         vectors[len(places)] = row
         places[word] = len(places)
-    if data[at:].strip(b"\n"):
+    if len(data) - at > 64 or data[at:].strip(b"\n"):
         raise ValueError(
             f"{path}: {len(data) - at:,} bytes follow the {count:,} vectors that its first line counts; copy it again"
         )

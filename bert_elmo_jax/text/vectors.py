@@ -6,6 +6,7 @@ Errors name the line. Only the numbers of requested words are parsed.
 """
 
 import re
+from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -74,6 +75,9 @@ def read_vectors(path: str | Path, words: Iterable[str] | None, *, most: int | N
         if word in line_of:
             repeated += 1
             continue
+        if line.rfind(b"_") >= len(word):  # Python reads 1_0 as 10
+            cell = next(cell for cell in numbers if b"_" in cell)
+            raise _wrong(path, number, f"{_shown(cell)} behind {_shown(word)}, expected a number", "correct the line")
         vectors.append(_numbers(path, number, word, numbers))
         line_of[word] = number
     if header is not None and header[0] != count and not (requested is None and most is not None):
@@ -139,7 +143,7 @@ def _lines(path: Path, skip: bool = False) -> Iterator[tuple[int, bytes]]:
                 raise _wrong(
                     path, number, problem, "give a text file of vectors (GloVe, word2vec or fastText; no .bin)"
                 )
-            line = line.rstrip(b" \r\n")
+            line = (line.removeprefix(BOM_UTF8) if number == 1 else line).rstrip(b" \r\n")
             if line and not (skip and number == 1):
                 yield number, line
 

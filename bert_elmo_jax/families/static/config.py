@@ -12,6 +12,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     "fasttext": {"method": "fasttext"},
     "toy": {"hidden_size": 32},
 }
+LONGEST = 100  # characters of an n-gram
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,8 @@ class StaticConfig:
             value = getattr(self, name)
             if type(value) is not int or value < 1:
                 raise ValueError(f"{name} is {value!r}; it must be a whole number, at least 1")
+        if self.longest > LONGEST:
+            raise ValueError(f"longest is {self.longest:,}; at most {LONGEST}")
         if self.longest < self.shortest:
             raise ValueError(f"longest is {self.longest}, below shortest, {self.shortest}")
 

@@ -1,6 +1,7 @@
 """Reading a file of word vectors as a model, with fastText's binary files, whose n-grams give vectors to any word."""
 
 import functools
+import mmap
 import re
 import struct
 from collections.abc import Mapping, Sequence
@@ -18,6 +19,9 @@ from bert_elmo_jax.text.words import WORD_SPECIALS, WordVocabulary
 from bert_elmo_jax.weights.parameter_tree import Report
 
 MAGIC = struct.pack("<i", 793_712_314)  # the first bytes of fastText's .bin
+VERSIONS, MODELS = (11, 12), (1, 2, 3)  # of the format; cbow, skipgram and classifiers
+LONGEST_WORD = 1 << 20  # bytes
+LARGEST = 1e15  # of a number: the squares of a vector have a sum in float32
 NUMBER = re.compile(r"[-+]?\d+(\.\d*)?([eE][-+]?\d+)?")
 
 
@@ -32,7 +36,10 @@ class VectorFile(NamedTuple):
 def read_config(path: str | Path) -> StaticConfig:
     """Return the configuration of a file of vectors."""
     vocabulary, file = read_file(str(path))
-    return StaticConfig(len(vocabulary), file.rows.shape[1], **file.fields)
+    try:
+        return StaticConfig(len(vocabulary), file.rows.shape[1], **file.fields)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
 
 
 def read_weights(path: str | Path, *, config: StaticConfig) -> tuple[dict[str, Any], Report]:
@@ -44,6 +51,8 @@ def read_weights(path: str | Path, *, config: StaticConfig) -> tuple[dict[str, A
     number = len(WORD_SPECIALS)
     table[number : len(vocabulary)] = file.rows[[places[word] for word in vocabulary.words[number:]]]
     table[len(vocabulary) :] = file.rows[len(file.words) :]
+    if not max(table.max(), -table.min()) < LARGEST:  # NaN is not below it, either
+        raise ValueError(f"{path} has NaN, infinity or numbers above {LARGEST:g} among its vectors; copy it again")
     report = Report(str(path), mapped={"encoder/embeddings/word": "vectors"}, extras={"vocabulary": vocabulary})
     return {"encoder": {"embeddings": {"word": table}}}, report
 
@@ -83,8 +92,10 @@ def refuse_wider_lines(path: str, words: Sequence[str], width: int) -> None:
 
 def read_fasttext(path: Path) -> VectorFile:
     """Read a .bin of fastText: the words, then the input rows of words and buckets."""
-    data = path.read_bytes()
-    at = 8  # behind the magic number and the version
+    # Mapped into memory, because the largest have 7 GB, of which the second half, the output rows, is not read.
+    with open(path, "rb") as file:
+        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    size, at = len(data), 4  # behind the magic number
 
     def take(layout: str) -> tuple[Any, ...]:
         nonlocal at
@@ -94,12 +105,19 @@ def read_fasttext(path: Path) -> VectorFile:
 
     try:
         # dim, ws, epoch, minCount, neg, wordNgrams, loss, model, bucket, minn, maxn, lrUpdateRate; t
-        width, *_, model, buckets, shortest, longest, _ = take("<12i")
+        version, width, *_, model, buckets, shortest, longest, _ = take("<13i")
         take("<d")
         _, count, labels, _, pruned = take("<3i2q")
+        if version not in VERSIONS or model not in MODELS or width < 1 or count < 0 or (longest > 0 and buckets < 0):
+            raise ValueError(
+                f"{path} is no model of fastText: version {version}, kind {model}, width {width}, {count} words, "
+                f"{buckets} buckets; copy it again"
+            )
         words = []
         for _ in range(count + labels):
-            end = data.index(b"\0", at)
+            end = data.find(b"\0", at, at + LONGEST_WORD)
+            if end < 0:
+                raise ValueError(f"word {len(words) + 1:,} of {count:,} does not end")
             words.append(data[at:end].decode())
             at = end + 1
             take("<qb")
@@ -109,11 +127,14 @@ def read_fasttext(path: Path) -> VectorFile:
         if columns != width or rows != count + buckets * (longest > 0):
             raise ValueError(f"{path} has {rows} rows of {columns}, expected {count} words and {buckets} buckets")
         table = np.frombuffer(data, "<f4", rows * columns, at).reshape(rows, columns)
+        at += table.nbytes
+        if at < size:
+            _, rows, columns = take("<?2q")
+            if at + 4 * rows * columns != size:
+                raise ValueError(f"its last {size - at:,} bytes are no {rows} output rows of {columns}")
     except (struct.error, UnicodeDecodeError, ValueError) as error:
         if str(path) in str(error):
             raise
         raise ValueError(f"{path} is no complete model of fastText ({error}); copy it again") from None
-    if not np.isfinite(table).all():
-        raise ValueError(f"{path} has NaN or infinity among its vectors")
     fields = {"method": "fasttext", "buckets": buckets, "shortest": shortest, "longest": longest}
     return VectorFile(tuple(words), table, fields if longest > 0 and buckets > 0 else {})

@@ -1,5 +1,7 @@
 """Static vectors: one step against a plain loop, vectors of gensim, files and refusals, training on a toy text."""
 
+import struct
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,6 +10,7 @@ import pytest
 from bert_elmo_jax import load
 from bert_elmo_jax.data.rows.word_windows import SubwordLists, WindowExamples
 from bert_elmo_jax.families.static.config import StaticConfig
+from bert_elmo_jax.families.static.files import MAGIC
 from bert_elmo_jax.families.static.model import init_static_params
 from bert_elmo_jax.families.static.objective import glove_loss, window_loss
 
@@ -181,3 +184,41 @@ def test_refused_files(tmp_path, name, content, message):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(ValueError, match=message):
         load(tmp_path / name)
+
+
+def pack_fasttext(words=("the", "cat"), width=4, buckets=5, shortest=3, longest=6, kind=2, version=12, **other):
+    """Return the bytes of a small model of fastText."""
+    rows = np.full((other.get("rows", len(words) + buckets), max(width, 0)), other.get("number", 1), "<f4")
+    head = struct.pack("<13i", version, width, 5, 1, 1, 5, 1, 1, kind, buckets, shortest, longest, 100)
+    counts = struct.pack("<d3i2q", 1e-4, other.get("count", len(words)), len(words), 0, 10, -1)
+    listed = b"".join(word.encode() + b"\0" + struct.pack("<qb", 3, 0) for word in words)
+    return MAGIC + head + counts + listed + struct.pack("<?2q", False, *rows.shape) + rows.tobytes()
+
+
+FILES = [
+    ("cut.bin", pack_fasttext()[:-3], "no complete model of fastText"),
+    ("more.bin", pack_fasttext() + b"x" * 99, "its last 82 bytes are no"),
+    ("endless.bin", pack_fasttext()[:100] + b"x" * 99, "does not end"),
+    ("buckets.bin", pack_fasttext(buckets=-1, rows=1), "no model of fastText: .* -1 buckets"),
+    ("width.bin", pack_fasttext(width=-1), "no model of fastText: .* width -1"),
+    ("kind.bin", pack_fasttext(kind=-7), "no model of fastText: version 12, kind -7"),
+    ("version.bin", pack_fasttext(version=99), "no model of fastText: version 99"),
+    ("longest.bin", pack_fasttext(longest=2**31 - 1), r"longest\.bin: longest is 2,147,483,647; at most 100"),
+    ("shortest.bin", pack_fasttext(shortest=-5), r"shortest\.bin: shortest is -5"),
+    ("large.bin", pack_fasttext(number=3e38), r"NaN, infinity or numbers above 1e\+15"),
+    ("long.bin", b"1 2\nthe " + bytes(4000), r"long\.bin: 3,992 bytes follow the 1 vectors"),
+    ("digits.txt", b"the 1_0 2\ncat 3 4\n", r"digits\.txt:1: '1_0' behind 'the', expected a number"),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "message"), FILES, ids=[name for name, *_ in FILES])
+def test_hostile_files_of_vectors(tmp_path, name, content, message):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ValueError, match=message):
+        load(tmp_path / name)
+
+
+def test_a_byte_order_mark_is_no_part_of_a_word(tmp_path):
+    (tmp_path / "valid.bin").write_bytes(pack_fasttext())
+    (tmp_path / "marked.txt").write_bytes(b"\xef\xbb\xbfthe 1 2\ncat 3 4\n")
+    assert load(tmp_path / "valid.bin").words == load(tmp_path / "marked.txt").words == ("the", "cat")
