@@ -113,7 +113,7 @@ def read_fasttext(path: Path) -> VectorFile:
                 f"{path} is no model of fastText: version {version}, kind {model}, width {width}, {count} words, "
                 f"{buckets} buckets; copy it again"
             )
-        words = []
+        words: list[str] = []
         for _ in range(count + labels):
             end = data.find(b"\0", at, at + LONGEST_WORD)
             if end < 0:
