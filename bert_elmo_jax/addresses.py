@@ -13,6 +13,7 @@ from bert_elmo_jax.lazy_imports import lazy_function
 
 fetch = lazy_function("bert_elmo_jax.buckets.cache", "fetch")
 fetch_matches = lazy_function("bert_elmo_jax.buckets.cache", "fetch_matches")
+publish_file = lazy_function("bert_elmo_jax.buckets.published_file", "publish_file")
 publish_folder = lazy_function("bert_elmo_jax.buckets.published_folder", "publish_folder")
 SCHEMES = ("s3", "gs", "hf", "memory")
 # `Path` removes one of the two slashes.
@@ -51,8 +52,10 @@ def local_copies(pattern: str) -> list[str]:
 
 
 @contextlib.contextmanager
-def open_workdir(path: str | Path) -> Iterator[Path]:
+def open_workdir(path: str | Path, *, while_written: bool = True) -> Iterator[Path]:
     """Yield the folder to write a run in: the path itself, or for an address a local folder that is published there.
+
+    It is published at the end of the block and, if its program resumes from any state, `while_written`.
 
     >>> with open_workdir("runs/reviews") as folder:
     ...     folder.as_posix()
@@ -61,5 +64,20 @@ def open_workdir(path: str | Path) -> Iterator[Path]:
     if not is_address(path):
         yield Path(path)
         return
-    with publish_folder(path) as folder:
+    with publish_folder(path, while_written=while_written) as folder:
         yield folder
+
+
+@contextlib.contextmanager
+def open_output(path: str | Path) -> Iterator[Path]:
+    """Yield the path of a file to write: the path itself, or for an address a local file that is published at the end.
+
+    >>> with open_output("predictions.csv") as file:
+    ...     file.as_posix()
+    'predictions.csv'
+    """
+    if not is_address(path):
+        yield Path(path)
+        return
+    with publish_file(path) as file:
+        yield file

@@ -13,10 +13,11 @@ Recipes have names: finetune:squad, esim, … With --grid or --seeds every combi
 The same command resumes a run that was stopped or killed. Exit status: 0 done, 2 refused, 75 saved, 76 diverged.
 """
 
+from pathlib import Path
+
 from absl import flags
 from ml_collections import ConfigDict
 
-from bert_elmo_jax.addresses import open_workdir
 from bert_elmo_jax.runs.config_files import NAMED
 from bert_elmo_jax.runs.finetuning import finetune
 
@@ -51,8 +52,7 @@ def define() -> None:
 def main(config: ConfigDict) -> int:
     """Run or continue the fine-tuning."""
     config.update({name: value for name, value in read_values(NAMED).items() if value is not None})
-    with open_workdir(FLAGS.workdir) as workdir:
-        return finetune(config, workdir, command=show_command("finetune"), **read_values(OPTIONS))
+    return finetune(config, Path(FLAGS.workdir), command=show_command("finetune"), **read_values(OPTIONS))
 
 
 if __name__ == "__main__":

@@ -13,10 +13,11 @@ command resumes a run that was stopped or killed. Exit status: 0 done, 2 refused
 diverged.
 """
 
+from pathlib import Path
+
 from absl import flags
 from ml_collections import ConfigDict
 
-from bert_elmo_jax.addresses import is_address, open_workdir
 from bert_elmo_jax.runs.pretraining import pretrain
 from bert_elmo_jax.runs.start_run import join_processes
 
@@ -42,12 +43,9 @@ def main(config: ConfigDict) -> int:
     """Run or continue the pretraining."""
     if FLAGS.coordinator and FLAGS.parallel == "pmap":
         raise ValueError("--parallel=pmap is for the devices of one process; use --parallel=jit with --coordinator")
-    if FLAGS.coordinator and is_address(FLAGS.workdir):
-        raise ValueError("--workdir= in a bucket is for one process; with --coordinator give a folder that all share")
     join_processes(FLAGS.coordinator, FLAGS.processes, FLAGS.process)
     options = {"language": FLAGS.language, "command": show_command("pretrain"), "track": FLAGS.track}
-    with open_workdir(FLAGS.workdir) as workdir:
-        return pretrain(config, workdir, init=FLAGS.init, parallel=FLAGS.parallel, **options)
+    return pretrain(config, Path(FLAGS.workdir), init=FLAGS.init, parallel=FLAGS.parallel, **options)
 
 
 if __name__ == "__main__":

@@ -32,13 +32,16 @@ POLL = 1.0  # seconds between two looks at the folder; a new marker is published
 PAUSE = 30.0  # seconds between two publications without one
 MARKERS = (MARKER, "model.json", "manifest.json", "result.json")  # each is written after what it stands for
 GROWING = re.compile(r".*\.(jsonl|log|out|err)|(.*/)?(log\.txt|events/.*)")
-PRIVATE = re.compile(r"(.*/)?(\.?lock|[^/]*\.lock|[^/]*\.partial(/.*)?)")
+PRIVATE = re.compile(r"compiled/.*|(.*/)?(\.?lock|[^/]*\.lock|[^/]*\.partial(/.*)?)")
 Written = tuple[int, int]  # size, and time of the last write in nanoseconds
 
 
 @contextlib.contextmanager
-def publish_folder(address: str | Path) -> Iterator[Path]:
-    """Yield a local folder whose files are published at an address, while the block runs and at its end."""
+def publish_folder(address: str | Path, *, while_written: bool = True) -> Iterator[Path]:
+    """Yield a local folder whose files are published at an address, `while_written` and at the end of the block.
+
+    Otherwise they are published only if the block ends without an error.
+    """
     place = open_place(address)
     if place.address.startswith("hf://") and not place.address.startswith("hf://buckets/"):
         raise ValueError(
@@ -49,7 +52,7 @@ def publish_folder(address: str | Path) -> Iterator[Path]:
     use_entry(entry)
     try:
         with lock(entry / "lock"):
-            publisher = Publisher(place, entry)
+            publisher = Publisher(place, entry, while_written)
             publisher.begin()
             error: BaseException | None = None
             try:
@@ -69,8 +72,8 @@ def publish_folder(address: str | Path) -> Iterator[Path]:
 class Publisher:
     """Publishes the files of one folder; `begin` makes folder and bucket equal, `end` publishes what is left."""
 
-    def __init__(self, place: Place, entry: Path):
-        self.place, self.entry = place, entry
+    def __init__(self, place: Place, entry: Path, while_written: bool = True):
+        self.place, self.entry, self.while_written = place, entry, while_written
         self.folder = entry / "content" / place.path.rpartition("/")[2]
         self.published: dict[str, Written | None] = {}  # the objects; None for one that has no file here
         self._owner, self._last = "", -PAUSE
@@ -82,9 +85,9 @@ class Publisher:
         record = read_json(self.entry / ENTRY, default={})
         self._owner = record.get("owner") or uuid.uuid4().hex
         lease = leases.read_lease(self.place)
-        is_newest = bool(record.get("files")) and lease is not None and lease["owner"] == self._owner
+        is_newest = bool(record.get("whole")) and lease is not None and lease["owner"] == self._owner
         if not is_newest:
-            self._record(published=True)
+            self._record(published=True, whole=False)
         leases.take_lease(self.place, self._owner)
         objects = {name: stored for name, stored in list_objects(self.place).items() if name != leases.LEASE}
         if not is_newest:
@@ -100,7 +103,8 @@ class Publisher:
                 self.published[name] = (written[0], written[1]) if is_same else None
         self._record(published=not is_newest)
         print(f"{self.place.address}: written in {self.folder}, and published from there", file=sys.stderr)
-        for action, seconds in ((self._refresh, leases.REFRESH), (self._publish_if_due, POLL)):
+        actions = [(self._refresh, leases.REFRESH), (self._publish_if_due, POLL)]
+        for action, seconds in actions if self.while_written else actions[:1]:
             thread = threading.Thread(target=self._repeat, args=(action, seconds), daemon=True)
             self._threads.append(thread)
             thread.start()
@@ -115,7 +119,8 @@ class Publisher:
             if not self.published and self._scan().keys() <= {"costs.jsonl"}:  # refused before it began
                 leases.drop_lease(self.place)
                 return
-            self.publish()
+            if self.while_written or error is None:
+                self.publish()
             leases.write_lease(self.place, self._owner, released=True)
         except Exception as problem:  # each file system has errors of its own
             advice = "choose another address" if isinstance(problem, leases.LeaseLost) else "the same command publishes"
@@ -168,8 +173,9 @@ class Publisher:
                         files[relative] = (about.st_size, about.st_mtime_ns)
         return {name: written for name, written in files.items() if not _is_unfinished(name, files)}
 
-    def _record(self, *, published: bool) -> None:
-        record = {"address": self.place.address, "owner": self._owner, "published": published, "files": self.published}
+    def _record(self, *, published: bool, whole: bool = True) -> None:
+        record = {"address": self.place.address, "owner": self._owner, "published": published, "whole": whole}
+        record |= {"files": self.published}
         write_json(self.entry / ENTRY, record)
 
     def _refresh(self) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from ml_collections import ConfigDict
 
 from bert_elmo_jax import train
+from bert_elmo_jax.addresses import local_copy
 from bert_elmo_jax.data.tasks.batches import Collate, collate
 from bert_elmo_jax.data.tasks.examples import text_of
 from bert_elmo_jax.data.tasks.packed_batches import choose_packing
@@ -76,6 +77,7 @@ def start_head(config: ConfigDict, init: str | None, tokenizer: str | None) -> S
         return Start(family, adopt_config(stored.config, requested), stored.tokenizer, stored)
     if tokenizer is None:
         raise ValueError("--init=… is needed (anything `load` understands), or --tokenizer=… for a model from scratch")
+    tokenizer = local_copy(tokenizer)
     folder = Path(tokenizer) / "tokenizer"
     pieces = load_tokenizer(folder if folder.is_dir() else tokenizer)
     presets = list_presets()

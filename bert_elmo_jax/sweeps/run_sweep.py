@@ -10,6 +10,7 @@ from typing import Any
 from ml_collections import ConfigDict
 
 from bert_elmo_jax import train
+from bert_elmo_jax.addresses import local_copy
 from bert_elmo_jax.data.pipeline.batches import train_batches
 from bert_elmo_jax.families import all_families, get_family
 from bert_elmo_jax.files import hash_file, read_json, write_json
@@ -224,7 +225,9 @@ def run_sweep(
     check_trackers(track)
     sweep = read_sweep(file, scale)
     folders = Folders(
-        Path(workdir).expanduser().absolute(), Path(data).expanduser().absolute() if data else None, track=tuple(track)
+        Path(workdir).expanduser().absolute(),
+        Path(local_copy(data)).expanduser().absolute() if data else None,
+        track=tuple(track),
     )
     check_data(sweep, folders)
     make_files(folders.workdir / "tasks", [file for point in sweep.points for file in point.files if file.made])

@@ -30,6 +30,8 @@ from bert_elmo_jax.runs.config_files import (
 from bert_elmo_jax.runs.field_ranges import check_fields
 from bert_elmo_jax.train.run_guard import DIVERGED, INTERRUPTED, REFUSED, Diverged
 
+from .outputs import local_outputs
+
 WIDTH, COLUMN, VALUES = 118, 24, 46
 LARGEST = 2**63  # of a number; not even a 64-bit integer holds a larger one
 FLAGS = flags.FLAGS
@@ -166,7 +168,8 @@ def start(
             share_compiled()
         try:
             check_machine_limits()
-            return compute(program, main, *configs, *([argv[1:]] if words else []))
+            with local_outputs(program, names):
+                return compute(program, main, *configs, *([argv[1:]] if words else []))
         except Diverged as error:
             refuse(program, error, DIVERGED)
         except BrokenPipeError:

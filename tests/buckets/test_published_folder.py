@@ -242,6 +242,6 @@ def test_a_kill_while_the_first_copy_is_fetched_fetches_it_again(bucket, tmp_pat
     assert run_until(f"{bucket}/run", tmp_path / "a")
     publisher = start(f"{bucket}/run", tmp_path / "b")
     record = json.loads((publisher.entry / ENTRY).read_text())
-    (publisher.entry / ENTRY).write_text(json.dumps({**record, "files": {}}))
+    (publisher.entry / ENTRY).write_text(json.dumps({**record, "whole": False}))
     (publisher.folder / "result.json").unlink()
     assert (start(f"{bucket}/run", tmp_path / "b").folder / "result.json").exists()

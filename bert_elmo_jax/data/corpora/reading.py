@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
+from bert_elmo_jax.addresses import is_address, local_copies
 from bert_elmo_jax.did_you_mean import near_file
 
 COMPRESSED = (".gz", ".xz", ".bz2", ".zst")
@@ -141,7 +142,10 @@ def find_files(patterns: Sequence[str], tally: Tally) -> list[str]:
     files: dict[tuple[int, int], str] = {}  # by device and inode, so that a file found under two names counts once
     for pattern in patterns:
         pattern = os.path.expanduser(pattern)  # noqa: PTH111 -- keeps the spelling
-        names = [pattern] if os.path.lexists(pattern) else sorted(glob.glob(pattern, recursive=True))
+        if is_address(pattern):
+            names = local_copies(pattern)
+        else:
+            names = [pattern] if os.path.lexists(pattern) else sorted(glob.glob(pattern, recursive=True))
         if not names:
             usual = "check the path, and quote a glob: --input='a/*.txt'" if tally.prepares else "check the path"
             raise BadInput(pattern, None, "no file matches", near_file(pattern).removeprefix("; ") or usual)

@@ -9,6 +9,7 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
+from bert_elmo_jax.addresses import local_copy
 from bert_elmo_jax.data.corpora.pair_files import joined_inputs
 from bert_elmo_jax.data.corpora.prepare import Request, prepare, refuse_idle_options
 from bert_elmo_jax.data.corpora.reading import Reading
@@ -41,6 +42,7 @@ def prepare_from_flags(values: Mapping[str, Any], flags_set: Collection[str] = (
 def read_request(values: Mapping[str, Any], flags_set: Iterable[str] = ()) -> Request:
     """Return the request in the values of flags; refuse those that were given but mean nothing for the tokenizer."""
     values = {**values, **{name: os.path.expanduser(values[name]) for name in ("output", "tokenizer")}}  # noqa: PTH111
+    values["tokenizer"] = local_copy(values["tokenizer"])
     reading = Reading(**{field.name: values[field.name] for field in dataclasses.fields(Reading)})
     fields = [field.name for field in dataclasses.fields(Request) if field.name not in ("inputs", "reading")]
     request = Request(tuple(values["input"]), reading=reading, **{name: values[name] for name in fields})

@@ -1,0 +1,39 @@
+"""Flags that name what a program writes: an address becomes a local folder or file, which is published there."""
+
+import contextlib
+from collections.abc import Collection, Iterator
+
+from absl import flags
+
+from bert_elmo_jax.addresses import is_address, open_output, open_workdir
+
+FLAGS = flags.FLAGS
+OUTPUTS = ("workdir", "output", "to")
+WRITE_FILES = ("predict", "extract", "generate")  # programs whose output is one file
+# Flags by which other machines write, too, with their usual values.
+OTHER_MACHINES = {"coordinator": None, "runner": "local"}
+
+
+@contextlib.contextmanager
+def local_outputs(program: str, names: Collection[str]) -> Iterator[None]:
+    """Replace the addresses in a program's flags by local paths, which are published at the end of the block.
+
+    A `--workdir` is published while it is written, too.
+    """
+    with contextlib.ExitStack() as stack:
+        for name in OUTPUTS:
+            if name not in names or not is_address(FLAGS[name].value or ""):
+                continue
+            address = FLAGS[name].value
+            for other in OTHER_MACHINES.keys() & set(names):
+                if FLAGS[other].value != OTHER_MACHINES[other]:
+                    raise ValueError(
+                        f"--{name}={address} is written by one machine, and --{other}={FLAGS[other].value} is for "
+                        "several: give a folder that all of them share"
+                    )
+            if program in WRITE_FILES:
+                path = stack.enter_context(open_output(address))
+            else:
+                path = stack.enter_context(open_workdir(address, while_written=name == "workdir"))
+            FLAGS[name].value = str(path)
+        yield
