@@ -10,7 +10,7 @@ from bert_elmo_jax.addresses import is_address, open_output, open_workdir
 FLAGS = flags.FLAGS
 OUTPUTS = ("workdir", "output", "to")
 WRITE_FILES = ("predict", "extract", "generate")  # programs whose output is one file
-# Flags by which other machines write, too, with their usual values.
+# Flags that make other machines write, too, and their values for one machine.
 OTHER_MACHINES = {"coordinator": None, "runner": "local"}
 
 
@@ -22,9 +22,9 @@ def local_outputs(program: str, names: Collection[str]) -> Iterator[None]:
     """
     with contextlib.ExitStack() as stack:
         for name in OUTPUTS:
-            if name not in names or not is_address(FLAGS[name].value or ""):
+            address = str(FLAGS[name].value) if name in names else ""
+            if not is_address(address):
                 continue
-            address = FLAGS[name].value
             for other in OTHER_MACHINES.keys() & set(names):
                 if FLAGS[other].value != OTHER_MACHINES[other]:
                     raise ValueError(

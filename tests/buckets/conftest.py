@@ -1,4 +1,4 @@
-"""Buckets in the memory of this process, and in a real S3 server on the loopback; caches that stand for machines."""
+"""Buckets in the memory of this process, and in a real S3 server on the loopback; one cache for each machine."""
 
 import itertools
 

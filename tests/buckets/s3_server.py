@@ -22,7 +22,7 @@ def run_s3(pytest):
 
 
 def client_environment(endpoint):
-    """Return the variables by which clients find the server."""
+    """Return the environment variables with the server's address and credentials."""
     return {
         "AWS_ENDPOINT_URL": endpoint, "AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret",
         "AWS_DEFAULT_REGION": "us-east-1", "AWS_EC2_METADATA_DISABLED": "true",

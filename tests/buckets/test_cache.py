@@ -147,10 +147,10 @@ def test_wrong_addresses_are_explained(address, message):
 def test_a_missing_package_is_named(monkeypatch):
     usual = builtins.__import__
 
-    def refuse(name, *rest):
+    def refuse(name, *arguments):
         if name.startswith("fsspec"):
             raise ImportError("Install s3fs")
-        return usual(name, *rest)
+        return usual(name, *arguments)
 
     monkeypatch.setattr(builtins, "__import__", refuse)
     with pytest.raises(ImportError, match=r"needs the package s3fs .*: pip install 'bert_elmo_jax\[buckets\]'"):

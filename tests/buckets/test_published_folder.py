@@ -15,7 +15,7 @@ KEEP, STEPS = 2, 3
 
 
 class Killed(BaseException):
-    """Stands for a kill: no handler of errors catches it."""
+    """Raised in place of a kill; no handler of errors catches it."""
 
 
 class BreakingSystem:
@@ -39,7 +39,7 @@ class BreakingSystem:
 
 
 def train(folder, steps):
-    """Write what a run writes, from its newest checkpoint on; yield after every step."""
+    """Write the files of a run, from its newest checkpoint on; yield after every step."""
     done = max(saved_steps(folder), default=0)
     if not done:
         (folder / "tokenizer").mkdir(parents=True, exist_ok=True)
@@ -117,13 +117,13 @@ def test_a_kill_between_any_two_writes_loses_nothing(bucket, tmp_path, same_mach
         ended = run_until(address, tmp_path / f"{writes}", writes)
         if not ended:
             folder = tmp_path / (f"{writes}" if same_machine else f"{writes}-next")
-            seen = look(address, tmp_path / f"{writes}-before")
-            for step in saved_steps(seen):
-                assert damage(seen / "checkpoints" / str(step)) == []
-            if (seen / "model.json").exists():
-                assert (seen / "tokenizer/vocab.txt").exists()
-            if (seen / "result.json").exists():
-                assert saved_steps(seen) == [2, 3]
+            objects = look(address, tmp_path / f"{writes}-before")
+            for step in saved_steps(objects):
+                assert damage(objects / "checkpoints" / str(step)) == []
+            if (objects / "model.json").exists():
+                assert (objects / "tokenizer/vocab.txt").exists()
+            if (objects / "result.json").exists():
+                assert saved_steps(objects) == [2, 3]
             assert run_until(address, folder)
         final = look(address, tmp_path / f"{writes}-final")
         assert read_all(final) == read_all(expected), f"killed before write {writes}"
