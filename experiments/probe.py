@@ -1,8 +1,11 @@
 r"""Study the layers of encoders, and compare them with static vectors: tables and figures on one page.
 
-Linear probes of every layer on a treebank in CoNLL-U; with --what=efficiency, by the size of their training data:
+Linear probes of every layer on a treebank in CoNLL-U (--tasks=control:pos: words with random labels);
+with --what=efficiency, by the size of their training data:
   python -m experiments.probe --what=probe --model=runs/elmo,runs/bert --static=glove.6B.50d.txt --output=analysis \
       --train=en_ewt-ud-train.conllu --dev=en_ewt-ud-dev.conllu --test=en_ewt-ud-test.conllu
+The register of a word's text, which is its file, or the speech level of a Korean sentence if there is one file:
+  python -m experiments.probe --what=register --model=runs/bert --train=novels.txt,reviews.txt --output=analysis
 One sentence side by side, on a page whose words answer to mouse, touch and keyboard; neighbours of a word in context;
 word senses by the nearest mean vector (the first of --seeds splits the documents):
   python -m experiments.probe --what=sentence --model=runs/bert,runs/elmo --sentence='A red ship .' --output=analysis
@@ -33,12 +36,12 @@ def define() -> None:
     flags.DEFINE_list("model", [], "Encoders, with commas between: anything `load` understands.")
     flags.DEFINE_list("static", [], "Files of static vectors (GloVe, word2vec, fastText) to compare with.")
     flags.DEFINE_string("output", None, "The folder for pages, tables and vectors.", required=True)
-    flags.DEFINE_string("train", None, "A treebank in CoNLL-U; SemCor; for neighbours texts, or CoNLL columns.")
+    flags.DEFINE_string("train", None, "A treebank in CoNLL-U; SemCor; for neighbours and register texts.")
     flags.DEFINE_string("dev", None, "A treebank, to choose the penalty by.")
     flags.DEFINE_string("test", None, "A treebank; or SemCor, instead of some documents of --train.")
     flags.DEFINE_string("encoding", "utf-8", "Of these files: utf-8, cp949, …")
     flags.DEFINE_integer("limit", None, "Sentences to read from each file; without it all.", lower_bound=1)
-    flags.DEFINE_list("tasks", list(TASKS), "pos, head_distance, and features of the treebank such as Case.")
+    flags.DEFINE_list("tasks", list(TASKS), "pos, relation, head_distance, features such as Case; control:pos.")
     flags.DEFINE_list("layers", None, "Numbers (0: token vectors, -1: the last); without it all.")
     flags.DEFINE_list("fractions", [f"{share:g}" for share in FRACTIONS], "Shares of the training sentences.")
     flags.DEFINE_list("seeds", ["0", "1", "2"], "Of the sentences drawn; the first splits documents, and senses.")

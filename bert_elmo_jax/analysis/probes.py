@@ -1,5 +1,6 @@
 """Linear probes of every layer: predicting the annotation of a word in a treebank from its vector."""
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ from bert_elmo_jax.report.results import Result
 
 TASKS = ("pos", "Number", "Tense", "Person", "head_distance")
 FRACTIONS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+CONTROL = "control:"  # before a task: its labels, drawn at random for each different word
 BASELINE = "most frequent of the word"
 PARTS = ("train", "dev", "test")
 Parts = Mapping[str, Sequence[ParsedSentence]]  # the sentences of each of PARTS
@@ -38,6 +40,9 @@ Arrays = Mapping[str, Float32[np.ndarray, "N D"]]
 def select_parts(parts: Parts, task: str) -> Words:
     """Return the words that a task labels in each part; a part without any raises.
 
+    `control:pos` is the control task of `pos` (Hewitt and Liang 2019, https://arxiv.org/abs/1909.03368): each different
+    word gets one of the training labels at random. A selective probe is better on the task than on its control.
+
     >>> sentence = ParsedSentence(
     ...     ("배를", "탔다"), ("NOUN", "VERB"), ({}, {"Tense": "Past"}), (2, 0), ("obj", "root"), "a", (1, 2)
     ... )
@@ -50,6 +55,8 @@ def select_parts(parts: Parts, task: str) -> Words:
     Traceback (most recent call last):
     ValueError: no word of the train data has Tense: name tasks that this treebank annotates, such as pos
     """
+    if task.startswith(CONTROL):
+        return _draw_labels(select_parts(parts, task.removeprefix(CONTROL)))
     selected = {}
     for part in PARTS:
         places = (
@@ -64,6 +71,16 @@ def select_parts(parts: Parts, task: str) -> Words:
         rows, sentence, words, labels = zip(*labelled)
         selected[part] = LabelledWords(np.array(rows), np.array(sentence), np.array(words, object), np.array(labels))
     return selected
+
+
+def _draw_labels(selected: Words) -> Words:
+    """Return the same words, each with a training label that depends on nothing but its form."""
+    pool = selected["train"].labels
+
+    def draw(words: np.ndarray) -> np.ndarray:
+        return np.array([pool[int(hashlib.sha256(word.encode()).hexdigest(), 16) % len(pool)] for word in words])
+
+    return {part: labelled._replace(labels=draw(labelled.words)) for part, labelled in selected.items()}
 
 
 def probe(

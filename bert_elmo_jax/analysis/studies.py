@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_elmo_jax import load
-from bert_elmo_jax.analysis import one_sentence, probes, senses, toy_senses, word_neighbours
+from bert_elmo_jax.analysis import one_sentence, probes, registers, senses, toy_senses, word_neighbours
 from bert_elmo_jax.analysis.heads_and_arcs import heads_and_arcs
 from bert_elmo_jax.analysis.layer_weights import weight_results
 from bert_elmo_jax.data.corpora.text_files import each_text
@@ -113,6 +113,15 @@ def probe_layers(options: StudyOptions) -> Study:
     sources, parts = load_treebank(options)
     results = probes.probe(sources, parts, options.folder, tasks=options.tasks, report=options.report)
     return Study(results, [probes.draw_layers(task, add_published(results)) for task in options.tasks])
+
+
+def probe_registers(options: StudyOptions) -> Study:
+    """Train linear probes of the register of a word's text, and of a control task, on every layer."""
+    parts = registers.read_registers(str(options.train).split(","), options.encoding, options.limit, options.seeds[0])
+    tasks = (registers.TASK, probes.CONTROL + registers.TASK)
+    sources = load_sources(options, chain(*parts.values()))
+    results = probes.probe(sources, parts, options.folder, tasks=tasks, report=options.report)
+    return Study(results, [probes.draw_layers(task, results) for task in tasks])
 
 
 def probe_efficiency(options: StudyOptions) -> Study:
@@ -239,6 +248,7 @@ OF_WORDS = ("static", "limit", "layers", "encoding")
 STUDIES: Mapping[str, tuple[Callable[[StudyOptions], Study], tuple[str, ...], tuple[str, ...]]] = {
     "probe": (probe_layers, probes.PARTS, (*OF_WORDS, "tasks")),
     "efficiency": (probe_efficiency, probes.PARTS, (*OF_WORDS, "tasks", "fractions", "seeds")),
+    "register": (probe_registers, ("train",), (*OF_WORDS, "seeds")),
     "senses": (study_senses, ("train",), (*OF_WORDS, "test", "seeds")),
     "neighbours": (study_neighbours, ("train", "words"), (*OF_WORDS, "sentence")),
     "sentence": (study_sentence, ("sentence",), ("train", "encoding", "limit", "words", "layers")),

@@ -48,16 +48,24 @@ def add_to_pool(pool: Pool, hidden: Float[AnyArray, "B T D"], lengths: Int[AnyAr
     )
 
 
-def read_pool(pool: Pool) -> Float32[Array, "B _"]:
-    """Return last, largest and mean vector side by side; zeros for a document without words."""
-    has_words = (pool.length > 0)[:, None]
-    mean = pool.total / jnp.maximum(pool.length, 1)[:, None].astype(jnp.float32)
-    return jnp.concatenate([pool.last, jnp.where(has_words, pool.largest, 0.0), mean], axis=-1)
+def read_pool(pool: Pool, modes: str = "last+max+mean") -> Float32[Array, "B _"]:
+    """Return last, largest and mean vector side by side, or some of them; zeros for a document without words.
+
+    >>> pool = add_to_pool(start_pool(1, 1), jnp.array([[[1.0], [6.0], [2.0]]]), jnp.array([3]))
+    >>> read_pool(pool).tolist(), read_pool(pool, "max").tolist()
+    ([[2.0, 6.0, 3.0]], [[6.0]])
+    """
+    vectors = {
+        "last": pool.last,
+        "max": jnp.where((pool.length > 0)[:, None], pool.largest, 0.0),
+        "mean": pool.total / jnp.maximum(pool.length, 1)[:, None].astype(jnp.float32),
+    }
+    return jnp.concatenate([vectors[mode] for mode in modes.split("+")], axis=-1)
 
 
 def init_pool_classifier(key: PRNGKeyArray, width: int, sizes: Sequence[int]) -> dict[str, Any]:
     """Return fresh parameters for vectors of `width` numbers; `sizes` are the linear layers', the classes last."""
-    draw, inputs, params = nn.initializers.he_normal(), 3 * width, {}
+    draw, inputs, params = nn.initializers.he_normal(), width, {}
     for n, (sub, size) in enumerate(zip(jax.random.split(key, len(sizes)), sizes)):
         zeros, ones = jnp.zeros(inputs), jnp.ones(inputs)
         norm = {"scale": ones, "bias": zeros, "mean": zeros, "variance": ones}

@@ -211,7 +211,7 @@ def prepare_documents(
         texts = [example.text for example in data.train] + read_unlabelled(config, task)
         start = start._replace(vocabulary=count_words(texts, config.vocab_size))
     vocabulary, d = start.vocabulary, config.documents
-    sizes = {"vocab_size": vocabulary.vocab_size, "classifier": (*d.sizes, len(task.labels))}
+    sizes = {"vocab_size": vocabulary.vocab_size, "classifier": (*d.sizes, len(task.labels)), "pooling": d.pooling}
     model = dataclasses.replace(start.model, **sizes)
     params = init_params(family, model, jax.random.key(config.seed), (NAME,))
     if start.stored is not None:

@@ -171,7 +171,8 @@ def _check_beginnings(point: Point, folders: Folders, by_identity: Mapping[str, 
 def _list_kinds(point: Point, name: str) -> list[str]:
     """Return the runs that a setting may name: families of pretrainings, or finetune."""
     if point.program == "pretrain":
-        return [str(point.resolved.family)] if name == "init" else []
+        teachers = [family.name for family in all_families() if "mlm" in family.heads]
+        return {"init": [str(point.resolved.family)], "teacher": teachers}.get(name, [])
     words = [family.name for family in all_families() if family.inputs.adapts]
     if "documents" in point.resolved:
         readers = [family.name for family in all_families() if family.inputs.documents is not None]

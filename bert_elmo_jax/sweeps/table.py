@@ -1,5 +1,6 @@
 """A sweep's table: means over seeds, tests against the reference row, and agreement with the paper's order."""
 
+import functools
 import math
 import statistics
 from collections.abc import Iterator, Mapping
@@ -8,16 +9,20 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ml_collections import ConfigDict
 from scipy import stats
 
 from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.files import read_json
+from bert_elmo_jax.runs.pretraining_budget import count_budget
+from bert_elmo_jax.runs.start_run import sum_costs
 from bert_elmo_jax.sweeps.definition import Cell, Sweep
 from bert_elmo_jax.sweeps.folders import Folders
 from bert_elmo_jax.sweeps.points import Point
 from bert_elmo_jax.train.metrics import read_metrics
 
 LEVEL = 0.05
+COSTS = ("parameters", "all parameters", "positions", "operations", "seconds")  # of a pretraining
 
 
 @dataclass(frozen=True)
@@ -180,6 +185,8 @@ def read_value(cell: Cell, point: Point, folders: Folders) -> float | str | None
     except (OSError, ValueError, KeyError, TypeError) as error:
         return f"{run} cannot be read ({error}): delete it, and the same command makes it again"
     name = cell.score or figures["score"]
+    if name in COSTS and point.program == "pretrain":
+        figures |= read_pretraining_costs(run)
     if name not in figures:
         names = ", ".join(sorted(other for other in figures if other != "score"))
         return f"there is no figure {name!r}; there are {names}{did_you_mean(name, figures)}"
@@ -192,7 +199,8 @@ def read_value(cell: Cell, point: Point, folders: Folders) -> float | str | None
 def read_figures(point: Point, run: Path) -> dict[str, Any]:
     """Return all figures of a run that is done, by name.
 
-    For a pretraining these are the last values of its metrics, and the scores of its translations. For a task's run:
+    For a pretraining these are the last values of its metrics, and the scores of its translations; a cell may also show
+    one of COSTS. For a task's run:
     the figures on dev; `score`, the name of the one that selects the model; `layer_shares/mix/input/0` and so on for
     mixed layers; and, if the encoder was adapted to the task's texts, `adapted/…` after and `adapted/before/…` before.
     """
@@ -207,6 +215,15 @@ def read_figures(point: Point, run: Path) -> dict[str, Any]:
         figures |= {f"adapted/before/{name}": value for name, value in before.items()}
         figures |= {f"adapted/{name}": value for name, value in _read_last_values(run / "adapted").items()}
     return figures
+
+
+@functools.lru_cache
+def read_pretraining_costs(run: Path) -> dict[str, float]:
+    """Return COSTS of a pretraining that is done: millions, the operations in 10¹², and seconds of processor time."""
+    vocab_size = read_json(run / "model.json")["config"]["vocab_size"]
+    budget = count_budget(ConfigDict(read_json(run / "run.json")), vocab_size)
+    scaled = (*(count / 1e6 for count in budget[:3]), budget.operations / 1e12)
+    return dict(zip(COSTS, (*scaled, sum_costs(run, "processor"))))
 
 
 def _read_last_values(run: Path) -> dict[str, Any]:

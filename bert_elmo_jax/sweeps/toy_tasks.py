@@ -30,7 +30,7 @@ class ToyData(NamedTuple):
     words: int
     train: int
     dev: int
-    language: str = "en"
+    language: str = "en"  # or en_ko, both, of a corpus
 
     @property
     def name(self) -> str:
@@ -68,7 +68,7 @@ def _make_file(target: Path, name: str) -> None:
     if corpus := re.fullmatch(CORPUS, name):
         language, topics, words, tokenizer, size, documents = corpus.groups()
         toy_corpus(
-            target, language=language, topics=int(topics), words=int(words), tokenizer=tokenizer,
+            target, language=language.replace("_", ","), topics=int(topics), words=int(words), tokenizer=tokenizer,
             vocab_size=int(size), documents=int(documents), heldout=0.02,
         )  # fmt: skip
     elif texts := re.fullmatch(TEXTS, name):

@@ -10,6 +10,9 @@ Each takes seconds to two minutes on two cores:
 Heads that link two words, in the paper's sentences; and in the toy world, where a model can be scored exactly:
   python -m experiments.benchmarks.attention --what=words --model=runs/base --output=attention
   python -m experiments.benchmarks.attention --what=words --model=runs/bert_toy --language=en --output=attention
+What a pronoun of your own sentence attends to, in the head that links `its` with `Law` in the paper's:
+  python -m experiments.benchmarks.attention --what=words --model=runs/base --output=attention \
+      --sentence='The dog did not cross the street because it was tired .'
 """
 
 from pathlib import Path
@@ -20,7 +23,7 @@ from bert_elmo_jax import load
 from bert_elmo_jax.inference.toy_worlds import find_common_world
 
 from ..command_line.start import start
-from ..studies.why_attention.studies import TRAINED, study_words, write_findings
+from ..studies.why_attention.studies import TRAINED, study_sentence, study_words, write_findings
 
 FLAGS = flags.FLAGS
 
@@ -33,6 +36,8 @@ def define() -> None:
     flags.DEFINE_integer("steps", None, "Of each training; of length: how many lengths. Without it as on the pages.",
                          lower_bound=1)  # fmt: skip
     flags.DEFINE_string("model", None, "For words: a Transformer, anything `load` understands.")
+    flags.DEFINE_string("sentence", None, "For words: your own, with spaces between words and punctuation.")
+    flags.DEFINE_string("word", None, "Of this sentence; without it its last pronoun.")
     flags.DEFINE_enum("language", None, ["en", "ko"], "For words: score links in the toy world of this language.")
     flags.DEFINE_integer("count", 400, "For words: texts of the toy world for each kind of link.", lower_bound=40)
     flags.DEFINE_bool("png", False, "Write each figure as PNG, too (pip install 'bert_elmo_jax[figures]').")
@@ -44,10 +49,16 @@ def main() -> None:
     if FLAGS.what == "words":
         if FLAGS.model is None:
             raise ValueError("--what=words needs --model=…, a trained Transformer")
-        world = None if FLAGS.language is None else find_common_world([FLAGS.model], FLAGS.language)
-        findings = study_words(load(FLAGS.model), Path(FLAGS.model).name, world, FLAGS.count)
-    elif FLAGS.model or FLAGS.language:
-        raise ValueError(f"--what={FLAGS.what} trains its own models: leave out --model and --language")
+        if FLAGS.sentence and FLAGS.language:
+            raise ValueError("--sentence is read alone: leave out --language")
+        name = Path(FLAGS.model).name
+        if FLAGS.sentence:
+            findings = study_sentence(load(FLAGS.model), name, FLAGS.sentence, FLAGS.word)
+        else:
+            world = None if FLAGS.language is None else find_common_world([FLAGS.model], FLAGS.language)
+            findings = study_words(load(FLAGS.model), name, world, FLAGS.count)
+    elif FLAGS.model or FLAGS.language or FLAGS.sentence:
+        raise ValueError(f"--what={FLAGS.what} trains its own models: leave out --model, --language and --sentence")
     else:
         findings = TRAINED[FLAGS.what](FLAGS.steps, FLAGS.seed)
     for path in write_findings(findings, FLAGS.output, png=FLAGS.png, stage=FLAGS.stage):

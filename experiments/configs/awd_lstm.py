@@ -12,7 +12,7 @@ from . import pretraining
 def fields(preset: str) -> ConfigDict:
     """Return ULMFiT's recipe: streams of text with carried state, Adam with a slanted triangle."""
     c = pretraining.fields("awd_lstm", AwdLstmConfig.preset(preset, vocab_size=1))
-    del c.model["classifier"]
+    del c.model["classifier"], c.model["pooling"]
     c.batch_size = 64
     c.reading = "streams"  # sentences: each from a zero state
     c.length = 70

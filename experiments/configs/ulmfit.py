@@ -51,6 +51,7 @@ def get_config() -> ConfigDict:
     c.documents = ConfigDict()
     c.documents.part = 70  # words that are read at a time; the gradient does not go through the state between parts
     c.documents.gradient_words = 1_400  # the gradient reaches the last so many words of a document; 0: all
+    c.documents.pooling = "last+max+mean"  # of a document's vectors; or fewer of the three
     c.documents.sizes = (50,)  # of the layers between the pooled vectors and the classes
     c.documents.dropout = (0.4, 0.1)  # before each of these layers, and before the classes
     c.transfer = "gradual"  # gradual unfreezing: the classifier, then one more layer in every epoch

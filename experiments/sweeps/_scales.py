@@ -25,6 +25,10 @@ text; `one_gpu` about a day on one GPU; `paper` has the paper's sizes. `--data` 
   trec/{train,dev}.txt                     TREC in its own format; ag/{train,dev}.tsv: AG's news, text and label
   corpora/{mnli,conll}_texts               texts of a task's training examples, one per line with blank lines between
                                            them, prepared with --tokenizer=corpora/wiki/tokenizer
+  corpora/sts_words                        English sentences and their Korean translations, with --tokenizer=words
+  corpora/reviews, corpora/reviews_words   Korean reviews, as the recipe bert:reviews says; with --tokenizer=words and
+                                           --vocab_size=30000
+  ud_english/en_ewt-ud-{train,dev}.conllu  UD English EWT; ud_korean/ko_gsd-ud-{train,dev}.conllu: UD Korean GSD
   corpora/korean_pieces                    a Korean text, prepared as the recipe awd_lstm:korean says
   nsmc/train_10000.tsv                     the first 10,000 reviews of nsmc/train.tsv (head -n 10001)
   nsmc/unlabelled.txt                      other reviews of the same site, without labels, one per line

@@ -7,6 +7,7 @@ from bert_elmo_jax import load
 from bert_elmo_jax.analysis import heads_and_arcs as heads
 from bert_elmo_jax.analysis import probes, senses
 from bert_elmo_jax.analysis.layer_weights import layer_shares, weight_results
+from bert_elmo_jax.analysis.registers import read_registers
 from bert_elmo_jax.analysis.word_neighbours import find_neighbours, find_occurrences, find_static_neighbours
 from bert_elmo_jax.data.tasks.annotated import ParsedSentence, Sense, SenseSentence
 from bert_elmo_jax.inference.kept_vectors import VectorFolder
@@ -73,6 +74,36 @@ def test_probes_stand_in_one_table(parts, static, elmo, vectors, tmp_path):
     with pytest.raises(ValueError, match="no word of the train data has Tense: name tasks that this treebank"):
         probes.probe({"static": static}, parts, VectorFolder(tmp_path), tasks=["pos", "Tense"])
     assert not any(tmp_path.iterdir())  # before anything was computed
+
+
+def test_a_control_task_has_labels_that_only_the_word_tells(parts):
+    task, control = (probes.select_parts(parts, name)["train"] for name in ("pos", "control:pos"))
+    assert control.words.tolist() == task.words.tolist()
+    assert set(control.labels.tolist()) == set(task.labels.tolist())
+    by_word = dict(zip(control.words.tolist(), control.labels.tolist()))
+    assert [by_word[word] for word in control.words.tolist()] == control.labels.tolist() != task.labels.tolist()
+    assert probes.select_parts(parts, "relation")["train"].labels.tolist()[0] == "root"
+
+
+def test_registers_are_files_or_speech_levels(static, tmp_path):
+    """Static vectors of the words tell two files apart; the word that shows a speech level is not probed."""
+    for name, words in (("nouns", NOUNS), ("verbs", VERBS)):
+        lines = [f"{a} {b}" for a in words for b in words if a < b]
+        (tmp_path / f"{name}.txt").write_text("\n".join(lines), encoding="utf-8")
+    files = [str(tmp_path / f"{name}.txt") for name in ("nouns", "verbs")]
+    parts = read_registers(files, "utf-8", 100, 0)
+    assert [len(parts[part]) for part in probes.PARTS] == [140, 20, 40]
+    results = probes.probe({"static": static}, parts, VectorFolder(tmp_path / "v"), tasks=["register"])
+    assert results[-1].score == 1.0
+    endings = [f"{name}{n} 집에 {verb} ." for n in range(9) for name, verb in (("나는", "간다"), ("저는", "가요"))]
+    (tmp_path / "levels.txt").write_text("\n".join(endings), encoding="utf-8")
+    (sentence, *_) = read_registers([str(tmp_path / "levels.txt")], "utf-8", None, 0)["train"]
+    level = "plain" if "간다" in sentence.words else "polite"
+    assert [features.get("register") for features in sentence.features] == [level, level, None, None]
+    with pytest.raises(ValueError, match="0 texts with a register; expected ten texts of two registers"):
+        read_registers(files[:1], "utf-8", 100, 0)
+    with pytest.raises(ValueError, match="the files' names are the registers, so they must differ"):
+        read_registers([files[0], files[0]], "utf-8", 100, 0)
 
 
 def test_more_data_is_better(parts, static, tmp_path):

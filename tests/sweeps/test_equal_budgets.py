@@ -1,34 +1,45 @@
-"""The three pretrainings of own_three_encoders do the same number of operations."""
+"""The pretrainings of own_three_encoders, and those of story, do the same number of operations."""
 
-import jax
 import pytest
 
-from bert_elmo_jax.plan.plan import build_objective
+from bert_elmo_jax.families import get_family
 from bert_elmo_jax.runs.config_files import read_config, set_field, show_value
+from bert_elmo_jax.runs.pretraining_budget import count_budget
 from bert_elmo_jax.sweeps.points import File
+from experiments.sweeps import _story
 from experiments.sweeps._three_encoders import BUDGETS, SCALES
 
 # Words of ELMo, pieces of GPT and BERT: in the toy world, in the novels' corpora, and as the file says.
 VOCABULARIES = {"toy": (355, 770), "laptop": (30_000, 8_192), "one_gpu": (793_471, 32_000), "paper": (793_471, 32_000)}
+STORY = {("toy", "en"): (676, 1_540), ("laptop", "en"): (30_000, 8_192), ("laptop", "ko"): (30_000, 16_000)}
 
 
-def count(config, settings, vocabulary):
-    """Return the operations of a pretraining, and its positions."""
+def count(config, settings, words, pieces):
+    """Return the budget of a pretraining."""
     c, _ = read_config(config)
     for name, value in settings.items():
         if not isinstance(value, File):
             set_field(c, name, show_value(value))
-    _, objective = build_objective(c, vocabulary)
-    params = jax.eval_shape(objective.init, jax.random.key(0))
-    sizes = [(phase.examples.length, phase.steps * phase.rows * phase.examples.length) for phase in objective.phases]
-    return sum(objective.work(params, length) * positions for length, positions in sizes), sum(n for _, n in sizes)
+    return count_budget(c, pieces if get_family(c.family).inputs.takes_heads else words)
 
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_budgets_are_equal(scale):
-    words, pieces = VOCABULARIES[scale]
-    read = {}
+    positions = {}
     for name, (config, settings) in SCALES[scale].pretrainings.items():
-        work, read[name] = count(config, settings, words if name == "ELMo" else pieces)
-        assert work == pytest.approx(BUDGETS[scale], rel=0.01), name
-    assert read["GPT"] < read["BERT"], "GPT predicts every piece, so it reads fewer"
+        budget = count(config, settings, *VOCABULARIES[scale])
+        positions[name] = budget.positions
+        assert budget.operations == pytest.approx(BUDGETS[scale], rel=0.01), name
+    assert positions["GPT"] < positions["BERT"], "GPT predicts every piece, so it reads fewer"
+
+
+@pytest.mark.parametrize(("scale", "language"), STORY)
+def test_budgets_of_the_story_are_equal(scale, language):
+    systems = _story.SYSTEMS[scale][language]
+    assert systems.keys() == _story.YEARS.keys()
+    for name, (config, settings) in systems.items():
+        operations = count(config, settings, *STORY[scale, language]).operations
+        if name == "static vectors":
+            assert operations < 0.1 * _story.BUDGETS[scale]
+        else:
+            assert operations == pytest.approx(_story.BUDGETS[scale], rel=0.01), name

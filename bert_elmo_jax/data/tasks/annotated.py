@@ -95,11 +95,14 @@ def _head(cells: Sequence[str], path: str, line: int, size: int) -> int | None:
 def labels_of(sentence: ParsedSentence, task: str) -> tuple[str | None, ...]:
     """Return the label of each word for a probing task, None for words without a label.
 
-    The labels are the part of speech for `pos`, the distance to the head for `head_distance` (`<` for a head before the
-    word, `>` after it), and else the feature called `task`, such as `Number`, `Tense`, `Person` or `Case`.
+    The labels are the part of speech for `pos`, the dependency label for `relation`, the distance to the head for
+    `head_distance` (`<` for a head before the word, `>` after it), and else the feature called `task`, such as
+    `Number`, `Tense`, `Person` or `Case`.
     """
     if task == "pos":
         return sentence.tags
+    if task == "relation":
+        return sentence.relations
     if task == "head_distance":
         return tuple(None if head is None else _distance(n + 1, head) for n, head in enumerate(sentence.heads))
     return tuple(features.get(task) for features in sentence.features)

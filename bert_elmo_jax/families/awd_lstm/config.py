@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal
 from bert_elmo_jax.families.family import check_choices, choose_preset
 
 RATES = ("output_dropout", "hidden_dropout", "input_dropout", "embedding_dropout", "weight_dropout")
+POOLING = ("last", "max", "mean")  # of the vectors of a document's words
 PRESETS: dict[str, dict[str, Any]] = {
     "original": {},
     "fastai": {
@@ -24,7 +25,7 @@ class AwdLstmConfig:
     Each of the `num_layers` layers has `cell_size` cells, except for the last, which has `embedding_size`. With
     `tie_softmax`, the softmax over words shares the embeddings; with `output_bias`, it has a bias for each word. A
     backward model reads every text from its end. `classifier` holds the widths of a classifier's linear layers, the
-    number of classes last.
+    number of classes last, and `pooling` the vectors of a document that it reads.
 
     Five kinds of dropout: `embedding_dropout` of whole words, `input_dropout` of embeddings, `hidden_dropout` between
     the layers and `output_dropout` of the last one, all three with one mask for all steps of a row, and
@@ -43,6 +44,7 @@ class AwdLstmConfig:
     tie_softmax: bool = True
     output_bias: bool = True
     classifier: tuple[int, ...] = ()
+    pooling: str = "last+max+mean"
     output_dropout: float = 0.4
     hidden_dropout: float = 0.3
     input_dropout: float = 0.4
@@ -50,6 +52,7 @@ class AwdLstmConfig:
     weight_dropout: float = 0.5
     dtype: Literal["float32", "bfloat16"] = "float32"
 
+    ADDED: ClassVar[tuple[str, ...]] = ("pooling",)  # after the first runs
     TRAINING_ONLY: ClassVar[tuple[str, ...]] = RATES  # fields that a run from given weights may choose
 
     def __post_init__(self) -> None:
@@ -64,6 +67,9 @@ class AwdLstmConfig:
         for name in RATES:
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}; a dropout rate is at least 0 and below 1")
+        modes = self.pooling.split("+")
+        if not set(modes) <= set(POOLING) or len(set(modes)) < len(modes):
+            raise ValueError(f"pooling is {self.pooling!r}; expected {', '.join(POOLING)}, or several with + between")
         sizes = self.classifier
         if not isinstance(sizes, tuple | list) or not all(type(size) is int and size >= 1 for size in sizes):
             raise ValueError(f"classifier is {sizes!r}; it holds widths, the number of classes last, such as (50, 2)")
@@ -73,6 +79,11 @@ class AwdLstmConfig:
     def layer_sizes(self) -> tuple[int, ...]:
         """The width of each layer's output."""
         return (self.cell_size,) * (self.num_layers - 1) + (self.embedding_size,)
+
+    @property
+    def pooled_size(self) -> int:
+        """The size of the vectors that a classifier reads."""
+        return self.embedding_size * len(self.pooling.split("+"))
 
     @property
     def hidden_size(self) -> int:

@@ -35,7 +35,7 @@ def classify_documents(
         left = np.clip(lengths - at, 0, part).astype(np.int32)
         placed = put({"words": piece, "lengths": left})
         state, pool = read_part(config, params, placed["words"], placed["lengths"], state, pool)
-    return np.asarray(jax.jit(classify_pooled)(params["classifier"], read_pool(pool)))
+    return np.asarray(jax.jit(classify_pooled)(params["classifier"], read_pool(pool, config.pooling)))
 
 
 # Compiled for each configuration and shape of a part.
@@ -92,7 +92,7 @@ def pool_documents(
         carried = jax.lax.stop_gradient(jax.lax.scan(step, carried, (numbers[:before], pieces[:before]))[0])
         numbers, pieces = numbers[before:], pieces[before:]
     (_, pool), _ = jax.lax.scan(jax.checkpoint(step), carried, (numbers, pieces))
-    return read_pool(pool)
+    return read_pool(pool, config.pooling)
 
 
 def read_document(config: AwdLstmConfig, vocabulary: Vocabulary, text: str) -> Int32[np.ndarray, "N"]:

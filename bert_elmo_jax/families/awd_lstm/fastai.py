@@ -175,6 +175,9 @@ def write(folder: str | Path, params: Mapping[str, Any], config: AwdLstmConfig, 
         table |= _layer_names(n, f"{prefix}rnns.{n}.")
     copies = {f"{prefix}{COPIES[0]}"}
     if "classifier" in params:
+        if config.pooling != AwdLstmConfig.pooling:
+            usual = f"fastai's classifiers read {AwdLstmConfig.pooling}: convert --to_format=run, or train it with that"
+            raise ValueError(f"this classifier reads the pooling {config.pooling}, and {usual}")
         for n in range(len(config.classifier)):
             table |= _block_names(n, "1.layers.", f"{n}.2.weight")
     elif "lm" in params or not config.has_lm_params:

@@ -173,5 +173,5 @@ def init_awd_lstm_params(
 
         if not config.classifier:
             raise ValueError("a head classifier needs the field classifier, its widths, such as (50, 2); it is empty")
-        params["classifier"] = init_pool_classifier(for_classifier, config.embedding_size, config.classifier)
+        params["classifier"] = init_pool_classifier(for_classifier, config.pooled_size, config.classifier)
     return params

@@ -192,6 +192,20 @@ def study_words(encoder: Any, name: str, world: ToyWorld | None = None, count: i
     return Findings(tables, figures)
 
 
+def study_sentence(encoder: Any, name: str, sentence: str, word: str | None = None) -> Findings:
+    """What a pronoun refers to, by the head that links `its` with `Law` most in the paper's sentence."""
+    text, pronoun, (referent, _) = word_links.SENTENCES[-1]
+    paper_words, words = text.split(), sentence.split()
+    (best,) = word_links.find_links(word_links.read_maps(encoder, paper_words), paper_words, pronoun, referent, top=1)
+    place = word_links.find_pronoun(words, word)
+    maps = word_links.read_maps(encoder, words)
+    ranked = word_links.rank_words(maps, words, place, best.layer, best.head)
+    rows = [[k.other, f"{k.weight:.3f}", f"{k.even:.3f}", f"{top:.3f}"] for k, top in ranked]
+    title = f"what {words[place]!r} attends to in layer {best.layer}, head {best.head} ({pronoun} → {referent})"
+    cells = [["word", "weight", "even", "most in any head"], *rows]
+    return Findings({title: cells}, {"sentence": word_links.draw_head(maps, words, ranked[0][0], name)})
+
+
 def sample_links(world: ToyWorld) -> list[Any]:
     """Return a text of each kind of link, to draw."""
     return [word_links.toy_links(world, kind, 3)[-1] for kind in (word_links.AGREEMENT, word_links.PRONOUN)]

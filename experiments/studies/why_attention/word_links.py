@@ -28,6 +28,7 @@ SENTENCES = (
     ("The Law will never be perfect , but its application should be just - this is what we are missing , in my "
      "opinion .", "its", ("Law", "application")),
 )  # fmt: skip
+PRONOUNS = ("it", "its", "he", "she", "they", "him", "her", "them", "his", "their", "그는", "그녀는", "그것은")
 AGREEMENT, PRONOUN = "agreement", "pronoun"
 HIDDEN = ", hidden"  # of the word that looks, which is replaced by [MASK]
 DOCUMENTS = 20_000  # the most documents to search
@@ -77,6 +78,33 @@ def find_links(
              1 / (len(words) - 1))
         for n in order
     ]  # fmt: skip
+
+
+def find_pronoun(words: Sequence[str], word: str | None = None) -> int:
+    """Return the place of a word of a sentence, by default of its last pronoun.
+
+    >>> find_pronoun("The dog slept because it was tired .".split())
+    4
+    """
+    places = [n for n, other in enumerate(words) if (other == word if word else other.lower() in PRONOUNS)]
+    if not places:
+        wanted = f"word {word!r}" if word else f"pronoun ({', '.join(PRONOUNS)})"
+        raise ValueError(f"--sentence={' '.join(words)!r} has no {wanted}: name one of its words with --word=…")
+    return places[-1]
+
+
+def rank_words(
+    maps: Float[np.ndarray, "L A W W"], words: Sequence[str], place: int, layer: int, head: int
+) -> list[tuple[Link, float]]:
+    """Return what a word attends to in a head, the largest weight first, each with its largest weight in any head.
+
+    >>> maps = np.array([[[[0.0, 0.0, 0.0], [0.6, 0.0, 0.3], [0.0, 0.0, 0.0]]]])
+    >>> [(link.other, link.weight, best) for link, best in rank_words(maps, ["Law", "its", "is"], 1, 1, 1)]
+    [('Law', 0.6, 0.6), ('is', 0.3, 0.3)]
+    """
+    row, best, even = maps[layer - 1, head - 1, place], maps[:, :, place].max(axis=(0, 1)), 1 / (len(words) - 1)
+    others = sorted((n for n in range(len(words)) if n != place), key=lambda n: -row[n])
+    return [(Link(words[place], words[n], layer, head, float(row[n]), even), float(best[n])) for n in others]
 
 
 def draw_head(maps: Float[np.ndarray, "L A W W"], words: Sequence[str], link: Link, name: str) -> Arcs:

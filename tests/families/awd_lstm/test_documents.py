@@ -1,5 +1,7 @@
 """Long documents in training: pools of all parts, gradients, memory, and learning rates of layers."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -81,6 +83,17 @@ def test_memory_does_not_grow_with_the_state_of_all_steps():
     assert memory_of_gradients(8, 40, 16) < 3 * memory_of_gradients(8, 2, 16)
     ids = 4 * 4 * 70  # bytes of a part
     assert memory_of_gradients(4, 1536, 70, last=4) - memory_of_gradients(4, 32, 70, last=4) < 4 * 1536 * ids
+
+
+def test_poolings_are_parts_of_the_usual_one(params):
+    usual = pool_documents(CONFIG, params["encoder"], WORDS.reshape(3, 3, 8), LENGTHS)
+    config = dataclasses.replace(CONFIG, pooling="mean+last")
+    pooled = pool_documents(config, params["encoder"], WORDS.reshape(3, 3, 8), LENGTHS)
+    np.testing.assert_array_equal(pooled, np.concatenate([usual[:, 12:], usual[:, :6]], axis=1))
+    fresh = init_awd_lstm_params(config, jax.random.key(0), classifier=True)
+    assert fresh["classifier"]["layer_0"]["kernel"].shape == (12, 5)
+    with pytest.raises(ValueError, match=r"pooling is 'min'; expected last, max, mean, or several with \+"):
+        dataclasses.replace(CONFIG, pooling="min")
 
 
 def test_dropout_of_documents(params):

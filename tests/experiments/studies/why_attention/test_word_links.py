@@ -18,6 +18,8 @@ from experiments.studies.why_attention.word_links import (
     draw_head,
     ends_of,
     find_links,
+    find_pronoun,
+    rank_words,
     read_maps,
     score_links,
     toy_links,
@@ -34,6 +36,21 @@ def bert(goldens):
 def test_the_sentences_of_the_paper_have_the_words():
     for text, word, others in SENTENCES:
         assert {word, *others} <= set(text.split())
+
+
+def test_a_word_of_the_readers_own_sentence(bert):
+    words = ["the", "boat", "was", "old", ",", "but", "it", "was", "muddy", "."]
+    assert (find_pronoun(words), find_pronoun(words, "was")) == (6, 7)
+    maps = read_maps(bert, words)
+    ranked = rank_words(maps, words, 6, 2, 1)
+    assert sorted(link.other for link, _ in ranked) == sorted(words[:6] + words[7:])
+    weights = [link.weight for link, _ in ranked]
+    assert weights == sorted(weights, reverse=True) and weights[0] == maps[1, 0, 6].max()
+    assert all(link.weight <= most for link, most in ranked)
+    with pytest.raises(ValueError, match=r"has no word 'ship': name one of its words with --word="):
+        find_pronoun(words, "ship")
+    with pytest.raises(ValueError, match="has no pronoun"):
+        find_pronoun(words[:4])
 
 
 def test_maps_between_words_add_up_over_pieces(bert):

@@ -1,0 +1,65 @@
+r"""The systems from 2008 to 2020 under one protocol: word vectors, language models, Transformers.
+
+Each system is pretrained once per language, on the same text, with the same number of operations (BUDGETS in
+_story.py; static vectors need fewer), so larger models read less of it. Then all are frozen, and the same network reads
+a mixture of their layers for each task. The costs of each pretraining are in the same row: the encoder's parameters in
+millions, the positions of its rows in millions, operations in 10¹², and seconds of processor time.
+
+Paper and expected score: none; the papers' own budgets differ by a factor of thousands. docs/story.md tells what came
+out. Scales: toy (the toy world in English and Korean: senses, topics, sentences that follow each other; one seed) and
+laptop (novels, reviews; part of speech, entities, sentiment, inference, questions; not measured).
+Cost: toy, ten minutes of processor time in 61 runs.
+Command: python -m experiments.sweep --sweep=experiments/sweeps/story.py --jobs=2 --workdir=runs/sweeps
+"""
+
+from typing import Any
+
+from bert_elmo_jax.report.figures import Lines
+from bert_elmo_jax.sweeps.definition import Add, Means
+from bert_elmo_jax.sweeps.points import Point
+
+from ._story import SYSTEMS, TASKS, YEARS
+
+SCALES = ("toy", "laptop")
+COSTS = {
+    "parameters": "the encoder's parameters, in millions",
+    "positions": "positions of all rows of the pretraining, in millions",
+    "operations": "its operations in matrix products, in 10¹²",
+    "seconds": "its seconds of processor time",
+}
+
+
+def add_pretrainings(add: Add, language: str, known: dict[str, Point]) -> dict[str, Point]:
+    """Add the pretraining of each system in a language, unless a point of `known` is the same."""
+    points: dict[str, Point] = {}
+    for system, (config, settings) in SYSTEMS[add.scale][language].items():
+        teacher = {"teacher": points["BERT"]} if system == "DistilBERT" else {}
+        point = Point(system, "pretrain", config, {**settings, **teacher})
+        if system in known and known[system].identity == point.identity:
+            points[system] = known[system]
+        else:
+            name = f"{system}, {language}" if known else system
+            points[system] = add.pretrain(name, config, **settings, **teacher)
+    return points
+
+
+def sweep(add: Add) -> None:
+    """Add the pretrainings, and for each system its tasks and its costs."""
+    english = add_pretrainings(add, "en", {})
+    models = {"en": english, "ko": add_pretrainings(add, "ko", english)}
+    for system in YEARS:
+        for column, (language, task, network, how, seeds) in TASKS[add.scale].items():
+            settings: dict[str, Any] = {**task.settings, **how, "encoder": models[language][system]}
+            add.transfer(system, column, network, of=task.of, seeds=seeds, **settings)
+        for name, measured in COSTS.items():
+            add.figure(system, name, english[system], of=measured, score=name)
+
+
+def plot(means: Means) -> Lines:
+    """Draw the scores of the tasks over the years of the systems."""
+    tasks = dict.fromkeys(column for _, column in means if column not in COSTS)
+    series = {
+        task: sorted((year, means[system, task]) for system, year in YEARS.items() if (system, task) in means)
+        for task in tasks
+    }
+    return Lines("Scores of the systems at equal budgets", "year", "score", series)
