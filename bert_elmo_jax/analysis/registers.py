@@ -44,7 +44,7 @@ def read_registers(
     labelled: list[tuple[list[str], str, int]] = []
     if len(paths) > 1:
         names = {path: Path(path).name.partition(".")[0] for path in paths}
-        if len(set(names.values())) < len(names):
+        if len(set(names.values())) < len(paths):
             raise ValueError(f"--train={','.join(paths)}: the files' names are the registers, so they must differ")
         fewest = min(map(len, texts.values()))
         labelled = [(words, names[path], len(words)) for path in paths for words in texts[path][:fewest]]

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from bert_elmo_jax.files import write_text
+from bert_elmo_jax.report.figure_files import write_figures
 from bert_elmo_jax.report.page import draw_code, draw_details, draw_figures, draw_table, write_page
 from bert_elmo_jax.runs.start_run import read_costs, sum_costs
 from bert_elmo_jax.sweeps.definition import Sweep
@@ -170,7 +171,9 @@ def write_sweep_report(table: Table, folders: Folders, folder: Path, command: st
     drawn = ""
     if sweep.plot is not None and means:
         try:
-            drawn = draw_figures([sweep.plot(means)])
+            figure = sweep.plot(means)
+            drawn = draw_figures([figure])
+            write_figures(folder, {"figure": figure})
         except Exception as error:  # an error in the sweep's file must not stop its runs
             drawn = f"<p>The plot of the sweep's file fails: {html.escape(f'{type(error).__name__}: {error}')}</p>"
     remarks = (line.removeprefix("\\") for line in (*explain_marks(table), *compare_orders(table)))

@@ -1,4 +1,4 @@
-"""The systems of 2008 to 2020 at equal budgets: their pretrainings, tasks and languages at each scale, for `story`.
+"""The systems of 2013 to 2024 at equal budgets: their pretrainings, tasks and languages at each scale, for `story`.
 
 The steps are chosen so that all positions of a system's rows together cost BUDGETS, as `count_budget` counts them;
 tests/sweeps/test_equal_budgets.py counts again. Static vectors are the exception: they are done after far fewer
@@ -13,10 +13,10 @@ from bert_elmo_jax.sweeps.toy_tasks import ToyData
 
 from ._scales import ELMO, NSMC, SNLI, SQUAD, SST2, UNER, ScaleTask, Settings, files, toy
 
-# The year of each system's paper.
+# When each system's paper appeared, in the order of the table.
 YEARS = {
-    "static vectors": 2013, "CoVe": 2017, "ELMo": 2018, "AWD-LSTM": 2017, "GPT": 2018, "BERT": 2018.8, "RoBERTa": 2019,
-    "DistilBERT": 2019.8, "ELECTRA": 2020, "ModernBERT": 2024,
+    "static vectors": 2013.0, "CoVe": 2017.6, "AWD-LSTM": 2017.6, "ELMo": 2018.1, "GPT": 2018.4, "BERT": 2018.8,
+    "RoBERTa": 2019.5, "DistilBERT": 2019.8, "ELECTRA": 2020.2, "ModernBERT": 2024.9,
 }  # fmt: skip
 BUDGETS = {"toy": 5e11, "laptop": 1.2e13}  # operations of each pretraining
 

@@ -1,15 +1,15 @@
-r"""The systems from 2008 to 2020 under one protocol: word vectors, language models, Transformers.
+r"""The systems of 2013 to 2024 under one protocol: word vectors, language models, Transformers.
 
-Each system is pretrained once per language, on the same text, with the same number of operations (BUDGETS in
-_story.py; static vectors need fewer), so larger models read less of it. Then all are frozen, and the same network reads
-a mixture of their layers for each task. The costs of each pretraining are in the same row: the encoder's parameters in
-millions, the positions of its rows in millions, operations in 10¹², and seconds of processor time.
+Each system is pretrained with the same number of operations (BUDGETS in _story.py; static vectors need fewer) on the
+same text, so a costlier one reads less of it. Then all are frozen, and the same network reads their layers for each
+task: the last one at toy scale, a mixture of all at laptop scale. In the same row are the encoder's parameters in
+millions and what the pretraining cost: millions of positions, operations in 10¹², seconds of processor time.
 
 Paper and expected score: none; the papers' own budgets differ by a factor of thousands. docs/story.md tells what came
 out. Scales: toy (the toy world in English and Korean: senses, topics, sentences that follow each other; one seed) and
 laptop (novels, reviews; part of speech, entities, sentiment, inference, questions; not measured).
-Cost: toy, ten minutes of processor time in 61 runs.
-Command: python -m experiments.sweep --sweep=experiments/sweeps/story.py --jobs=2 --workdir=runs/sweeps
+Cost: toy, ten minutes of processor time in 51 runs.
+Command: python -m experiments.sweep --sweep=story --jobs=2 --workdir=runs/sweeps
 """
 
 from typing import Any
