@@ -76,11 +76,13 @@ def write_texts_and_corpora(root: Path) -> None:
     """Write raw texts, and the corpora that prepare_data makes of them."""
     documents = random_documents(0, 200)
     write_documents(root / "text.txt", documents)
-    for name in ("reviews.txt", "my.txt"):
+    for name in ("reviews.txt", "my.txt", "novels.txt"):
         write_documents(root / name, documents[:30])
     for name in ("texts.txt", "sentences.txt"):
         lines = [line for document in documents[:10] for line in document]
         (root / name).write_text("\n".join(["they play", "we play", *lines]) + "\n", encoding="utf-8")
+    levels = [f"나는 {n}번 집에 {verb} ." for n in range(9) for verb in ("간다", "가요")]
+    (root / "levels.txt").write_text("\n".join(levels) + "\n", encoding="utf-8")
     (root / "prompts.txt").write_text("they play\nwe play\n", encoding="utf-8")
     (root / "novel.txt").write_bytes((root / "my.txt").read_text(encoding="utf-8").encode("cp949"))
     lines = [json.dumps({"review": " ".join(document)}, ensure_ascii=False) for document in documents]
@@ -167,7 +169,7 @@ def write_task_files(root: Path) -> None:
 def write_sweeps_data(root: Path) -> None:
     """Write the folders that sweeps read, as experiments/sweeps/_scales.py lists them."""
     data = root / "data"
-    for name in ("sst2", "mrpc", "squad"):
+    for name in ("sst2", "mrpc", "squad", "nsmc"):
         shutil.copytree(root / name, data / name)
     for name, files in (("uner", "en_ewt-ud-*.iob2"), ("glove", "glove.txt")):
         (data / name).mkdir()
@@ -180,11 +182,17 @@ def write_sweeps_data(root: Path) -> None:
     ):  # fmt: skip
         (data / place).parent.mkdir(exist_ok=True)
         shutil.copy(root / source, data / place)
+    for name, bank in (("ud_english", "en_ewt"), ("ud_korean", "ko_gsd")):
+        (data / name).mkdir()
+        for part in ("train", "dev"):
+            shutil.copy(root / f"en_ewt-ud-{part}.conllu", data / name / f"{bank}-ud-{part}.conllu")
     (data / "qnli").mkdir()
     for part in ("train", "dev"):
         write_pairs(data / "qnli" / f"{part}.tsv", random.Random(0), 24)
     for place, source in (("wiki", "data/wiki"), ("1b", "data/1b"), ("novels", "corpora/novels"),
-                          ("novels_words", "corpora/novels_words"), ("wmt", "data/wmt")):  # fmt: skip
+                          ("novels_words", "corpora/novels_words"), ("reviews", "corpora/reviews"),
+                          ("reviews_words", "corpora/novels_words"), ("sts_words", "data/wmt_words"),
+                          ("wmt", "data/wmt")):  # fmt: skip
         shutil.copytree(root / source, data / "corpora" / place)
     shutil.copytree(data, root / "shared" / "data")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bert_elmo_jax.data.corpora.text_files import each_text
+from bert_elmo_jax.data.corpora.text_files import each_line
 from bert_elmo_jax.data.tasks.annotated import ParsedSentence
 from bert_elmo_jax.text import split_words
 
@@ -61,7 +61,7 @@ def read_registers(
 
 
 def _read_texts(path: str, encoding: str, limit: int | None) -> list[list[str]]:
-    lines = (text for _, text in each_text(path, encoding=encoding, skip_blank=True))
+    lines = (text for _, text in each_line(path, encoding, skip_blank=True))
     return [split_words(text) for text in islice(dict.fromkeys(lines), limit)]
 
 

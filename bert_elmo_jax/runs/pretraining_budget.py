@@ -19,7 +19,7 @@ class Budget(NamedTuple):
 
 
 def count_budget(config: ConfigDict, vocab_size: int | None = None) -> Budget:
-    """Return the budget of a config; the vocabulary is by default that of its data.
+    """Return the budget of a config; its data give the vocabulary by default.
 
     Operations are the objective's own count, forward and back: lookups and convolutions over characters are left out,
     and so is a teacher.

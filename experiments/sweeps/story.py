@@ -5,9 +5,9 @@ same text, so a costlier one reads less of it. Then all are frozen, and the same
 task: the last one at toy scale, a mixture of all at laptop scale. In the same row are the encoder's parameters in
 millions and what the pretraining cost: millions of positions, operations in 10¹², seconds of processor time.
 
-Paper and expected score: none; the papers' own budgets differ by a factor of thousands. docs/story.md tells what came
-out. Scales: toy (the toy world in English and Korean: senses, topics, sentences that follow each other; one seed) and
-laptop (novels, reviews; part of speech, entities, sentiment, inference, questions; not measured).
+Paper and expected score: none; the papers' own budgets differ by a factor of thousands.
+Scales: toy (the toy world in English and Korean: senses, topics, sentences that follow each other; one seed) and laptop
+(novels, reviews; part of speech, entities, sentiment, inference, questions; not measured).
 Cost: toy, ten minutes of processor time in 51 runs.
 Command: python -m experiments.sweep --sweep=story --jobs=2 --workdir=runs/sweeps
 """
@@ -29,16 +29,16 @@ COSTS = {
 }
 
 
-def add_pretrainings(add: Add, language: str, known: dict[str, Point]) -> dict[str, Point]:
-    """Add the pretraining of each system in a language, unless a point of `known` is the same."""
+def add_pretrainings(add: Add, language: str, english: dict[str, Point]) -> dict[str, Point]:
+    """Add the pretraining of each system in a language, unless a point of `english` is the same."""
     points: dict[str, Point] = {}
     for system, (config, settings) in SYSTEMS[add.scale][language].items():
         teacher = {"teacher": points["BERT"]} if system == "DistilBERT" else {}
         point = Point(system, "pretrain", config, {**settings, **teacher})
-        if system in known and known[system].identity == point.identity:
-            points[system] = known[system]
+        if system in english and english[system].identity == point.identity:
+            points[system] = english[system]
         else:
-            name = f"{system}, {language}" if known else system
+            name = f"{system}, {language}" if english else system
             points[system] = add.pretrain(name, config, **settings, **teacher)
     return points
 
