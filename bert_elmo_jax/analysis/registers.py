@@ -17,13 +17,13 @@ from bert_elmo_jax.text import split_words
 
 TASK = "register"
 PARTS = {"train": 0.7, "dev": 0.1, "test": 0.2}  # of the texts
-LEVELS = {"formal": re.compile("(니다|니까|십시오)$"), "polite": re.compile("[요죠]$"), "plain": re.compile("다$")}
+LEVELS = {"formal": re.compile("(니다|니까|시오)$"), "polite": re.compile("[요죠]$"), "plain": re.compile("다$")}
 
 
 def find_speech_level(words: Sequence[str]) -> tuple[str | None, int]:
     """Return the speech level of a Korean sentence, by its ending, and the place of the word that shows it.
 
-    The level is None without one of the endings 니다, 니까, 십시오 (formal), 요, 죠 (polite) and 다 (plain).
+    The level is None without one of the endings 니다, 니까, 시오 (formal), 요, 죠 (polite) and 다 (plain).
 
     >>> [find_speech_level(words.split()) for words in ("집에 갑니다 .", "집에 가요", "집에 간다 !", "집")]
     [('formal', 1), ('polite', 1), ('plain', 1), (None, 0)]
