@@ -184,20 +184,20 @@ class Publisher:
 
     def _repeat(self, action: Callable[[], None], seconds: float) -> None:
         """Call an action again and again; an error is printed once, and the run goes on."""
-        told = False
+        is_reported = False
         while not self._stop.wait(seconds):
             try:
                 action()
-                told = False
+                is_reported = False
             except leases.LeaseLost as error:
                 if not self._lost:
                     print(f"{error}: nothing more is published there", file=sys.stderr)
                 self._lost = True
                 return
             except Exception as error:  # each file system has errors of its own
-                if not told:
+                if not is_reported:
                     print(f"{error}; the run goes on, and is published later", file=sys.stderr)
-                told = True
+                is_reported = True
 
 
 def _is_marker(name: str) -> bool:
