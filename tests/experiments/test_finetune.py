@@ -52,7 +52,7 @@ def config_of(fields, **changes):
 EPOCHS = {"classification": 25, "entities": 1, "squad": 1, "swag": 1}  # the first is to be learned
 
 
-@pytest.mark.parametrize("task", [pytest.param(t, marks=[pytest.mark.long] * (t in ("swag", "squad"))) for t in EPOCHS])
+@pytest.mark.parametrize("task", [pytest.param(t, marks=[pytest.mark.long] * (t != "classification")) for t in EPOCHS])
 def test_from_a_file_to_predictions(task, files, model, tmp_path, capsys):
     steps = 4 * EPOCHS[task]
     config = config_of(files[task], epochs=float(EPOCHS[task]), eval_every=steps, dropout=0.0)

@@ -136,7 +136,7 @@ def write_lines(file, count):
     return file
 
 
-@pytest.mark.parametrize("ending", ["jsonl", "csv", "tsv"])
+@pytest.mark.parametrize("ending", ["jsonl", "csv", pytest.param("tsv", marks=pytest.mark.long)])
 def test_a_stopped_prediction_continues(runs, tmp_path, monkeypatch, ending):
     """Its output has the same bytes as an uninterrupted one's, and no prediction is computed twice."""
     source, model = str(write_lines(tmp_path / "in.txt", 20)), runs["sst2"]

@@ -51,6 +51,7 @@ def test_a_strong_penalty_finds_all_texts():
     assert len(texts) == 2 and texts[0].score >= texts[1].score and all(text.ids for text in texts)
 
 
+@pytest.mark.long
 def test_the_rules_differ():
     """If the rules agreed, the test above would compare little."""
     found = {}

@@ -42,7 +42,15 @@ def test_greedy_texts_and_beams(model):
         check(beams[number], stored[f"{number}/beam"][:, skip:], stored[f"{number}/beam_scores"])
 
 
-@pytest.mark.parametrize("rule", RULES)
+# The rules are the same for all models: in every run, one model with each, and each model with one.
+SEARCHES = [
+    pytest.param(name, rule, marks=[pytest.mark.long] * (name != "gpt_tiny" and rule != "early_true"))
+    for name in MODELS
+    for rule in RULES
+]
+
+
+@pytest.mark.parametrize(("model", "rule"), SEARCHES, indirect=["model"])
 def test_searches_that_end(model, rule):
     writer, name, _, stored = model
     end = int(stored["eos"])
@@ -68,6 +76,7 @@ def test_a_greedy_score_is_that_of_one_pass(model):
     np.testing.assert_allclose(text.score, logs[np.arange(16), text.ids].sum(), rtol=1e-4)
 
 
+@pytest.mark.long
 def test_half_precision(goldens):
     writers = [load(goldens / "gpt2_tiny", dtype=dtype) for dtype in ("float32", "bfloat16")]
     exact, half = (writer.generate(tokens=[[5, 7, 2], [9]], max_new=6, beams=2) for writer in writers)

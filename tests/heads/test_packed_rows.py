@@ -99,7 +99,7 @@ def make_case(name):
     return head, params, jax.jit(jax.value_and_grad(mean, has_aux=True)), scores
 
 
-LONG = ("regression", "choice, causal")
+LONG = ("regression", "choice, causal", "choice", "classification, features")
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,11 @@ RANGE = {"initializer_range": CONFIG.initializer_range}
 HEADS = [("choice", None), ("questions", None), ("classification", LSTM), ("tags", MIX)]
 
 
+def heads_with_quick(*kinds):
+    """Return all heads; those of other kinds are tested at night."""
+    return [pytest.param(*head, marks=[pytest.mark.long] * (head[0] not in kinds)) for head in HEADS]
+
+
 outputs_of = jax.jit(task_outputs, static_argnums=(0, 1, 5))
 
 
@@ -64,7 +69,7 @@ def part(batch, rows):
     return {name: values[rows] for name, values in batch.items()}
 
 
-@pytest.mark.parametrize(("kind", "features"), HEADS)
+@pytest.mark.parametrize(("kind", "features"), heads_with_quick("choice", "classification"))
 def test_what_weighs_nothing_changes_nothing_and_gradients_are_finite(kind, features):
     head = make_head(kind, features)
     params = init(CONFIG, head)
@@ -86,7 +91,7 @@ def test_what_weighs_nothing_changes_nothing_and_gradients_are_finite(kind, feat
     assert all(np.abs(leaf).max() > 0 for leaf in jax.tree.leaves(gradient[head.name]) if leaf.ndim == 2)
 
 
-@pytest.mark.parametrize(("kind", "features"), HEADS)
+@pytest.mark.parametrize(("kind", "features"), heads_with_quick("questions", "tags"))
 def test_padding_changes_nothing(kind, features):
     head = make_head(kind, features)
     params = init(CONFIG, head, 1)

@@ -42,6 +42,7 @@ def test_vectors_are_close_to_float32(name):
     assert kernels and all(x.ndim == 2 for x in kernels)
 
 
+@pytest.mark.long
 def test_texts_of_a_packed_row_do_not_mix():
     model = load_once(GOLDENS / "bert_tiny", dtype="int8")
     texts = ["[MASK] [MASK] [MASK]", "[MASK]", "[MASK] [MASK]"] * 4

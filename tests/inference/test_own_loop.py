@@ -37,7 +37,6 @@ from ..experiments.task_files import write_task
 STEPS, BATCH, RATE = 6, 8, 1e-3
 INPUTS = ("tokens", "types", "positions", "segments", "nsp_positions")
 MODELS = ("bert", "modernbert", "gpt")
-BY_NIGHT = ["bert", *(pytest.param(name, marks=pytest.mark.long) for name in MODELS[1:])]
 
 
 def write_start(name: str, folder: Path) -> str:
@@ -148,7 +147,8 @@ def put_on_two():
     return lambda array: jax.device_put(array, rows if isinstance(array, np.ndarray) else everywhere)
 
 
-@pytest.mark.parametrize("name", BY_NIGHT)
+@pytest.mark.long
+@pytest.mark.parametrize("name", MODELS)
 def test_own_loop_has_the_losses_of_finetune(name, tmp_path):
     expected, losses, folder = train_classifier(name, tmp_path)
     assert len(expected) == STEPS
@@ -160,7 +160,7 @@ def test_own_loop_has_the_losses_of_finetune(name, tmp_path):
 
 @pytest.mark.long
 @pytest.mark.devices
-@pytest.mark.parametrize("name", BY_NIGHT)
+@pytest.mark.parametrize("name", MODELS)
 def test_own_loop_on_two_devices_has_the_losses_of_finetune(name, tmp_path):
     expected, losses, folder = train_classifier(name, tmp_path, put_on_two())
     np.testing.assert_allclose(losses, expected, rtol=1e-4)

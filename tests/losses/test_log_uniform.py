@@ -51,7 +51,7 @@ def drawn_one_by_one(count, words, samples):
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("count, words", [(12, 15), (20, 60)])
+@pytest.mark.parametrize("count, words", [pytest.param(12, 15, marks=pytest.mark.long), (20, 60)])
 def test_joint_distribution_matches_drawing_one_by_one(way, count, words):
     samples = 4000
     ids, tries = many(way, count, words, samples)
@@ -90,6 +90,7 @@ def test_single_draws_have_the_right_probability(words):
     assert scipy.stats.chisquare(observed, expected).pvalue > 1e-3
 
 
+@pytest.mark.long
 def test_adjacent_rare_words_are_equally_likely():
     """With a float32 logarithm, some of these words would never be drawn, and others twice as often."""
     words = 800_000
@@ -131,6 +132,7 @@ def test_same_key_draws_the_same_with_and_without_jit():
     assert eager.tries == compiled.tries
 
 
+@pytest.mark.long
 def test_other_generators_work():
     for count in (20, 95):
         negatives = jax.jit(lambda key, n=count: draw_negatives(key, n, 100))(jax.random.key(5, impl="rbg"))

@@ -73,7 +73,7 @@ PLACES = ("between", "output", "input,between,output")
 @pytest.mark.parametrize("places", PLACES)
 def test_where_an_encoder_comes_in(places):
     config = dataclasses.replace(CONFIG, places=places, characters=places == "output")
-    params, batch = params_of(config), batch_of(config)
+    params = params_of(config)
     extra = 128 if config.characters else 0
     inputs = {"input": 4 + extra, "between": 10, "output": 10}
     widths = {place: size + WIDTH * (place in places) for place, size in inputs.items()}
@@ -85,7 +85,9 @@ def test_where_an_encoder_comes_in(places):
     tables = (np.zeros((rows, 4), np.float32) for rows in (1, WORDS))
     fresh = jax.eval_shape(functools.partial(init_network, config), jax.random.key(0), *tables)
     assert jax.tree.map(lambda leaf: leaf.shape, fresh) == shapes
-    _, gradient = jax.device_get(loss_and_gradients(config, params, batch))
+    if "," not in places:
+        return  # the network with all places has the gradients of each
+    _, gradient = jax.device_get(loss_and_gradients(config, params, batch_of(config)))
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(gradient))
     for place, mix in gradient["mix"].items():
         assert np.abs(mix["weights"]).sum() > 0 and np.abs(mix["gamma"]) > 0, place

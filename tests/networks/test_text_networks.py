@@ -161,13 +161,19 @@ def test_gradients_reach_all_parameters_and_nothing_comes_from_behind_the_end(ki
     assert set(terms) == set(network_coefficients(kind.config))
 
 
-@pytest.mark.parametrize("name", ["bcn", "esim"])
+@pytest.mark.parametrize("name", ["bcn", pytest.param("esim", marks=pytest.mark.long)])
 def test_dropout_depends_on_its_key(name):
     kind = KINDS[name]
     params, batch = params_of(kind), batch_of(examples_of(kind, LENGTHS), 6, 8)
     first, again, other = (compute(kind, params, batch, key=jax.random.key(n))[0] for n in (0, 0, 1))
     np.testing.assert_array_equal(first, again)
     assert not (first[:4] == other[:4]).all(axis=1).any()
+
+
+@pytest.mark.parametrize("name", ["bcn", "esim"])
+def test_each_rate_of_dropout_draws(name):
+    kind = KINDS[name]
+    params, batch = params_of(kind), batch_of(examples_of(kind, LENGTHS), 6, 8)
     rates = [name for name in ("word_dropout", "dropout", "mix_dropout") if hasattr(kind.config, name)]
     none = dataclasses.replace(kind.config, **dict.fromkeys(rates, 0.0))
 

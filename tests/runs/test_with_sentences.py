@@ -114,6 +114,7 @@ def test_from_scores_to_a_folder(files, model, tmp_path):
     assert np.array_equal(load(tmp_path / "out").sentences(["the good film"])[0], a)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("loss", ["in_batch", pytest.param("triplets", marks=pytest.mark.long)])
 def test_pairs_and_triplets_are_learned(files, model, tmp_path, loss):
     """Texts about good and about bad films: a pair has the same opinion."""

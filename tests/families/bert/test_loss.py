@@ -91,6 +91,7 @@ def test_without_pairs_neither_pooler_nor_second_head_is_needed(params):
     assert (set(terms), set(metrics)) == ({"mlm"}, {"mlm_accuracy"})
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("causal", [False, True])
 def test_an_unmasked_bidirectional_encoder_sees_the_answer(causal):
     """The reason for masking: to predict next tokens, a deep bidirectional encoder just learns to look them up."""

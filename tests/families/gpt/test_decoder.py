@@ -39,7 +39,7 @@ def left_padded(texts, pad):
     return tokens, np.cumsum(mask, axis=1, dtype=np.int32) - 1, mask
 
 
-@pytest.mark.parametrize("name", ["gpt2_tiny", "gpt_tiny"])
+@pytest.mark.parametrize("name", ["gpt2_tiny", pytest.param("gpt_tiny", marks=pytest.mark.long)])
 def test_cached_equals_uncached(goldens, name):
     """After the prompt, rows take over the memory of others, and take one, two or three steps at once."""
     model = load(goldens / name)

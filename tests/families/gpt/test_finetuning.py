@@ -54,7 +54,7 @@ def states_of(model, rows):
     return [(np.asarray(output.last)[n, : len(ids)], output.logits[n, : len(ids)]) for n, ids in enumerate(texts)]
 
 
-@pytest.mark.parametrize("both_orders", [False, True])
+@pytest.mark.parametrize("both_orders", [pytest.param(False, marks=pytest.mark.long), True])
 def test_the_head_reads_the_last_piece(gpt2, both_orders):
     task, rows = rows_of(gpt2, TEXTS, both_orders=both_orders)
     head = make_head(task, None, gpt2.config)

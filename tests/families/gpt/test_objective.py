@@ -40,7 +40,7 @@ def batch_of(rows, width):
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("norm_first", [True, False])
+@pytest.mark.parametrize("norm_first", [True, pytest.param(False, marks=pytest.mark.long)])
 def test_packed_rows_leak_nothing(norm_first):
     config = dataclasses.replace(CONFIG, norm_first=norm_first)
     params = random_params(Model(config, ""), scale=0.3)

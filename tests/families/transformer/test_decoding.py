@@ -39,7 +39,9 @@ def all_at_once(config):
     return jax.jit(lambda params, source, target: run_pair(config, params, source, target).logits)
 
 
-@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS.keys())
+@pytest.mark.parametrize(
+    "config", [pytest.param(CONFIGS["marian"], marks=pytest.mark.long), CONFIGS["apart"]], ids=CONFIGS.keys()
+)
 def test_cached_equals_uncached(config):
     decoder, start, step, params = fresh(config)
     rng, mask = np.random.default_rng(0), (np.arange(6)[None, :] < np.array([[6], [3], [1]])).astype(np.int32)

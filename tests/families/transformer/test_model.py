@@ -67,7 +67,7 @@ def put(arrays, row, left, top, number, pair):
     arrays["target_segments"][row, down] = number
 
 
-@pytest.mark.parametrize("config", [SMALL, APART], ids=["usual", "apart"])
+@pytest.mark.parametrize("config", [SMALL, pytest.param(APART, marks=pytest.mark.long)], ids=["usual", "apart"])
 def test_packed_equals_padded(config):
     pairs = random_pairs([(5, 3), (2, 4), (6, 1)])
     logits = jax.jit(functools.partial(batch_logits, config))

@@ -20,7 +20,7 @@ SIZES = {
 }  # fmt: skip
 
 
-def loss_and_gradients(kernels, full, dtype, **fields):
+def loss_and_gradients(kernels, full, dtype, run=lambda f, params: jax.device_get(jax.jit(f)(params)), **fields):
     config = FAMILY.config(**{**SIZES, "dtype": dtype, **fields})
     batch = dict(make_batch(config, 3, 11))
     if not full:
@@ -36,7 +36,7 @@ def loss_and_gradients(kernels, full, dtype, **fields):
             terms = loss(params, batch, jax.random.key(3), None)[0]
             return sum(total / weight for total, weight in terms.values())
 
-        return jax.device_get(jax.jit(jax.value_and_grad(total))(params()))
+        return run(jax.value_and_grad(total), params())
 
 
 @functools.cache
@@ -45,16 +45,16 @@ def params():
     return jax.device_get(init())
 
 
-@pytest.mark.parametrize(
-    ("full", "fields"),
-    [pytest.param(True, {"remat": True, "scan": True}, marks=pytest.mark.long), (False, {"num_layers": 1})],
-)
+CASES = [pytest.param(True, {"remat": True, "scan": True}, marks=pytest.mark.long), (False, {"num_layers": 1})]
+
+
+@pytest.mark.parametrize(("full", "fields"), CASES)
 def test_the_same_loss_and_gradients(full, fields, monkeypatch):
     suits = post_norm_layer.suits
     calls = []
     monkeypatch.setattr(post_norm_layer, "suits", lambda *a: calls.append(suits(*a)) or calls[-1])
-    before = loss_and_gradients((), full, "bfloat16", **fields)
-    after = loss_and_gradients(SWITCHES, full, "bfloat16", **fields)
+    for kernels in ((), SWITCHES):
+        loss_and_gradients(kernels, full, "bfloat16", jax.eval_shape, **fields)
     assert calls == [True]  # without switches it is not asked
     monkeypatch.setattr(post_norm_layer, "suits", lambda *_: True)
     exact = loss_and_gradients((), full, "float32", **fields)
@@ -63,6 +63,13 @@ def test_the_same_loss_and_gradients(full, fields, monkeypatch):
     differences = jax.tree.map(lambda ours, right: float(np.abs(ours - right).max()), wide[1], exact[1])
     wrong = [place for place, far in jax.tree_util.tree_leaves_with_path(differences) if far > 2e-5]
     assert not wrong, differences
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("full", "fields"), CASES)
+def test_half_precision_is_as_near_as_without_kernels(full, fields):
+    exact = loss_and_gradients((), full, "float32", **fields)
+    before, after = (loss_and_gradients(kernels, full, "bfloat16", **fields) for kernels in ((), SWITCHES))
 
     def far(result):
         return sum(float(np.square(a - b).sum()) for a, b in zip(*map(jax.tree.leaves, (result, exact)), strict=True))
