@@ -11,6 +11,7 @@ Write a corpus and tasks, train a model, and compare it with the best possible s
 """
 
 from bert_elmo_jax.lazy_imports import lazy_names
+from bert_elmo_jax.toyworld.exact_ceilings import exact_ceiling
 from bert_elmo_jax.toyworld.oracle import (
     MASK,
     fill_masks,
@@ -22,6 +23,7 @@ from bert_elmo_jax.toyworld.oracle import (
     topic_posteriors,
     word_log_probabilities,
 )
+from bert_elmo_jax.toyworld.readers import READERS, VIEWS, Place, View, best_reader, list_places, word_label_table
 from bert_elmo_jax.toyworld.scores import Best, best_masked, best_next, best_senses, best_topics, perplexity
 from bert_elmo_jax.toyworld.tasks import (
     SPLITS,

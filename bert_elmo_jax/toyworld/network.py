@@ -21,10 +21,10 @@ LANGUAGES = {"en": english, "ko": korean}
 class Network:
     """The automaton of a document, with the meaning of its states and words.
 
-    States are numbered (topic, hero, node), the node fastest. `part[node]` is 0 if the node ends the opening, 1 if it
-    ends another sentence, -1 otherwise. `visits[s]` is the expected number of visits of state s per document,
-    `sentence_start` the distribution of the first state of a uniformly drawn sentence. `tags` holds the sense of every
-    emission as an index into `senses`, where 0 is `O`.
+    States are numbered (topic, hero, node), the node fastest; `tokens[node]` is its word or slot. `part[node]` is 0 if
+    the node ends the opening, 1 if it ends another sentence, -1 otherwise. `visits[s]` is the expected number of visits
+    of state s per document, `sentence_start` the distribution of the first state of a uniformly drawn sentence. `tags`
+    holds the sense of every emission as an index into `senses`, where 0 is `O`.
     """
 
     document: Automaton
@@ -32,6 +32,7 @@ class Network:
     senses: tuple[str, ...]
     tags: Int[np.ndarray, "E"]
     topics: int
+    tokens: tuple[Token, ...]
     part: Int[np.ndarray, "N"]
     stop: float
     visits: Float[np.ndarray, "S"]
@@ -150,6 +151,7 @@ def build(language: str, topics: int, words: int, sentences: int) -> Network:
         senses=senses,
         tags=np.array([tag for row in emissions for _, tag, _ in row]),
         topics=topics,
+        tokens=tuple(graph.tokens),
         part=part,
         stop=stop,
         visits=np.outer(prior, visits).ravel(),

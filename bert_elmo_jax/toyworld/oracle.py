@@ -180,13 +180,13 @@ def _word_posteriors(
         number = np.full(lattice.forward.shape, -1)
         for b, row in enumerate(ids):
             number[b, np.flatnonzero(row == MASKED)] = sum(counts[:b]) + np.arange(counts[b])
-        mixed = _mix_emissions(chain, lattice, number[lattice.sequences, lattice.positions], sum(counts))
+        mixed = mix_emissions(chain, lattice, number[lattice.sequences, lattice.positions], sum(counts))
         for i, part in zip(batch, np.split(mixed, np.cumsum(counts)[:-1])):
             posteriors[i] = part
     return posteriors
 
 
-def _mix_emissions(
+def mix_emissions(
     chain: Automaton, lattice: Lattice, owner: Int[np.ndarray, "N"], count: int
 ) -> Float[np.ndarray, "M V"]:
     """Return the emissions of the lattice's states, weighted by posterior and summed by owner (-1: no owner)."""

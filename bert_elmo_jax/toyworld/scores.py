@@ -33,7 +33,12 @@ class Best:
     count: int
 
 
-def _best(right: Sequence[bool], expected: Sequence[float]) -> Best:
+def score_guesses(right: Sequence[bool], expected: Sequence[float]) -> Best:
+    """Return the score of guesses: which are right, and the probability that each is.
+
+    >>> score_guesses([True, False], [0.9, 0.5])
+    Best(accuracy=0.5, expected=0.7, count=2)
+    """
     if not right:
         raise ValueError("the sample is empty: give at least one prediction to score")
     return Best(float(np.mean(right)), float(np.mean(expected)), len(right))
@@ -70,7 +75,7 @@ def best_masked(world: ToyWorld, rows: Sequence[Row], positions: Sequence[Sequen
             guesses = posterior.argmax(1)
             right += [words[guess] == truth[position] for guess, position in zip(guesses, sorted(set(hidden)))]
             expected += posterior.max(1).tolist()
-    return _best(right, expected)
+    return score_guesses(right, expected)
 
 
 def _masked(row: Row, positions: Sequence[int]) -> Row:
@@ -93,7 +98,7 @@ def best_senses(world: ToyWorld, sentences: Sequence[Sentence]) -> Best:
     tagged = [i for i, tag in enumerate(tags) if tag != "O"]
     guesses = np.argmax(merged, axis=1)
     right = [world.network.senses[guesses[i]] == tags[i] for i in tagged]
-    return _best(right, [float(merged[i].max()) for i in tagged])
+    return score_guesses(right, [float(merged[i].max()) for i in tagged])
 
 
 def best_topics(world: ToyWorld, texts: Sequence[str], topics: Sequence[str]) -> Best:
@@ -104,7 +109,7 @@ def best_topics(world: ToyWorld, texts: Sequence[str], topics: Sequence[str]) ->
     """
     posteriors = topic_posteriors(world, texts)
     right = [world.topic_names[row.argmax()] == topic for row, topic in zip(posteriors, topics, strict=True)]
-    return _best(right, posteriors.max(1).tolist())
+    return score_guesses(right, posteriors.max(1).tolist())
 
 
 def best_next(world: ToyWorld, pairs: Sequence[tuple[str, str]], labels: Sequence[int]) -> Best:
@@ -115,4 +120,4 @@ def best_next(world: ToyWorld, pairs: Sequence[tuple[str, str]], labels: Sequenc
     """
     following = next_sentence_probabilities(world, pairs)
     right = [(p < 0.5) == bool(label) for p, label in zip(following.tolist(), labels, strict=True)]
-    return _best(right, np.maximum(following, 1 - following).tolist())
+    return score_guesses(right, np.maximum(following, 1 - following).tolist())
