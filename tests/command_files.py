@@ -129,6 +129,15 @@ def write_task_files(root: Path) -> None:
         "tags": [line for text, good in rows
                  for line in (*(f"{word}\t{'B-LOC' if good else 'O'}" for word in text.split()), "")],
     }  # fmt: skip
+    lines["klue_ner"] = [
+        line
+        for n, (text, good) in enumerate(rows)
+        for line in (
+            f"## klue-ner-v1_{n:05}\t{text}",
+            *(f"{sign}\t{'B-LC' if good and sign != ' ' else 'O'}" for sign in text),
+            "",
+        )
+    ]
     lines["trec"] = [f"{'DESC:def' if good else 'HUM:ind'} {text}" for text, good in rows]
     lines["korsts"] = ["genre\tfilename\tyear\tid\tscore\tsentence1\tsentence2", *lines["stsb"]]
     lines["iob2"] = [f"{n}\t{line}\t-\t-" if line else "" for n, line in enumerate(lines["tags"], 1)]
@@ -141,6 +150,7 @@ def write_task_files(root: Path) -> None:
         "korsts": ("korsts/sts-train.tsv", "korsts/sts-dev.tsv"),
         "trec": ("trec/train.txt", "trec/dev.txt"),
         "topics": ("runs/quickstart/tasks/topics/train.tsv", "runs/quickstart/tasks/topics/dev.tsv"),
+        "klue_ner": ("klue_ner/train.tsv", "klue_ner/dev.tsv"),
         "tags": ("train.conll", "senses/train.conll", "senses/dev.conll", "eng.train", "eng.testa", "eng.testb"),
         "iob2": tuple(f"en_ewt-ud-{part}.iob2" for part in ("train", "dev", "test")),
     }  # fmt: skip

@@ -187,6 +187,7 @@ def value_of(words, flag, default=""):
 def small_pretraining(words, command):
     kinds = {"bert": (BERT, BERT_SIZES), "gpt": (BERT, BERT_SIZES), "transformer": (PAIRS, PAIR_SIZES),
              "cove": (PAIRS, {"lstm_size": 8}), "awd_lstm": (AWD_LSTM, AWD_LSTM_SIZES),
+             "bart": ({"length": 24}, PAIR_SIZES),
              "static": ({"length": 16, "min_count": 1}, {"hidden_size": 8})}  # fmt: skip
     own, sizes = next((kind for name, kind in kinds.items() if f"--config={name}:" in command), (ELMO, ELMO_SIZES))
     small = fields({**PRETRAINING, **own})
@@ -322,7 +323,8 @@ def run_before(command, start, inputs):
     for name in ("/".join(name.split("/")[:2]) for name in names):
         if start.module == "experiments.predict" or not (inputs / name).exists():
             for other in COMMANDS:
-                writes = re.search(rf"experiments\.(finetune|pretrain) .*--workdir={re.escape(name)}( |$)", other)
+                programs = r"experiments\.(finetune|pretrain|convert) .*--(workdir|to)"
+                writes = re.search(rf"{programs}={re.escape(name)}( |$)", other)
                 if writes and set(COMMANDS[other]) & set(COMMANDS[command]) and "--grid" not in other:
                     return other, name
     return "", ""
@@ -387,9 +389,11 @@ def run_command(command, server, inputs, place, made):
     if "--runner=print" in start.words and done.status == 0:  # and the first of the printed commands
         start = start_of(next(found for found in find_commands(done.out) if "experiments.sweep" not in found))
         done = run(server, place, start)
-    fault, workdir = find_fault(command, start, done, place), value_of(start.words, "workdir")
-    if start.module in ("experiments.finetune", "experiments.pretrain") and done.status == 0 and workdir:
-        made[command] = shutil.move(place / workdir, inputs.with_name(f"made_{len(made)}"))
+    fault = find_fault(command, start, done, place)
+    flag = {"experiments.finetune": "workdir", "experiments.pretrain": "workdir", "experiments.convert": "to"}
+    written = value_of(start.words, flag.get(start.module, "")) if done.status == 0 else ""
+    if written.startswith("runs/"):
+        made[command] = shutil.move(place / written, inputs.with_name(f"made_{len(made)}"))
     return fault, done
 
 

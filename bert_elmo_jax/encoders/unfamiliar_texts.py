@@ -77,6 +77,21 @@ def warn_of_unfamiliar(
             warnings.warn(message, UnfamiliarTexts, stacklevel=stacklevel + 1)
 
 
+def warn_of_unknown_words(encoder: Any, sentences: Sequence[Sequence[str]], stacklevel: int = 3) -> None:
+    """Warn if a model does not know many words of some sentences, unless its `warns_of_texts` is False."""
+    words = [word for sentence in sentences for word in sentence]
+    if not encoder.warns_of_texts or not words:
+        return
+    unknown = encoder.count_unknown(words)
+    if unknown >= MANY * len(words):
+        message = (
+            f"{encoder.source}: {unknown / len(words):.0%} of the words of these texts are unknown ({unknown:,} of "
+            f"{len(words):,}), so different texts look alike. Usually the model was made for another language, its "
+            "vocabulary is a toy, or punctuation sticks to the words: lists of words are taken as they are"
+        )
+        warnings.warn(message, UnfamiliarTexts, stacklevel=stacklevel)
+
+
 def _as_string(text: Any) -> str:
     return text if isinstance(text, str) else " ".join(map(_as_string, text))
 

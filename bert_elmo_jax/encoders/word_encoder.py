@@ -15,6 +15,7 @@ from bert_elmo_jax.encoders.encoded import show_shapes, to_slice
 from bert_elmo_jax.encoders.encoder import BAR_FROM, Encoder, stream
 from bert_elmo_jax.encoders.rows import Words
 from bert_elmo_jax.encoders.sentences import batches, max_rows, to_words, width_for
+from bert_elmo_jax.encoders.unfamiliar_texts import SAMPLE, warn_of_unknown_words
 from bert_elmo_jax.progress_bars import progress_bar
 
 Sentence = str | Words
@@ -103,6 +104,7 @@ class WordEncoder(Encoder):
     USUAL_LAYERS: ClassVar[Any] = "all"  # of `extract`
     FIXED_INPUT: ClassVar[bool] = True  # layer 0 of a word is the same in every context
     EXTRACT_OPTIONS: ClassVar[tuple[str, ...]] = ()
+    warns_of_texts = True  # whose words the model does not know
     RESULT: ClassVar[type[EncodedWords]] = EncodedWords
 
     @property
@@ -114,6 +116,10 @@ class WordEncoder(Encoder):
     def word_rule(self) -> str | None:
         """The rule of `split_words` for the text that this model was trained on; None if unknown."""
         return getattr(self._reads, "rule", None)
+
+    def count_unknown(self, words: Sequence[str]) -> int:
+        """Return how many of the words are unknown to the model; 0 where it reads their letters."""
+        return 0
 
     def read_rows(self, sentences: Sequence[Words]) -> tuple[Sequence[Any], Sequence[Any]]:
         """Return a row for each sentence, and the places of the sentence's words in it."""
@@ -128,6 +134,7 @@ class WordEncoder(Encoder):
         check_list(sentences)
         batch_size = self._check_batch_size(batch_size)
         words = [to_words(text, number) for number, text in enumerate(sentences)]
+        warn_of_unknown_words(self, words[:SAMPLE])
         encoded = self._blank(words)
         self._fill(list(encoded), words, batch_size, len(words) >= BAR_FROM if progress is None else progress)
         return encoded

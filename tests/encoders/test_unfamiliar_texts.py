@@ -83,3 +83,15 @@ def test_pieces_of_bytes(goldens, name):
 
 def test_no_pieces_are_no_reason():
     assert describe_unfamiliar(TOKENIZER, [np.zeros(0, np.int32)], [], "runs/toy") is None
+
+
+@pytest.mark.parametrize("name", ["cove_tiny", "awd_lstm_tiny", "vectors.txt"])
+def test_unknown_words(goldens, name, tmp_path):
+    (tmp_path / "vectors.txt").write_text("the 1 2 3\nriver 2 3 1\n", encoding="utf-8")
+    model = load((tmp_path if name == "vectors.txt" else goldens) / name)
+    with pytest.warns(UnfamiliarTexts, match=r"67% of the words of these texts are unknown \(2 of 3\)") as seen:
+        model.encode([["zzz", "qqq"], ["the"]])
+    assert len(seen) == 1 and (seen[0].filename == __file__ or "TEST_TYPES" in os.environ)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.encode(["the river", ["zzz", "the", "river", "the"]])

@@ -54,6 +54,9 @@ def read_records(
     layout = layout or find_format(path)
     # Before its name is judged: spreadsheets, folders and missing files have messages of their own.
     text = read_text(path, encoding, fallback, keep_ends=layout == "csv")
+    if layout == "tsv" and find_format(path) == "csv" and "\t" not in text.partition("\n")[0]:
+        # A table of one's own for a task of tab-separated files, among which STS-B's are named .csv, too.
+        layout, text = "csv", read_text(path, encoding, fallback, keep_ends=True)
     if layout is None:
         ending = Path(path).suffix
         problem = f"a file with the ending {ending!r}" if ending else "a file without an ending"

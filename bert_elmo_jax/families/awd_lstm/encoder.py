@@ -170,6 +170,11 @@ class AwdLstmEncoder(WordEncoder):
         begin = self._begin
         return (ids, places) if begin is None else (np.append(np.int32(begin), ids), places + np.int32(1))
 
+    def count_unknown(self, words: Sequence[str]) -> int:
+        """Return how many of the words, or of their pieces, are unknown to the vocabulary."""
+        ids, _ = read_words(self.vocabulary, words)
+        return int((ids == self.vocabulary.unk_id).sum())
+
     def read_rows(self, sentences: Sequence[Words]) -> tuple[Sequence[Any], Sequence[Any]]:
         """Return the ids of each sentence in reading order, and the places of its words."""
         rows, places = zip(*map(self._read, sentences))

@@ -158,6 +158,10 @@ class CoveEncoder(WordEncoder):
             lengths[n] = len(words)
         return rows, lengths
 
+    def count_unknown(self, words: Sequence[str]) -> int:
+        """Return how many of the words have no vector."""
+        return int((~self.vectors_of(words).any(axis=1)).sum())
+
     def read_rows(self, sentences: Sequence[Words]) -> tuple[Sequence[Any], Sequence[Any]]:
         """Return the sentences themselves; their vectors are looked up batch by batch."""
         return sentences, [slice(len(words)) for words in sentences]

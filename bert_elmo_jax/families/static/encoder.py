@@ -163,6 +163,10 @@ class StaticEncoder(WordEncoder):
         real = [n for n, word in enumerate(self.words, start=len(WORD_SPECIALS)) if self._vectors[n].any()]
         write_vectors(path, [self.vocabulary.words[n] for n in real], self._vectors[real], format or usual)
 
+    def count_unknown(self, words: Sequence[str]) -> int:
+        """Return how many of the words have no vector."""
+        return int((~self.vectors_of(words).any(axis=1)).sum())
+
     def read_rows(self, sentences: Sequence[Words]) -> tuple[Sequence[Any], Sequence[Any]]:
         """Return the sentences themselves; their vectors are looked up batch by batch."""
         return sentences, [slice(len(words)) for words in sentences]

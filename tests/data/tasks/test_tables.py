@@ -34,6 +34,14 @@ def test_columns_are_compared_in_nfc(tmp_path, ending, written, wanted):
     assert record.cells[wanted] == "a"
 
 
+def test_commas_in_a_table_for_a_task_of_tabs(tmp_path):
+    """Tasks as SST-2 have tabs in their own files; a csv of one's own is read as one. STS-B's own files end in .csv."""
+    for name, text in (("a.csv", 'sentence,label\n"so, so",1\n'), ("b.csv", "sentence\tlabel\nso, so\t1\n")):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        [record] = read_records(tmp_path / name, ["sentence", "label"], layout="tsv")
+        assert record.cells == {"sentence": "so, so", "label": "1"}
+
+
 NO_TABLES = [  # name, content, and the message
     ("plain", b"text\na\n", "a file without an ending, expected .tsv, .csv, .jsonl"),
     ("a.doc", b"text\na\n", "a file with the ending '.doc', expected .tsv, .csv, .jsonl"),
