@@ -32,12 +32,13 @@ from bert_elmo_jax.inference.entities import Aggregation
 from bert_elmo_jax.inference.load_model import load
 from bert_elmo_jax.inference.output_file import STDIN, find_output, open_lines
 from bert_elmo_jax.inference.parquet_output import write_parquet
-from bert_elmo_jax.inference.prediction_lines import Cells, InputRows, choose_writer
+from bert_elmo_jax.inference.prediction_lines import CONLLU, Cells, InputRows, choose_writer
 from bert_elmo_jax.inference.task_model import Predictor, TaskModel, to_example, to_text
 from bert_elmo_jax.inference.task_network import TaskNetwork
 from bert_elmo_jax.progress_bars import BarPart, progress_bar
 from bert_elmo_jax.train.devices import describe_devices
 
+TREE_TABLES = (".csv", ".tsv", ".parquet", ".jsonl", ".json")  # other outputs of a parser are CoNLL-U
 AHEAD = 64  # batches that are sorted together
 
 
@@ -94,6 +95,10 @@ def predict_file(
                 f"--model={model} was fine-tuned on named columns: leave out --text and --pair (they name columns; "
                 "without --input=, texts are read from standard input)"
             )
+        if loaded.task.kind == "trees":
+            ending = ending if ending in TREE_TABLES else CONLLU
+        elif ending == CONLLU:
+            raise ValueError(f"--output={target}: only a parser writes CoNLL-U, and --model={model} is none")
         task = name_columns(loaded.task, source, text or "text", pair, aggregation)
         encoding = encoding or str(read_json(Path(model, "run.json"), default={}).get("encoding", "utf-8"))
         names = "standard input" if source == "-" else source, "standard output" if path is None else target
@@ -231,7 +236,7 @@ def _read_line(task: Task, line: str, source: str, number: int, aggregation: str
     if task.kind == "choice":
         first, *choices = line.split("\t")
         value = (first, choices)
-    elif task.kind == "questions" or task.pairs:
+    elif task.kind == "questions" or task.pairs or task.tag_column:
         value = tuple(line.split("\t"))
     elif task.pipeline and task.kind != "tags":
         value = tuple(line.split("\t")) if "\t" in line else line

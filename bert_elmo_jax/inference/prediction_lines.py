@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from bert_elmo_jax.data.tasks.examples import ChoiceExample, Question, TextExample
+from bert_elmo_jax.data.tasks.trees import write_tree
 from bert_elmo_jax.files import guard_formula
 from bert_elmo_jax.inference.predictions import (
     AnswerSpan,
@@ -18,12 +19,14 @@ from bert_elmo_jax.inference.predictions import (
     Numbers,
     Prediction,
     Tags,
+    Tree,
     to_json,
 )
 
 Cells = dict[str, Any]
 Writer = Callable[[Sequence[Any], Sequence[Prediction]], Iterator[str]]
 
+CONLLU = ".conllu"
 QUOTED = re.compile(r'[",\r\n]|^\s|\s$')  # cells of a csv that need quotes
 
 
@@ -53,6 +56,8 @@ def choose_writer(ending: str, columns: InputRows | None, header: list[str], gua
             json.dumps(row, ensure_ascii=False).encode(errors="replace").decode()
             for _, row in cells(examples, predictions)
         )
+    if ending == CONLLU:
+        return conllu_lines
     if ending not in (".csv", ".tsv"):
         return json_lines
     rows, join = table_rows(columns, header, guarded), _csv if ending == ".csv" else _tsv
@@ -67,6 +72,12 @@ def json_lines(examples: Sequence[Any], predictions: Sequence[Prediction]) -> It
     """
     for example, prediction in zip(examples, predictions):
         yield json.dumps({**input_cells(example), **to_json(prediction)}, ensure_ascii=False)
+
+
+def conllu_lines(examples: Sequence[Any], predictions: Sequence[Any]) -> Iterator[str]:
+    """Yield the lines of each tree in CoNLL-U, with all other columns and comments of the input."""
+    for example, tree in zip(examples, predictions):
+        yield write_tree(tree.words, tree.heads, tree.relations, example.source)
 
 
 def table_rows(
@@ -146,6 +157,9 @@ def output_cells(prediction: Prediction) -> Cells:
             return {"text": "".join(prediction.words), "entities": listed}
         case Tags():
             return {"words": " ".join(prediction.words), "predicted": " ".join(prediction.tags)}
+        case Tree():
+            heads = " ".join(map(str, prediction.heads))
+            return {"words": " ".join(prediction.words), "heads": heads, "predicted": " ".join(prediction.relations)}
         case Entities():
             return {"entities": ", ".join(f"{entity.text}/{entity.label}" for entity in prediction.entities)}
         case Choice():

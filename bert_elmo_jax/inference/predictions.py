@@ -121,6 +121,25 @@ class CharacterTags(Tags):
 
 
 @dataclass(frozen=True)
+class Tree:
+    """The head of each word (0 is the root, 1 the first word) and its relation to it.
+
+    >>> print(Tree(("배가", "온다"), (2, 0), ("nsubj", "root")))
+    배가 ← 온다 nsubj, 온다 root
+    """
+
+    words: tuple[str, ...]
+    heads: tuple[int, ...]
+    relations: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return ", ".join(
+            f"{word} ← {self.words[head - 1]} {relation}" if head else f"{word} {relation}"
+            for word, head, relation in zip(self.words, self.heads, self.relations)
+        )
+
+
+@dataclass(frozen=True)
 class Entity:
     """A part of a text, `text[start:end]`, with its label.
 
@@ -182,7 +201,7 @@ class AnswerSpan:
 
 
 _SPAN = ("answer", "start", "end", "probability")
-Prediction = Label | Labels | Number | Numbers | Tags | Entities | Choice | AnswerSpan
+Prediction = Label | Labels | Number | Numbers | Tags | Tree | Entities | Choice | AnswerSpan
 
 
 class AnswerOptions(NamedTuple):

@@ -10,6 +10,7 @@ import numpy as np
 
 from bert_elmo_jax.data.tasks.examples import (
     ChoiceExample,
+    ParsedSentence,
     Question,
     SentenceExample,
     TaggedSentence,
@@ -42,6 +43,7 @@ EXPECTED = {
     "classification": "a text, or (text, pair) where the task has pairs",
     "regression": "a text, or (text, pair) where the task has pairs",
     "tags": "a text (split at white space) or a list of words",
+    "trees": "a text (split at white space) or a list of words",
     "choice": "(text, [choice, …])",
     "questions": "(question, context)",
     "sentences": "(text, text)",
@@ -295,6 +297,8 @@ def to_example(task: Task, value: Any, number: int) -> Example:
             raise ValueError(f"{wrong}{EXPECTED['tags']}, not empty")
         _check_characters(words, number)
         return TaggedSentence(tuple(words), None, where[0], (number,) * len(words), number)
+    if task.kind == "trees":
+        return _to_sentence(task, value, number)
     if task.kind == "choice":
         if not pair or not isinstance(value[0], str) or not isinstance(value[1], list) or len(value[1]) < 2:
             raise ValueError(f"{wrong}{EXPECTED['choice']}, two choices at least")
@@ -309,6 +313,26 @@ def to_example(task: Task, value: Any, number: int) -> Example:
         raise ValueError(f"{wrong}{EXPECTED['questions']}, two texts that are not empty")
     _check_characters(value, number)
     return Question(str(number), value[0], value[1], (), *where)
+
+
+def _to_sentence(task: Task, value: Any, number: int) -> ParsedSentence:
+    """Return the words that a parser reads; with tags, (words, tags)."""
+    wrong = f"input {number} is {shorten(value)}; expected "
+    expected, tags = EXPECTED["trees"], None
+    if task.tag_column:
+        expected = f"({expected}, a {task.tag_column} tag for each word): this parser reads tags"
+        if not isinstance(value, tuple) or len(value) != 2:
+            raise ValueError(f"{wrong}{expected}")
+        value, tags = (part.split() if isinstance(part, str) else part for part in value)
+    words = value.split() if isinstance(value, str) else value
+    for items in (words, *([] if tags is None else [tags])):
+        if not isinstance(items, list) or not items or not all(isinstance(item, str) and item for item in items):
+            raise ValueError(f"{wrong}{expected}, not empty")
+        _check_characters(items, number)
+    if tags is not None and len(tags) != len(words):
+        raise ValueError(f"input {number} has {len(words)} words and {len(tags)} tags; expected a tag for each word")
+    given_tags = None if tags is None else tuple(tags)
+    return ParsedSentence(tuple(words), given_tags, None, None, f"input {number}", (number,) * len(words), None)
 
 
 def _check_characters(texts: Sequence[str], number: int) -> None:

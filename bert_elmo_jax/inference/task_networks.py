@@ -12,6 +12,7 @@ from bert_elmo_jax.data.tasks.batches import Batch
 from bert_elmo_jax.data.tasks.labels import legal_transitions
 from bert_elmo_jax.data.tasks.question_rows import collate_questions, reading_rows, training_rows, words_of_questions
 from bert_elmo_jax.data.tasks.task import Kind, Task
+from bert_elmo_jax.data.tasks.tree_rows import collate_trees, make_training_rows, make_tree_rows
 from bert_elmo_jax.data.tasks.word_rows import (
     Layers,
     WordRow,
@@ -22,8 +23,8 @@ from bert_elmo_jax.data.tasks.word_rows import (
     make_word_rows,
     words_of_texts,
 )
-from bert_elmo_jax.inference.predictions import CharacterTags, Prediction, Tags, make_answer, make_label
-from bert_elmo_jax.networks import NetworkConfig, bidaf, tagger, text_classifiers
+from bert_elmo_jax.inference.predictions import CharacterTags, Prediction, Tags, Tree, make_answer, make_label
+from bert_elmo_jax.networks import NetworkConfig, bidaf, parser, tagger, text_classifiers
 from bert_elmo_jax.networks.word_network import Encode
 from bert_elmo_jax.text import Lexicon
 
@@ -81,6 +82,20 @@ def tag_predictions(task: Task, rows: Sequence[WordRow], outputs: Sequence[tuple
         tags = tuple(task.labels[tag] for tag in numbers[: row.width])
         predictions.append(kind(row.words, tags, tuple(np.clip(shares[: row.width], 0.0, 1.0).tolist())))
     return predictions
+
+
+def tree_predictions(
+    task: Task, rows: Sequence[WordRow], outputs: Sequence[tuple[np.ndarray, np.ndarray]]
+) -> list[Any]:
+    """Return the predictions of a parser for rows."""
+    return [
+        Tree(
+            row.words,
+            tuple(heads[: row.width].tolist()),
+            tuple(task.labels[number] for number in relations[: row.width]),
+        )
+        for row, (heads, relations) in zip(rows, outputs)
+    ]
 
 
 def _best_tags(
@@ -174,5 +189,18 @@ NETWORKS: Mapping[str, Network] = {
         reading_rows=lambda task, questions, lexicon: reading_rows(questions, lexicon),
         collate=collate_questions,
         predictions=_answers,
+    ),
+    "parser": Network(
+        config=parser.ParserConfig,
+        kind="trees",
+        pairs=None,
+        counted="num_labels",
+        loss=parser.parser_loss,
+        outputs=lambda config, task, encode: functools.partial(parser.parse, config, encode=encode),
+        words=lambda task, examples: (sentence.words for sentence in examples),
+        training_rows=lambda task, examples, lexicon: make_training_rows(examples, lexicon, task.labels, task.tags),
+        reading_rows=lambda task, examples, lexicon: make_tree_rows(examples, lexicon, task.tags),
+        collate=collate_trees,
+        predictions=lambda task, examples, rows, outputs, n_best: tree_predictions(task, rows, outputs),
     ),
 }

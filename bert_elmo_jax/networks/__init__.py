@@ -10,6 +10,10 @@ if TYPE_CHECKING:
     from bert_elmo_jax.networks.bidaf import BidafConfig as BidafConfig
     from bert_elmo_jax.networks.bidaf import answer_scores as answer_scores
     from bert_elmo_jax.networks.bidaf import bidaf_loss as bidaf_loss
+    from bert_elmo_jax.networks.parser import Parser as Parser
+    from bert_elmo_jax.networks.parser import ParserConfig as ParserConfig
+    from bert_elmo_jax.networks.parser import parse as parse
+    from bert_elmo_jax.networks.parser import parser_loss as parser_loss
     from bert_elmo_jax.networks.tagger import Tagger as Tagger
     from bert_elmo_jax.networks.tagger import TaggerConfig as TaggerConfig
     from bert_elmo_jax.networks.tagger import best_tags as best_tags

@@ -13,6 +13,7 @@ KOREAN: Mapping[str, str] = {
     "Reading comprehension": "기계 독해",
     "Sentence vectors": "문장 벡터",
     "Tagging of words": "단어 태깅",
+    "Dependency parsing": "의존 구문 분석",
     "Named entities": "개체명 인식",
     "Ranking of passages": "문단 순위 매기기",
     "a reader": "독해 네트워크",
@@ -57,6 +58,7 @@ KOREAN: Mapping[str, str] = {
     "always no answer": "항상 답 없음",
     "bag of words": "단어 가방(BoW)",
     "the usual tag of each word": "단어별 최빈 태그",
+    "each word's neighbour is its head": "이웃 단어가 지배소",
     "There was no evaluation on held-out text.": "검증용 텍스트로 평가한 적이 없습니다.",
     "At step {best} of {last}, the best by {score} on held-out text.": (
         "전체 {last}스텝 가운데 검증용 텍스트의 {score}가 가장 좋은 {best}스텝에서 측정한 값입니다."
@@ -108,6 +110,10 @@ KOREAN: Mapping[str, str] = {
     "Confusion (rows: expected, columns: predicted)": "혼동 행렬(행: 정답, 열: 예측)",
     "times": "횟수",
     "Entities": "개체명",
+    "Relations": "의존 관계",
+    "relation": "관계",
+    "right heads": "지배소 정답률",
+    "right heads and relations": "지배소와 관계 정답률",
     "type": "유형",
     "precision": "정밀도",
     "recall": "재현율",

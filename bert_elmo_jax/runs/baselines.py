@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from bert_elmo_jax.data.tasks.task import Task
-from bert_elmo_jax.inference.predictions import AnswerSpan, Choice, Label, Number, Prediction, Tags
+from bert_elmo_jax.inference.predictions import AnswerSpan, Choice, Label, Number, Prediction, Tags, Tree
 from bert_elmo_jax.report.language import Phrase
 from bert_elmo_jax.runs.bag_of_words import compare_words, fit_and_predict
 
@@ -39,6 +39,8 @@ def fit_baselines(task: Task, train: Sequence[Any]) -> Mapping[Phrase, Baseline]
         tag = _most_frequent(tag for example in train for tag in example.tags)
         words = Phrase("the usual tag of each word")
         return {_always(tag): lambda examples: _tag({}, tag, examples), words: _tag_words(train, tag)}
+    if task.kind == "trees":
+        return {Phrase("each word's neighbour is its head"): _attach(train)}
     if task.kind == "questions" and task.unanswerable:
         nothing = AnswerSpan("", 0, 0, 1.0, (), 0.0)
         return {Phrase("always no answer"): lambda examples: [nothing] * len(examples)}
@@ -81,13 +83,38 @@ def _choose(place: int, examples: Sequence[Any]) -> list[Prediction]:
     return [Choice(place, example.choices[place], (1.0,) * len(example.choices)) for example in examples]
 
 
-def _tag_words(train: Sequence[Any], unknown: str) -> Baseline:
+def _usual(train: Sequence[Any], name: str) -> dict[str, str]:
+    """Return the most frequent tag or relation of each word."""
     counts: dict[str, Counter[str]] = {}
     for example in train:
-        for word, tag in zip(example.words, example.tags):
-            counts.setdefault(word, Counter())[tag] += 1
-    tag_of = {word: _most_frequent(tags.elements()) for word, tags in counts.items()}
+        for word, value in zip(example.words, getattr(example, name)):
+            counts.setdefault(word, Counter())[value] += 1
+    return {word: _most_frequent(values.elements()) for word, values in counts.items()}
+
+
+def _tag_words(train: Sequence[Any], unknown: str) -> Baseline:
+    tag_of = _usual(train, "tags")
     return lambda examples: _tag(tag_of, unknown, examples)
+
+
+def _attach(train: Sequence[Any]) -> Baseline:
+    """Every word depends on the next one, or on the one before where that is right more often."""
+    steps = Counter(head - n for one in train for n, head in enumerate(one.heads, start=1) if abs(head - n) == 1)
+    forward = steps[1] >= steps[-1]
+    relation_of = _usual(train, "relations")
+    root = _most_frequent(name for one in train for head, name in zip(one.heads, one.relations) if head == 0)
+    other = _most_frequent(name for one in train for name in one.relations)
+
+    def predict(examples: Sequence[Any]) -> list[Prediction]:
+        trees = []
+        for example in examples:
+            count = len(example.words)
+            heads = [*range(2, count + 1), 0] if forward else [*range(count)]
+            names = [relation_of.get(word, other) if head else root for word, head in zip(example.words, heads)]
+            trees.append(Tree(example.words, tuple(heads), tuple(names)))
+        return [*trees]
+
+    return predict
 
 
 def _tag(tag_of: Mapping[str, str], unknown: str, examples: Sequence[Any]) -> list[Prediction]:

@@ -24,7 +24,7 @@ from bert_elmo_jax.runs.start_run import say
 
 SCORED = ("regression", "sentences")  # kinds that are evaluated by a correlation
 # Fields of tasks that a config may have.
-OPTIONS = ("context", "stride", "question_length", "longest_answer", "both_orders")
+OPTIONS = ("context", "stride", "question_length", "longest_answer", "both_orders", "tag_column")
 
 
 SMALL_DEV = 20  # rows; below, one row is worth more than 5 points

@@ -15,7 +15,7 @@ from jaxtyping import Float
 from bert_elmo_jax.data.tasks.rows import make_rows
 from bert_elmo_jax.data.tasks.task import Example, Task
 from bert_elmo_jax.evals import entities, squad
-from bert_elmo_jax.inference.predictions import AnswerSpan, Choice, Label, Number, Prediction, Tags, softmax
+from bert_elmo_jax.inference.predictions import AnswerSpan, Choice, Label, Number, Prediction, Tags, Tree, softmax
 from bert_elmo_jax.inference.task_model import Predictor, TaskModel, to_example
 from bert_elmo_jax.inference.task_network import TaskNetwork
 from bert_elmo_jax.report.figures import Grid, Scatter
@@ -57,7 +57,7 @@ def find_mistakes(task: Task, examples: Sequence[Any], predictions: Sequence[Any
     for example, prediction in zip(examples, predictions):
         if isinstance(prediction, Tags):
             mistakes += _wrong_words(example, prediction)
-        else:
+        elif not isinstance(prediction, Tree):  # which has no probabilities
             mistakes.append(_mistake(task, example, prediction))
     return sorted(filter(None, mistakes), key=lambda mistake: -mistake.sure)[:most]
 
@@ -122,6 +122,8 @@ def task_sections(
         else:
             tag_lists = [*chain(*true_tags)], [*chain(*predicted_tags)]
             sections.append(_confusion_section(task.labels, *tag_lists, translate))
+    elif task.kind == "trees":
+        sections.append(draw_relations(dev, predictions, translate))
     mistakes = [mistake for mistake in find_mistakes(task, dev, predictions) if mistake.sure]  # exact numbers are none
     if mistakes:
         sections.append(draw_mistakes(task, mistakes, translate))
@@ -133,6 +135,23 @@ def task_sections(
         title = translate("Attention over {where}, mean of the heads", where=where)
         sections.append((title, draw_attention(model, chosen, translate)))
     return sections
+
+
+def draw_relations(examples: Sequence[Any], predictions: Sequence[Any], translate: Translate = english) -> Section:
+    """Return the section with the right heads of the most frequent relations, and how often both were right."""
+    words, heads, both = Counter[str](), Counter[str](), Counter[str]()
+    for right, predicted in zip(examples, predictions):
+        arcs = zip(right.heads, right.relations, predicted.heads, predicted.relations)
+        for head, relation, guess, name in arcs:
+            words[relation] += 1
+            heads[relation] += head == guess
+            both[relation] += (head, relation) == (guess, name)
+    cells = [
+        [name, f"{count:,}", *(f"{right[name] / count:.3f}" for right in (heads, both))]
+        for name, count in words.most_common(SHOWN)
+    ]
+    names = ("relation", "words", "right heads", "right heads and relations")
+    return translate("Relations"), draw_table([*map(translate, names)], cells, stacked=True)
 
 
 def draw_mistakes(task: Task, mistakes: Sequence[Mistake], translate: Translate = english) -> Section:

@@ -25,7 +25,7 @@ SHOWN = 24  # the most labels of a table
 TASK_NAMES = {
     "classification": "Text classification", "regression": "Regression on texts", "choice": "Choice of an ending",
     "questions": "Reading comprehension", "sentences": "Sentence vectors", "tags": "Tagging of words",
-    "entities": "Named entities", "rank": "Ranking of passages",
+    "entities": "Named entities", "rank": "Ranking of passages", "trees": "Dependency parsing",
 }  # fmt: skip
 
 
@@ -73,8 +73,8 @@ def describe_size(task: Task, examples: Sequence[Any]) -> Phrase:
         number = sum(len(entities(list(example.tags))) for example in examples)
         return Phrase("{count} sentences with {number} entities: one entity is {points} points of recall",
                       count=f"{count:,}", number=f"{number:,}", points=_points(number))  # fmt: skip
-    if task.kind == "tags":
-        number = sum(len(example.tags) for example in examples)
+    if task.kind in ("tags", "trees"):
+        number = sum(len(example.words) for example in examples)
         return Phrase("{count} sentences of {number} words: one word is {points} points",
                       count=f"{count:,}", number=f"{number:,}", points=_points(number))  # fmt: skip
     if task.kind in ("regression", "sentences"):
@@ -253,6 +253,8 @@ def _list_labels(task: Task, examples: Sequence[Any]) -> Iterable[str]:
         return (kind for example in examples for kind, _, _ in entities(list(example.tags)))
     if task.kind == "tags":
         return chain.from_iterable(example.tags for example in examples)
+    if task.kind == "trees":
+        return chain.from_iterable(example.relations for example in examples)
     if task.kind == "questions":
         return (Phrase("with an answer") if example.answers else Phrase("without an answer") for example in examples)
     if task.kind == "choice":

@@ -11,7 +11,7 @@ from jaxtyping import Float64
 from bert_elmo_jax.data.tasks.examples import Question
 from bert_elmo_jax.data.tasks.question_rows import words_of_questions
 from bert_elmo_jax.data.tasks.task import Task
-from bert_elmo_jax.evals import entities, glue, squad
+from bert_elmo_jax.evals import entities, glue, squad, trees
 from bert_elmo_jax.evals.intervals import Interval, bootstrap_interval, correlation_interval, share_interval
 from bert_elmo_jax.inference.predictions import AnswerSpan, Choice, Label, Number
 from bert_elmo_jax.text import word_spans
@@ -29,6 +29,8 @@ def score_name(task: Task) -> str:
     """
     if task.kind == "tags":
         return "f1" if task.entities else "accuracy"
+    if task.kind == "trees":
+        return "las"
     if task.kind == "questions":
         return "best_f1" if task.unanswerable else "f1"  # with the threshold for no answer that is best on dev
     return glue.TASK_METRICS[_find_metrics(task)][0]
@@ -80,6 +82,8 @@ def list_scores(task: Task) -> list[str]:
     """Return the names of the scores that `figures_of` may give, also before the labels are known."""
     if task.kind == "tags":
         names = ["precision", "recall", "accuracy"] if task.entities else []
+    elif task.kind == "trees":
+        names = ["uas", "las_subtypes"]
     elif task.kind == "questions":
         parts = [f"{part}_{name}" for part in ("HasAns", "NoAns", "best") for name in ("exact", "f1")]
         names = ["exact_match", "exact", "f1", *parts, "null_threshold"]
@@ -114,6 +118,8 @@ def figures_of(task: Task, examples: Sequence[Any], predictions: Sequence[Any]) 
             scores = entities.score(gold, predicted)
             return {name: scores[name] for name in ("f1", "precision", "recall", "accuracy")}
         return {"accuracy": glue.accuracy(list(chain(*gold)), list(chain(*predicted)))}
+    if task.kind == "trees":
+        return trees.score(*([(one.heads, one.relations) for one in side] for side in (examples, predictions)))
     name = _find_metrics(task)
     right, answers = _pair_labels(task, examples, predictions)
     figures = glue.score(name, right, answers)
@@ -143,8 +149,8 @@ def find_interval(task: Task, examples: Sequence[Any], predictions: Sequence[Any
     (0.33154..., 0.66845...)
     """
     score, count = score_name(task), len(examples)
-    if task.kind in ("tags", "questions"):
-        counts = (_count_tags if task.kind == "tags" else _count_answers)(task, examples, predictions)
+    if task.kind in COUNTED:
+        counts = COUNTED[task.kind](task, examples, predictions)
         if count < 2 or not counts[:, 1].any():
             return None
         # Each score is a share of sums over rows: right ones of all, or twice the right ones of both sides.
@@ -172,6 +178,13 @@ def _count_tags(task: Task, examples: Sequence[Any], predictions: Sequence[Any])
     return np.asarray(rows, np.float64)
 
 
+def _count_trees(task: Task, examples: Sequence[Any], predictions: Sequence[Any]) -> Float64[np.ndarray, "N 2"]:
+    """Return the right words of each sentence and all its words."""
+    both = zip(examples, predictions)
+    counts = [trees.count_right((a.heads, a.relations), (b.heads, b.relations))[[1, 3]] for a, b in both]
+    return np.asarray(counts, np.float64)
+
+
 def _count_answers(task: Task, examples: Sequence[Any], predictions: Sequence[Any]) -> Float64[np.ndarray, "N 2"]:
     """Return the F1 of each question, with the threshold that is best for all, and 1."""
     if task.unanswerable:
@@ -179,6 +192,10 @@ def _count_answers(task: Task, examples: Sequence[Any], predictions: Sequence[An
         predictions = [_with_threshold(prediction, threshold) for prediction in predictions]
     single = [_answers(task, [one], [prediction])["f1"] for one, prediction in zip(examples, predictions)]
     return np.asarray([(value, 1) for value in single], np.float64)
+
+
+# By kind of task: two numbers of each row, whose sums give the score.
+COUNTED = {"tags": _count_tags, "trees": _count_trees, "questions": _count_answers}
 
 
 def _with_threshold(prediction: AnswerSpan, threshold: float) -> AnswerSpan:

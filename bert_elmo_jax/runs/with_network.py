@@ -18,6 +18,7 @@ from ml_collections import ConfigDict
 from bert_elmo_jax import load, train
 from bert_elmo_jax.data.tasks.batches import Collate
 from bert_elmo_jax.data.tasks.labels import find_scheme
+from bert_elmo_jax.data.tasks.tree_rows import find_root_relation
 from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.families import find_family
 from bert_elmo_jax.inference.model_kinds import read_config, read_facts
@@ -195,11 +196,14 @@ def build_config(config: ConfigDict, data: Data, lexicon: Lexicon, encoder: Enco
         "characters": lexicon.characters, "encoder_layers": layers, "encoder_width": width,
         "encoder_columns": find_columns(encoder, config.directions),
         "tuned": config.tune_encoder, "pairs": data.task.pairs, "unanswerable": data.task.unanswerable,
+        "num_tags": len(data.task.tags),
     }  # fmt: skip
     if lexicon.characters:
         fields["character_encoder"] = choose_characters(config)
     if network_class.counted is not None:
         fields[network_class.counted] = len(data.task.labels)
+    if "root_relation" in names:
+        fields["root_relation"] = find_root_relation(data.train, data.task.labels)
     if "scheme" in names and data.task.entities:
         fields["scheme"] = find_scheme(data.train)
     return network_class.config(**{name: value for name, value in fields.items() if name in names})

@@ -20,6 +20,7 @@ PARTS = {
     "regression": ("text", "pair"),
     "sentences": ("text", "pair"),
     "tags": ("text",),
+    "trees": ("text",),
     "choice": ("text", "choices"),
     "questions": ("question", "context"),
 }

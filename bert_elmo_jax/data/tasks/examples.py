@@ -43,6 +43,30 @@ class TaggedSentence:
 
 
 @dataclass(frozen=True)
+class ParsedSentence:
+    """Words with the head of each (0 is the root, 1 the first word) and its relation, both None if unparsed.
+
+    `tags` are parts of speech, and `source` the lines of the file, comments included; either may be None.
+
+    >>> ParsedSentence(("배가", "온다"), None, (2, 0), ("nsubj", "root"), "train.conllu", (1, 2), None).line
+    1
+    """
+
+    words: tuple[str, ...]
+    tags: tuple[str, ...] | None
+    heads: tuple[int, ...] | None
+    relations: tuple[str, ...] | None
+    file: str
+    lines: tuple[int, ...]
+    source: tuple[str, ...] | None
+
+    @property
+    def line(self) -> int:
+        """The line of the first word."""
+        return self.lines[0]
+
+
+@dataclass(frozen=True)
 class ChoiceExample:
     """A text, its possible continuations, and the index of the right one (None if unlabelled).
 

@@ -7,7 +7,14 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from bert_elmo_jax.data.arrow_files import is_arrow
-from bert_elmo_jax.data.tasks.examples import ChoiceExample, Question, SentenceExample, TaggedSentence, TextExample
+from bert_elmo_jax.data.tasks.examples import (
+    ChoiceExample,
+    ParsedSentence,
+    Question,
+    SentenceExample,
+    TaggedSentence,
+    TextExample,
+)
 from bert_elmo_jax.data.tasks.files import BadRow, OnBad, list_files, stop
 from bert_elmo_jax.data.tasks.labels import compose, find_labels, find_tags, label_ids, tag_ids
 from bert_elmo_jax.data.tasks.layouts import LAYOUTS, Layout, read_swag, read_texts, stream_texts
@@ -15,16 +22,18 @@ from bert_elmo_jax.data.tasks.question_files import read_qamr, read_squad
 from bert_elmo_jax.data.tasks.sentence_files import choose_loss, find_top_score, read_sentences
 from bert_elmo_jax.data.tasks.tables import find_format
 from bert_elmo_jax.data.tasks.tagged import TAG_LAYOUTS, TagLayout, read_tagged
+from bert_elmo_jax.data.tasks.trees import check_column, read_trees
 from bert_elmo_jax.did_you_mean import did_you_mean
 
-Kind = Literal["classification", "regression", "tags", "choice", "questions", "sentences"]
-Example = TextExample | TaggedSentence | ChoiceExample | Question | SentenceExample
+Kind = Literal["classification", "regression", "tags", "choice", "questions", "sentences", "trees"]
+Example = TextExample | TaggedSentence | ParsedSentence | ChoiceExample | Question | SentenceExample
 
 # For users' own files, with columns given by name.
 OWN_TAGS = ("entities", "tags")
 OWN_FILES = ("classification", "regression", "entities", "tags", "sentences", "rank")
 QUESTIONS = ("squad", "korquad", "qamr")
-TASKS = (*OWN_FILES, *LAYOUTS, *TAG_LAYOUTS, "swag", *QUESTIONS)
+TREES = "dependencies"
+TASKS = (*OWN_FILES, *LAYOUTS, *TAG_LAYOUTS, "swag", *QUESTIONS, TREES)
 
 
 @dataclass(frozen=True)
@@ -38,7 +47,8 @@ class Task:
     `prompt` is put before each text, and texts are lower-cased first if `lowercase`. With `both_orders`, pairs are read
     in both orders. With `multi_label`, each label is right or wrong by itself. A `pipeline` reads and answers as
     transformers' pipelines do; it is the task of a released model. `activation` turns the outputs of a reranker into
-    scores: sigmoid, identity or tanh.
+    scores: sigmoid, identity or tanh. A parser may read a `tag_column`, upos or xpos; `tags` are those of its training
+    data.
 
     >>> task_named("sst2").kind, task_named("ud_upos", max_length=256).max_length
     ('classification', 256)
@@ -63,6 +73,8 @@ class Task:
     multi_label: bool = False
     pipeline: bool = False
     activation: str = ""
+    tag_column: str = ""
+    tags: tuple[str, ...] = ()
 
     @property
     def entities(self) -> bool:
@@ -114,6 +126,9 @@ def task_named(
         return Task(name, "regression", layout, activation="sigmoid", **options)
     if name in TAG_LAYOUTS:
         return Task(name, "tags", TAG_LAYOUTS[name], **options)
+    if name == TREES:
+        check_column(options.get("tag_column", ""))
+        return Task(name, "trees", **options)
     if name not in ("classification", "regression", *LAYOUTS):
         return Task(name, "choice" if name == "swag" else "questions", **options)
     layout = LAYOUTS.get(name) or Layout(text or "text", pair, label or "label", regression=name == "regression")
@@ -191,6 +206,8 @@ def _read_file(path: str, task: Task, labelled: bool, encoding: str, on_bad: OnB
             usual = _tag_layout(path, None, None, entities=tag_layout.entities)
             tag_layout = tag_layout if tag_layout.table == usual.table else usual
         return read_tagged(path, tag_layout, tagged=labelled, encoding=encoding)
+    if task.kind == "trees":
+        return read_trees(path, parsed=labelled, tag_column=task.tag_column, encoding=encoding)
     if task.kind == "choice":
         return read_swag(path, labelled=labelled, encoding=encoding)
     if task.name == "qamr":
@@ -206,6 +223,10 @@ def with_labels(task: Task, train: Sequence[Any]) -> Task:
         check_labels(task, train)
     if task.kind == "tags":
         return dataclasses.replace(task, labels=tuple(find_tags(train, entities=task.entities)))
+    if task.kind == "trees":
+        labels = sorted({relation for sentence in train for relation in sentence.relations})
+        tags = sorted({tag for sentence in train for tag in sentence.tags or ()})
+        return dataclasses.replace(task, labels=tuple(labels), tags=tuple(tags))
     if task.kind == "questions":
         return dataclasses.replace(task, unanswerable=any(not question.answers for question in train))
     if task.kind == "sentences":
@@ -269,8 +290,8 @@ def task_from_json(fields: Mapping[str, Any], source: str) -> Task:
     labels = values.get("labels", ())
     if not isinstance(labels, list | tuple) or not all(isinstance(label, str) for label in labels):
         raise ValueError(f"{source}: task.labels is {labels!r:.60}; expected a list of strings")
-    values["labels"] = tuple(labels)
-    if values["kind"] in ("classification", "tags") and not labels:
+    values |= {"labels": tuple(labels), "tags": tuple(values.get("tags", ()))}
+    if values["kind"] in ("classification", "tags", "trees") and not labels:
         raise ValueError(f"{source}: task.labels is empty; copy the file again from the run")
     try:
         if isinstance(layout := values.get("layout"), Mapping):
