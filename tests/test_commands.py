@@ -78,6 +78,7 @@ PAIRS = {"length": 24, "target_length": 24, "translations": 2, "average": 1, "ke
 PAIR_SIZES = {"num_layers": 1, "hidden_size": 8, "num_heads": 2, "feed_forward_size": 8, "max_positions": 32}
 FINETUNING = {**TRAINING, "batch_size": 8, "epochs": 1}
 NETWORK = {"lstm_size": 4, "word_size": 4, "adapt.batch_size": 4}
+PARSER = {"hidden_size": 4, "word_size": 4}
 ULMFIT = {"preset": "toy", "lm.epochs": 1, "lm.batch_size": 2, "lm.length": 8, "lm.spread": 1}
 READER = {"max_length": 32, "longest_answer": 4}
 BENCHMARKS = {
@@ -208,7 +209,7 @@ def small_pretraining(words, command):
 def small_finetuning(words, command):
     config = value_of(words, "config")
     network = re.fullmatch(r"(tagger|taglm|bcn|bcn_cove|esim|bidaf)(:\w+)?", config)
-    small = fields({**FINETUNING, **(NETWORK if network else {})})
+    small = fields({**FINETUNING, **(NETWORK if network else PARSER if config == "parser" else {})})
     if "--config=ulmfit" in command:
         small += fields(ULMFIT)
     if "squad" in command:

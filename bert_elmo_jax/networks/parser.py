@@ -106,7 +106,8 @@ class Parser(WordNetwork):
     ) -> tuple[Tables]:
         """Return the tables of a batch."""
         c = self.config
-        x = dropout(add_mixture(x, mixed, "input"), c.word_dropout, key(c.word_dropout))
+        x = add_mixture(unit(x), {place: unit(mixture) for place, mixture in mixed.items()}, "input")
+        x = dropout(x, c.word_dropout, key(c.word_dropout))
         normal = nn.initializers.normal
         ends = self.param("ends", normal(c.word_size**-0.5), (2, x.shape[-1]))  # the root, and no word
         first, last = (jnp.broadcast_to(end, (len(x), 1, len(end))) for end in ends)
@@ -129,6 +130,15 @@ class Parser(WordNetwork):
         }
         words = hidden(jnp.concatenate([first, x, last], axis=1), PLACES, "words_hidden")
         return (Tables(words, tags, hidden(relations, WITH_RELATION, "relations_hidden"), bias, actions),)
+
+
+def unit(x: Float32[Array, "*B E"]) -> Float32[Array, "*B E"]:
+    """Return vectors of length 1: the cube of a sum depends much on the lengths, and pretrained vectors have any.
+
+    >>> unit(jnp.array([3.0, 4.0])).round(3).tolist()
+    [0.6000000238418579, 0.800000011920929]
+    """
+    return x * jax.lax.rsqrt(jnp.square(x).sum(axis=-1, keepdims=True) + 1e-6)
 
 
 class Configuration(NamedTuple):

@@ -12,6 +12,7 @@ from bert_elmo_jax.data.tasks.word_rows import Batch, Layers, WordRow, collate_w
 from bert_elmo_jax.text import Lexicon
 
 SHIFT = 0
+STEP = 16  # batch widths in words are multiples of this, because the loop over transitions takes long to compile
 UNKNOWN_TAG = 0  # the ids of known tags begin with 1
 
 
@@ -110,7 +111,7 @@ def collate_trees(
     rows: Sequence[TreeRow], height: int, lexicon: Lexicon, layers: Layers | None = None, *, targets: bool = True
 ) -> Batch:
     """Return rows as arrays: the entries of `collate_words` and two actions for each word, -1 where there is none."""
-    batch = collate_words(rows, height, lexicon, layers, tags=rows[0].tags is not None)
+    batch = collate_words(rows, height, lexicon, layers, tags=rows[0].tags is not None, step=STEP)
     if targets:
         batch["actions"] = np.full((height, 2 * batch["words"].shape[1]), -1, np.int32)
         for n, row in enumerate(rows):
