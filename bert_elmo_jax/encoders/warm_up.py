@@ -87,6 +87,8 @@ def _make_request(model: Any, call: str, length: int) -> Any:
     first, second = [WORD] * (1 if kind in ("questions", "choice") else words // 2), [WORD] * (words - words // 2)
     if kind == "tags":
         return [WORD] * words
+    if task is not None and kind == "trees" and task.tag_column:
+        return [WORD] * words, [WORD] * words
     if not pair:
         return " ".join([WORD] * words)
     if kind == "choice":

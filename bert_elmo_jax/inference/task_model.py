@@ -256,6 +256,8 @@ class RowShapes:
 
 def make_head(task: Task, features: Features | None, config: Any, sentences: SentenceHead | None = None) -> TaskHead:
     """Return the head that a task needs on an encoder of this configuration."""
+    if task.kind == "trees":
+        raise ValueError(f"--task={task.name} has trees, which no head predicts: use --config=parser")
     family = find_family(config)
     return TaskHead(
         task.kind, len(task.labels) or 1, features, config.head_dropout, config.initializer_range,

@@ -4,7 +4,7 @@ Chen and Manning 2014, https://aclanthology.org/D14-1082/: a layer of `x³` on t
 relations chooses the next transition. The product of every word with its part of the layer is computed once for all 18
 places, so that a transition costs a sum of 30 vectors and a product with the transitions.
 
-The numbers of transitions are those of `data.tasks.tree_rows`: 0 shifts, 1 + 2r is a left arc and 2 + 2r a right arc
+Transitions have the numbers of `data.tasks.tree_rows`: 0 shifts, 1 + 2r is a left arc and 2 + 2r a right arc
 with relation r. The nodes of a sentence of T words are 0 (the root), 1 to T, and T + 1 where there is no word.
 """
 
@@ -156,7 +156,7 @@ class Configuration(NamedTuple):
 
 
 def start(rows: int, width: int, num_labels: int) -> Configuration:
-    """Return the configuration with the root on the stack; `num_labels` stands for no relation.
+    """Return the configuration with the root on the stack; no relation is `num_labels`.
 
     >>> start(1, 2, 5).relations.tolist()
     [[5, 5, 5, 5]]
@@ -181,9 +181,9 @@ def read_places(
     """
     nothing = now.heads.shape[1] - 1
     depth = now.depth[:, None]
-    at = depth - jnp.array([1, 2, 3])
+    at = depth - jnp.array([[1, 2, 3]])
     stack = jnp.where(at >= 0, jnp.take_along_axis(now.stack, jnp.maximum(at, 0), axis=1), nothing)
-    buffer = now.word[:, None] + jnp.arange(3)
+    buffer = now.word[:, None] + jnp.arange(3)[None]
     buffer = jnp.where(buffer <= lengths[:, None], buffer, nothing)
     nearest = jnp.take_along_axis(now.dependents, stack[:, None, :2], axis=2)  # [B, 4, 2]
     inner = jnp.take_along_axis(now.dependents[:, :2], nearest[:, :2], axis=2)  # of leftmost and rightmost
@@ -196,7 +196,7 @@ def read_places(
 
 def move(now: Configuration, actions: Int[Array, " B"]) -> Configuration:
     """Return the configurations after a transition; a negative one changes nothing."""
-    nodes, slots = jnp.arange(now.heads.shape[1]), jnp.arange(now.stack.shape[1])
+    nodes, slots = jnp.arange(now.heads.shape[1])[None], jnp.arange(now.stack.shape[1])[None]
     first, second = (
         jnp.take_along_axis(now.stack, jnp.maximum(now.depth - n, 0)[:, None], axis=1)[:, 0] for n in (1, 2)
     )
@@ -207,8 +207,8 @@ def move(now: Configuration, actions: Int[Array, " B"]) -> Configuration:
     at_head = nodes == head[:, None]
 
     def add(outer: Array, inner: Array, side: Array) -> tuple[Array, Array]:
-        here = at_head & side[:, None]
-        return jnp.where(here, dependent[:, None], outer), jnp.where(here, outer, inner)
+        moved = at_head & side[:, None]
+        return jnp.where(moved, dependent[:, None], outer), jnp.where(moved, outer, inner)
 
     leftmost, second_left = add(now.dependents[:, 0], now.dependents[:, 2], left)
     rightmost, second_right = add(now.dependents[:, 1], now.dependents[:, 3], right)
@@ -216,8 +216,8 @@ def move(now: Configuration, actions: Int[Array, " B"]) -> Configuration:
     value = jnp.where(shift, now.word, first)[:, None]
     return Configuration(
         stack=jnp.where(written & (shift | left)[:, None], value, now.stack),
-        depth=now.depth + shift - arc,
-        word=now.word + shift,
+        depth=now.depth + shift.astype(jnp.int32) - arc.astype(jnp.int32),
+        word=now.word + shift.astype(jnp.int32),
         heads=jnp.where(at_dependent, head[:, None], now.heads),
         relations=jnp.where(at_dependent, ((actions - 1) // 2)[:, None], now.relations),
         dependents=jnp.stack([leftmost, rightmost, second_left, second_right], axis=1),
@@ -242,10 +242,10 @@ def sum_parts(table: Float32[Array, "B N P H"], chosen: Int32[Array, "C S P"]) -
     batch, rows, parts, size = table.shape
     if chosen.shape[1] == 1:
         first = jnp.arange(batch)[:, None, None] * rows
-        numbers = (first + chosen) * parts + jnp.arange(parts)
+        numbers = (first + chosen) * parts + jnp.arange(parts)[None, None]
         return table.reshape(batch * rows * parts, size).at[numbers].get(mode="promise_in_bounds").sum(axis=2)
     # A product with zeros and ones has a product as its gradient, which is faster than adding rows one by one.
-    ones = (chosen[:, :, None, :] == jnp.arange(rows)[:, None]).astype(table.dtype)
+    ones = (chosen[:, :, None, :] == jnp.arange(rows)[None, None, :, None]).astype(table.dtype)
     return ones.reshape(*chosen.shape[:2], rows * parts) @ table.reshape(batch, rows * parts, size)
 
 
@@ -259,11 +259,11 @@ def action_scores(
     key: PRNGKeyArray | None = None,
 ) -> Float32[Array, "B S A"]:
     """Return the scores of all transitions in S configurations of each sentence; impossible ones have -1e9."""
-    x = tables.bias + sum_parts(words, places) + sum_parts(tables.relations[None], relations)
+    x = tables.bias[None, None] + sum_parts(words, places) + sum_parts(tables.relations[None], relations)
     x = dropout(ACTIVATIONS[config.activation](x), config.dropout, key)
-    scores = x @ tables.actions["kernel"] + tables.actions["bias"]
+    scores = x @ tables.actions["kernel"] + tables.actions["bias"][None, None]
     # Which of an arc's relations are possible depends on whether its head is the root.
-    labels = jnp.arange(config.num_labels)
+    labels = jnp.arange(config.num_labels)[None, None]
     to_root = places[..., 1:2] == 0
     either = jnp.full((*to_root.shape[:-1], config.num_labels), True)
     has_root = config.root_relation >= 0
@@ -301,8 +301,8 @@ def replay(
         return move(now, chosen), read_places(now, lengths)
 
     first = start(len(actions), actions.shape[1] // 2, num_labels)
-    _, seen = jax.lax.scan(step, first, actions.T)
-    places, relations, possible = (jnp.swapaxes(each, 0, 1) for each in seen)
+    _, readings = jax.lax.scan(step, first, actions.T)
+    places, relations, possible = (jnp.swapaxes(each, 0, 1) for each in readings)
     return places, relations, possible
 
 

@@ -190,7 +190,7 @@ def prepare_head(
         say(f"padding: {padding:.1%} of positions{shape}")
         return packed or functools.partial(collate, limit=shapes.limit, pad_id=shapes.pad_id), predict
 
-    terms = coefficients(task.kind, task.name == "rank") | ({} if score_next is None else {"lm": config.lm_weight})
+    terms = coefficients(head.kind, task.name == "rank") | ({} if score_next is None else {"lm": config.lm_weight})
     prepared = PreparedTask(
         task, rows, length, params, hold(loss, still), terms, rate, method, describe, open_task,
         lambda batch: int((batch["segments"] > 0).sum()), family.sharding, whole_batch=whole_batch,

@@ -128,6 +128,10 @@ def test_wrong_inputs_are_refused(tmp_path):
         changed.update(changes)
         with pytest.raises(ValueError, match=message):
             finetune(changed, tmp_path / "run")
+    head = importlib.import_module("experiments.configs.finetune").get_config()
+    head.update({"train": config.train, "dev": config.dev, "task": "dependencies", "preset": "tiny"})
+    with pytest.raises(ValueError, match="--task=dependencies has trees, which no head predicts: use --config=parser"):
+        finetune(head, tmp_path / "run", tokenizer=str(Path(ELMO).parent / "bert_tiny"))
     cycle = Path(config.dev).read_text(encoding="utf-8").replace("\t2\tdet", "\t1\tdet")
     (tmp_path / "cycle.conllu").write_text(cycle, encoding="utf-8")
     config.dev = str(tmp_path / "cycle.conllu")

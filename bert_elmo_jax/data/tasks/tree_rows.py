@@ -70,8 +70,8 @@ def find_root_relation(sentences: Sequence[ParsedSentence], labels: Sequence[str
     1
     """
     arcs = [arc for one in sentences for arc in zip(one.heads or (), one.relations or ())]
-    of_roots, others = ({name for head, name in arcs if (head == 0) == root} for root in (True, False))
-    return labels.index(of_roots.pop()) if len(of_roots) == 1 and others and not of_roots & others else -1
+    of_roots, of_words = ({name for head, name in arcs if (head == 0) == root} for root in (True, False))
+    return labels.index(of_roots.pop()) if len(of_roots) == 1 and of_words and not of_roots & of_words else -1
 
 
 def make_tree_rows(sentences: Sequence[ParsedSentence], lexicon: Lexicon, tags: Sequence[str] = ()) -> list[TreeRow]:
