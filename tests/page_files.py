@@ -18,7 +18,7 @@ from bert_elmo_jax.families.transformer.family import FAMILY as TRANSFORMER
 from bert_elmo_jax.heads.sentence_head import SentenceHead
 from bert_elmo_jax.inference.convert import convert
 from bert_elmo_jax.inference.word_encoder import layer_shape, word_encoder
-from bert_elmo_jax.networks import TaggerConfig, init_network
+from bert_elmo_jax.networks import ParserConfig, TaggerConfig, init_network
 from bert_elmo_jax.runs.with_network import save_encoder
 from bert_elmo_jax.text import Lexicon, Tokenizer, WordVocabulary, load_tokenizer, train_wordpiece
 
@@ -55,6 +55,7 @@ def write_page_files(root: Path, layers: int = 2) -> None:
     write_translator(root / "runs" / "transformer_toy")
     write_ulmfit(root / "runs" / "my_ulmfit")
     write_tagger(root / "runs" / "tagger", root / "tests" / "goldens" / "elmo_tiny")
+    write_parser(root / "runs" / "parser")
     encoder = load(root / "runs" / "bert_toy")
     encoder.sentence_head = SentenceHead(("mean",), ("normalize",))
     encoder.save_sentences(root / MINILM)
@@ -98,6 +99,15 @@ def write_ulmfit(folder: Path) -> None:
     params = jax.tree.map(np.asarray, init_params(AWD_LSTM, config, jax.random.key(0), ("classifier",)))
     task = dataclasses.replace(task_named("classification"), labels=("0", "1"))
     inference.write_run_directory(folder, config, params, words, run={}, task=task)
+
+
+def write_parser(folder: Path) -> None:
+    """Write a parser of words."""
+    lexicon, labels = Lexicon(["boat", "river"], "unk", width=4), ("nsubj", "root")
+    config = ParserConfig(num_labels=2, root_relation=1, num_words=2, word_size=4, hidden_size=3)
+    task = dataclasses.replace(task_named("dependencies"), labels=labels)
+    params = init_network(config, jax.random.key(0), *lexicon.table())
+    inference.write_run_directory(folder, config, params, lexicon, run={}, task=task)
 
 
 def write_tagger(folder: Path, elmo: Path) -> None:

@@ -14,6 +14,8 @@ from bert_elmo_jax.runs.finetuning import finetune
 
 pytestmark = pytest.mark.usefixtures("one_device")
 ELMO = str(Path(__file__).parents[1] / "goldens" / "elmo_tiny")
+ADAGRAD = {"name": "adagrad", "learning_rate": 0.01, "gradient_scale": 1000.0, "clip": 1e9}  # the paper's
+ADAGRAD = {f"optimizer.{name}": value for name, value in ADAGRAD.items()}
 NOUNS, VERBS = ("cat", "dog", "배", "Seoul"), ("sees", "likes", "온다")
 
 
@@ -87,9 +89,13 @@ def test_a_parser_learns_and_writes_the_file_that_it_read(tmp_path):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("fields", [{"tag_column": "upos"}, {"encoder": ELMO}, {"encoder": ELMO, "tune_encoder": True}])
+@pytest.mark.parametrize(
+    "fields", [{"tag_column": "upos"} | ADAGRAD, {"encoder": ELMO}, {"encoder": ELMO, "tune_encoder": True}]
+)
 def test_a_parser_reads_tags_or_layers(tmp_path, fields):
     assert finetune(config_of(tmp_path, epochs=6.0, eval_every=18, **fields), tmp_path / "run") == 0
+    result = json.loads((tmp_path / "run" / "result.json").read_text(encoding="utf-8"))
+    assert result["dev"]["las"] > 0.8
     parser = load(tmp_path / "run")
     words = ["the", "cat", "온다"]
     if "tag_column" not in fields:
