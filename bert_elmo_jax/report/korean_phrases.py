@@ -18,6 +18,7 @@ KOREAN: Mapping[str, str] = {
     "Ranking of passages": "문단 순위 매기기",
     "a reader": "독해 네트워크",
     "a tagger": "태거",
+    "a parser": "파서",
     "a biattentive classification network": "BCN",
     "a network": "네트워크",
     "Run directory: {name}": "실행 디렉터리: {name}",

@@ -60,7 +60,7 @@ def test_a_parser_learns_and_writes_the_file_that_it_read(tmp_path):
     assert (result["score"], result["dev"]["las"], result["dev"]["uas"]) == ("las", 1.0, 1.0)
     assert result["dev"]["las_subtypes"] < 1.0  # drawn at random
     parser = load(tmp_path / "run")
-    [tree, other] = parser.predict([["the", "dog", "likes", "unseen", "."], "온다"])
+    [tree, other] = parser.predict([["the", "dog", "likes", "Seoul", "."], "온다"])
     assert (tree.heads, other.heads, other.relations) == ((2, 3, 0, 3, 3), (0,), ("root",))
     assert (tree.relations[0], tree.relations[2:]) == ("det", ("root", "obj", "punct"))
     with pytest.raises(
