@@ -147,9 +147,9 @@ def _choose_objects(objects: Mapping[str, Stored]) -> dict[str, Stored]:
     chosen = {}
     for name, stored in objects.items():
         parts = CHECKPOINT.fullmatch(name)
-        whole = parts is None or f"{name.removesuffix(parts[3] or '')}{MARKER}" in objects
+        is_complete = parts is None or f"{name.removesuffix(parts[3] or '')}{MARKER}" in objects
         training_state = parts is not None and (parts[3] or "").startswith("rest/")
-        if whole and not training_state and not name.startswith("events/"):
+        if is_complete and not training_state and not name.startswith("events/"):
             chosen[name] = stored
     return chosen
 

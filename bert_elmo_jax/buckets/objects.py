@@ -23,7 +23,7 @@ CREDENTIALS = {
     "hf": "hf auth login, or HF_TOKEN",
 }
 REFUSED = re.compile(r"\b40[13]\b|Forbidden|AccessDenied|Access Denied|Unauthorized|NoCredentials|InvalidAccessKeyId")
-NO_BUCKET = re.compile("bucket does not exist|NoSuchBucket", re.IGNORECASE)
+NO_BUCKET = re.compile(r"bucket does not exist|NoSuchBucket|\bb/[^/\s]+/o$", re.IGNORECASE)  # the last of gcsfs
 Result = TypeVar("Result")
 
 

@@ -1,0 +1,61 @@
+"""Addresses in place of paths: models, task files and corpora that are read, and what programs write."""
+
+import pytest
+from absl import flags
+
+from bert_elmo_jax import load
+from bert_elmo_jax.buckets.cache import fetch
+from bert_elmo_jax.buckets.objects import list_objects, open_place
+from bert_elmo_jax.data.corpora.run_preparation import prepare_from_flags
+from bert_elmo_jax.data.tasks.task import read_examples, task_named
+
+
+def put(address, data):
+    place = open_place(address)
+    place.system.pipe_file(place.path, data)
+
+
+def test_a_model_is_loaded(bucket, goldens):
+    for file in (goldens / "bert_tiny").iterdir():
+        put(f"{bucket}/models/tiny/{file.name}", file.read_bytes())
+    assert load(f"{bucket}/models/tiny").config.hidden_size == 64
+
+
+def test_task_files_are_read(bucket):
+    for name in ("a", "b"):
+        put(f"{bucket}/{name}.csv", f"text,label\n{name},1\n".encode())
+    task = task_named("classification")
+    for files in (f"{bucket}/*.csv", f"{bucket}/a.csv,{bucket}/b.csv"):
+        assert [example.text for example in read_examples(files, task)] == ["a", "b"]
+
+
+@pytest.mark.long
+def test_a_corpus_is_prepared_from_one_address_to_another(bucket, program, tmp_path, capsys):
+    from experiments.command_line.outputs import local_outputs
+
+    text = "a river and a stone\n\nthe bird is in the tree\n\n" * 20
+    put(f"{bucket}/text.txt", text.encode())
+    (tmp_path / "text.txt").write_text(text)
+    program("prepare_data")
+    values = {"tokenizer": "words", "workers": 1, "heldout": 0.1}
+    for folder in (str(tmp_path), bucket):
+        for name, value in {**values, "input": [f"{folder}/*.txt"], "output": f"{folder}/store"}.items():
+            flags.FLAGS[name].value = value
+        with local_outputs("prepare_data", ["output", "runner"]):
+            prepare_from_flags(flags.FLAGS.flag_values_dict(), list(values))
+    stored, local = fetch(f"{bucket}/store"), tmp_path / "store"
+    names = sorted(
+        path.relative_to(local).as_posix() for path in local.rglob("*") if path.is_file() and path.name != ".lock"
+    )
+    assert [(stored / name).read_bytes() for name in names] == [(local / name).read_bytes() for name in names]
+    assert sorted(list_objects(open_place(f"{bucket}/store"))) == sorted(["lease.json", *names])
+
+
+def test_runs_of_several_machines_are_refused(program):
+    from experiments.command_line.outputs import local_outputs
+
+    program("pretrain")
+    flags.FLAGS.workdir, flags.FLAGS.coordinator = "s3://reviews/run", "host:1234"
+    message = "--workdir=s3://reviews/run is written by one machine, and --coordinator=host:1234 is for several"
+    with pytest.raises(ValueError, match=message), local_outputs("pretrain", ["workdir", "coordinator"]):
+        pass
