@@ -13,11 +13,14 @@ import shutil
 from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
+from bert_elmo_jax.files import read_json, write_json
 from bert_elmo_jax.platform_support import is_private
 
 LIMIT = 2**30  # bytes: half for this JAX and processor, half for all others
 SHORTEST = 0.2  # seconds: what compiles in less is not kept
+RECORD = "entries.json"  # sizes and times of the entries, as the last start saw them
 LOCK = ".lockfile"  # the name that JAX uses
 PATIENCE = 3.0  # seconds for the lock; programs hold it for a moment
 FOREIGN = "%s belongs to another user, or all users can write into it: compiled programs are neither read nor kept"
@@ -114,16 +117,28 @@ def no_cache() -> Iterator[None]:
 
 
 def delete_unfinished(folder: Path) -> None:
-    """Delete the entries whose writer was killed or ran out of space; JAX would neither read nor replace them.
+    """Delete entries whose writer was killed or ran out of space, and those that changed since the last start.
+
+    JAX would neither read nor replace the former. It would execute the latter, and two entries that were swapped, such
+    as by a program that synchronises folders, would give each other's numbers.
 
     >>> delete_unfinished(Path("."))  # a folder without entries
     """
     with _locked(folder) as has_lock:
+        recorded, entries = dict[str, Any](), dict[str, Any]()
+        with contextlib.suppress(OSError, ValueError):
+            recorded = read_json(folder / RECORD, default={})
         for entry in folder.glob("*-cache") if has_lock else ():
-            used = entry.with_name(f"{entry.name.removesuffix('-cache')}-atime")
-            if not used.is_file() or used.stat().st_size != 8 or not entry.stat().st_size:
+            used, about = entry.with_name(f"{entry.name.removesuffix('-cache')}-atime"), entry.stat()
+            written = [about.st_size, about.st_mtime_ns]
+            unfinished = not used.is_file() or used.stat().st_size != 8 or not about.st_size
+            if unfinished or recorded.get(entry.name, written) != written:
                 entry.unlink(missing_ok=True)
                 used.unlink(missing_ok=True)
+            else:
+                entries[entry.name] = written
+        if has_lock and entries != recorded:
+            write_json(folder / RECORD, entries)
 
 
 def delete_others(folder: Path, limit: int) -> None:

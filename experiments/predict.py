@@ -16,7 +16,8 @@ probabilities, a number, tags and probabilities, the choice, or the answer with 
 
 An existing file is replaced only with --overwrite. A stopped prediction keeps its lines in `<output>.partial/`, and the
 same command continues from there, unless it read standard input; started once more after the end, it says that the
-file is complete. Texts that are longer than the model reads are cut, and the end says how many.
+file is complete. Texts that are longer than the model reads are cut, and the end says how many; with
+--stride=32, classes and numbers of single texts are the mean over parts that overlap.
 """
 
 from absl import flags
@@ -42,6 +43,7 @@ def define() -> None:
     flags.DEFINE_string("pair", None, "The column of second texts, for a released model.")
     flags.DEFINE_integer("n_best", None, "Candidates for each question; 20, or 1 of a released reader.", lower_bound=1)
     flags.DEFINE_enum("aggregation", None, AGGREGATIONS, "The entities of raw texts, from the labels of their pieces.")
+    flags.DEFINE_integer("stride", None, "Long texts are read in parts that overlap by so many pieces, not cut.", 0)
     flags.DEFINE_integer("batch_size", 32, "Rows per batch.", lower_bound=1)
     flags.DEFINE_enum("dtype", "float32", ["float32", "bfloat16", "int8"], "The type that the model computes in.")
     flags.DEFINE_enum("on_bad", "stop", ["stop", "skip"], "skip: rows that cannot be read, listed in a file.")
@@ -51,8 +53,8 @@ def define() -> None:
 def main() -> None:
     """Write the predictions."""
     check_ending(FLAGS.output)
-    names = "n_best batch_size aggregation text pair encoding dtype overwrite guard_formulas on_bad untrusted".split()
-    predict_file(FLAGS.model, FLAGS.input, FLAGS.output, **read_values(names))
+    names = "n_best batch_size aggregation stride text pair encoding dtype overwrite guard_formulas on_bad untrusted"
+    predict_file(FLAGS.model, FLAGS.input, FLAGS.output, **read_values(names.split()))
 
 
 if __name__ == "__main__":

@@ -102,9 +102,11 @@ def save_sentences(encoder: Any, folder: str | Path) -> None:
     if not writers:
         raise ValueError(f"{encoder.source} is {encoder.family.called}, which has no format for transformers")
     tokenizer = encoder.tokenizer  # raises without one
-    writers[0](folder, {"encoder": encoder.params["encoder"]}, encoder.config)
-    tokenizer.save(Path(folder))
+    # The weights come last: a part of a folder, of a process that was killed, is no model with another pooling.
+    Path(folder).mkdir(parents=True, exist_ok=True)
     write_sentence_files(Path(folder), head, encoder.params, encoder.config)
+    tokenizer.save(Path(folder))
+    writers[0](folder, {"encoder": encoder.params["encoder"]}, encoder.config)
 
 
 def find_head(encoder: Any) -> SentenceHead:

@@ -58,6 +58,7 @@ def predict_file(
     guard_formulas: bool = False,
     on_bad: Literal["stop", "skip"] = "stop",
     untrusted: bool = False,
+    stride: int | None = None,
 ) -> int:
     """Predict each example of `source`, write the predictions to `target`, and return their number.
 
@@ -66,7 +67,8 @@ def predict_file(
     the run's own files. With `guard_formulas`, a cell of a table that a spreadsheet would compute gets a `'` in front.
     `aggregation` finds the entities of raw texts. A released model does not know the columns of its tables: `text`
     (default: text) and `pair` name them. `on_bad="skip"` leaves out the rows of a table, and the lines of a text, that
-    cannot be read, and lists them in `<target>.skipped.jsonl`. `untrusted` is as in `load`.
+    cannot be read, and lists them in `<target>.skipped.jsonl`. `untrusted` is as in `load`, and
+    `stride` as in `predict`.
     """
     if on_bad not in ("stop", "skip"):
         raise ValueError(f"on_bad={on_bad!r} is not known; it is one of stop, skip")
@@ -105,6 +107,8 @@ def predict_file(
         print(f"{model} ({loaded.task.name}): {' -> '.join(names)}, on {describe_devices()}", file=sys.stderr)
         columns = read_columns(task, source, encoding, bad_row) if ending in (".csv", ".tsv", ".parquet") else None
         options: dict[str, Any] = {"n_best": n_best or 20, "batch_size": batch_size, "aggregation": aggregation}
+        if stride is not None:
+            options["stride"] = stride
         if loaded.task.kind == "questions":
             options["top_k"] = n_best
         settings = {
@@ -113,6 +117,7 @@ def predict_file(
             "dtype": dtype,
             "ending": ending,
             **({"on_bad": on_bad} if on_bad != "stop" else {}),
+            **({"stride": stride} if stride is not None else {}),
         }
         # A pipe can be read only once.
         resumable = source != "-" and all(Path(file).is_file() or is_arrow(file) for file in list_files(source))
@@ -177,10 +182,11 @@ def print_work(model: Predictor) -> None:
     if isinstance(model, TaskModel):  # networks read words, and cut none
         print(model.work, file=sys.stderr)
         if model.work.cut:
+            advice = "--stride=16 reads them in parts" if model.reads_in_parts else "split long texts"
             texts = "1 text was" if model.work.cut == 1 else f"{model.work.cut:,} texts were"
             print(
                 f"{texts} longer than the {model.task.max_length} pieces that this model reads (max_length of its "
-                "training); the rest was not read: split long texts",
+                f"training); the rest was not read: {advice}",
                 file=sys.stderr,
             )
 

@@ -3,6 +3,7 @@
 import dataclasses
 import hashlib
 import json
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -86,6 +87,7 @@ def write_run_directory(
         raise FileExistsError(f"{folder} already holds a model: write to another folder")
     description = describe(config, params, tokenizer, **fields)
     folder.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(folder / "checkpoints" / str(step), ignore_errors=True)  # of a call that was killed
     save_params(folder, step, params)
     write_json(folder / "run.json", dict(run))
     write_description(folder, description, tokenizer)

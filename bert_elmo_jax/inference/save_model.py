@@ -1,6 +1,7 @@
 """Save what a training loop of your own trained, so that `load` reads it and can predict."""
 
 import dataclasses
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,9 @@ import numpy as np
 from bert_elmo_jax.data.tasks.rows import check_length
 from bert_elmo_jax.data.tasks.task import Task, task_named
 from bert_elmo_jax.families import Family, find_family
+from bert_elmo_jax.files import read_json
 from bert_elmo_jax.heads.features import Features
-from bert_elmo_jax.inference.run_directory import check_finite, describe_encoder, write_run_directory
+from bert_elmo_jax.inference.run_directory import check_finite, describe_encoder, is_run_directory, write_run_directory
 from bert_elmo_jax.inference.task_model import make_head
 from bert_elmo_jax.inference.task_networks import NETWORKS, check_task, network_name
 from bert_elmo_jax.weights.parameter_tree import flatten
@@ -186,6 +188,10 @@ def _save_network(
         words = encoder.reads
         bare = family.inputs.make_encoder(family, encoder.config, {"encoder": tree}, words, str(encoder.source))
         described = describe_encoder(bare)
-    write_run_directory(folder, network, params, lexicon, run=run, task=task, encoder=described)
-    if encoder is not None:
+        # Before the network, which makes the folder a model; a save that was killed may have left it.
+        if not is_run_directory(folder) and is_run_directory(folder / "encoder"):
+            if read_json(folder / "encoder" / "run.json", default={}) != run:
+                raise FileExistsError(f"{folder / 'encoder'} already holds a model: write to another folder")
+            shutil.rmtree(folder / "encoder")
         write_run_directory(folder / "encoder", bare.config, bare.params, bare.reads, run=run)
+    write_run_directory(folder, network, params, lexicon, run=run, task=task, encoder=described)

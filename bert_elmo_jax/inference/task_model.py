@@ -68,6 +68,11 @@ class Predictor:
         """The labels or tags of the task."""
         return self.task.labels
 
+    @property
+    def reads_in_parts(self) -> bool:
+        """True if `predict` can average the scores of the parts of a long text."""
+        return self.text_rows is not None and self.task.kind in ("classification", "regression") and not self.task.pairs
+
     def predict(
         self,
         inputs: Sequence[Any],
@@ -86,8 +91,8 @@ class Predictor:
         Long inputs are cut, or read in windows, as in training. A question has `n_best` candidates, or `top_k` of them;
         `no_answer` says whether "" is one (by default: if the training data had such questions). The inputs of a tagger
         with an `aggregation` (none, simple, first, average, max) are texts, whose `entities` have characters and
-        probabilities, as in transformers' pipeline; long texts are cut, or with `stride` read in parts that overlap by
-        so many pieces.
+        probabilities, as in transformers' pipeline. Long texts are cut, or with `stride` read in parts that overlap by
+        so many pieces; a text's scores are then the mean of those of its parts.
 
         An input that cannot be read, such as an empty text, raises an error with its number; with `on_bad="none"` its
         prediction is None, and the others are predicted.
@@ -137,19 +142,24 @@ class Predictor:
             rows, compute = self.rows_of(examples)
         bar = len(rows) >= BAR_FROM if progress is None else progress
         outputs = compute(batch_size=batch_size, progress=bar)
+        if aggregation is None and stride is not None:
+            parts: list[list[Any]] = [[] for _ in examples]
+            for row, output in zip(rows, outputs, strict=True):
+                parts[row.example].append(output)
+            outputs = [np.mean(scores, axis=0) for scores in parts]
         if aggregation is not None:
             texts: Any = examples
             return list(find_entities(texts, rows, outputs, self.labels, self.tokenizer, aggregation))
         return self.predictions(examples, rows, outputs, AnswerOptions(n_best, top_k, no_answer))
 
     def _text_rows(self, aggregation: str | None, stride: int | None) -> Callable[..., Any]:
-        """Return `text_rows`; raise unless this is a tagger of pieces, and the arguments are valid."""
-        if self.text_rows is None or self.task.kind != "tags":
+        """Return `text_rows`; raise unless this model reads pieces, and the arguments are valid."""
+        if self.text_rows is None or not (self.reads_in_parts if aggregation is None else self.task.kind == "tags"):
             raise ValueError(
-                f"aggregation={aggregation!r} and stride={stride!r} are for taggers with an encoder of pieces; leave "
-                "them out"
+                f"aggregation={aggregation!r} and stride={stride!r} are for taggers with an encoder of pieces, and "
+                "stride alone for classes and numbers of single texts; leave them out"
             )
-        if aggregation not in AGGREGATIONS:
+        if aggregation not in (None, *AGGREGATIONS):
             raise ValueError(f"aggregation is {aggregation!r}; it is one of {', '.join(AGGREGATIONS)}")
         if stride is not None:
             check_whole("stride", stride, 0, self.task.max_length - 8, "8 less than the pieces of a row")
@@ -198,7 +208,9 @@ class TaskModel(Predictor, PieceEncoder):
         return self._compute_rows(rows)
 
     def text_rows(self, texts: Sequence[TextExample], stride: int | None) -> Any:
-        """Return `rows_of` for raw texts whose pieces are tagged."""
+        """Return `rows_of` for raw texts, which may have several rows each."""
+        if any(text.pair is not None for text in texts):
+            raise ValueError("stride is for single texts, and there are pairs: leave it out")
         rows = make_text_rows(texts, self.tokenizer, self.task.max_length, stride)
         warn_of_unfamiliar(self, (ids for row in rows for ids in row.ids), [text.text for text in texts[:SAMPLE]], 4)
         return self._compute_rows(rows)

@@ -11,6 +11,7 @@ from typing import Any
 
 from bert_elmo_jax.serve.limits import Limits
 
+SECONDS = 20.0  # for the headers of a request to arrive
 IN_USE = {98, 48, 10048}  # EADDRINUSE on Linux, macOS and Windows
 
 
@@ -101,6 +102,27 @@ def _show_address(listener: socket.socket) -> str:
 def _build_server(service: Any, started: Callable[[], object]) -> Any:
     """Return the HTTP server: at a signal it answers what it has accepted, refuses the rest with 503, and ends."""
     import uvicorn
+    from uvicorn.protocols.http.auto import AutoHTTPProtocol
+
+    parent: Any = AutoHTTPProtocol
+
+    class Connection(parent):  # type: ignore[misc]
+        """Closes a connection whose client sends no complete headers; uvicorn would wait for them without end."""
+
+        request: Any = None  # the latest one
+
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            self.loop.call_later(SECONDS, self.close_if_idle)
+
+        def close_if_idle(self) -> None:
+            if self.transport.is_closing():
+                return
+            if self.request is self.cycle and (self.cycle is None or self.cycle.response_complete):
+                self.transport.close()
+                return
+            self.request = self.cycle
+            self.loop.call_later(SECONDS, self.close_if_idle)
 
     class Server(uvicorn.Server):
         deadline = math.inf
@@ -122,7 +144,8 @@ def _build_server(service: Any, started: Callable[[], object]) -> Any:
 
     return Server(
         uvicorn.Config(
-            service.build_app(), log_config=None, access_log=False, server_header=False, lifespan="off", ws="none",
+            service.build_app(), http=Connection, log_config=None, access_log=False, server_header=False,
+            lifespan="off", ws="none",
             proxy_headers=False, limit_concurrency=service.limits.connections,
             timeout_graceful_shutdown=math.ceil(service.limits.seconds),
         )

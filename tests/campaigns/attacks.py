@@ -74,16 +74,20 @@ def list_bases(folder: Path) -> dict[str, Path]:
         (base_folder / "written").touch()
     bases = {name.replace("/", "_"): GOLDENS / name for name in MODELS}
     bases |= {f"tokenizer_{name}": GOLDENS / "tokenizers" / name for name in TOKENIZERS}
-    return bases | {name: base_folder / name for name in ("run", "sentences", "sums")}
+    return bases | {name: base_folder / name for name in ("run", "sentences", "sums", "int8", "static")}
 
 
 def write_bases(folder: Path) -> None:
-    """Write a run of a task, a model with pooling, and one with the hashes of its files."""
+    """Write a run of a task, models with pooling, with the hashes of files, and in int8, and static vectors."""
     import jax
 
     from bert_elmo_jax import load
+    from bert_elmo_jax.families.static.config import StaticConfig
+    from bert_elmo_jax.families.static.model import init_static_params
     from bert_elmo_jax.heads.sentence_head import Dense, SentenceHead, init_sentence_head
+    from bert_elmo_jax.inference import write_run_directory
     from bert_elmo_jax.inference.convert import convert
+    from bert_elmo_jax.text.words import WORD_SPECIALS, WordVocabulary
     from tests.experiments.task_files import write_model
 
     folder.mkdir(parents=True)
@@ -93,6 +97,10 @@ def write_bases(folder: Path) -> None:
     encoder.params["sentence"] = init_sentence_head(encoder.sentence_head, jax.random.key(0))
     encoder.save_sentences(folder / "sentences")
     convert(str(folder / "sentences"), folder / "sums")
+    convert(str(GOLDENS / "bert_tiny"), folder / "int8", dtype="int8")
+    config, words = StaticConfig(6, 4, method="fasttext", buckets=20), WordVocabulary([*WORD_SPECIALS, *"abc"])
+    params = init_static_params(config, jax.random.key(0), ())
+    write_run_directory(folder / "static", config, params, words, run={"program": "save"})
 
 
 def list_files(folder: Path, ending: str = "") -> list[Path]:

@@ -50,6 +50,8 @@ BASES: dict[str, Base] = {
     "generate": Base(("--model=FOLDER/gpt", "--prompt=the", "--max_new=2"), True),
     "convert": Base(("--from=FOLDER/bert", "--to=FOLDER/out/model"), True),
     "prepare_data": Base(("--input=FOLDER/lines.txt", "--output=FOLDER/out/store", "--tokenizer=words"), True),
+    "export": Base(("--model=FOLDER/bert", "--output=FOLDER/out/exported", "--to=stablehlo"), True),
+    "serve": Base(("--model=FOLDER/missing", "--port=0"), False),
     "finetune": Base(("--task=classification", "--train=FOLDER/missing.tsv", "--dev=0.1", "--init=FOLDER/bert",
                       "--workdir=FOLDER/out/run"), False),
     "pretrain": Base(("--config=bert:base", "--data=FOLDER/missing", "--workdir=FOLDER/out/run"), False),

@@ -176,6 +176,18 @@ def read_adapter(path: Path) -> None:
     reader(path.parent, get_family("bert"), BertConfig.from_json(GOLDENS / "bert_tiny" / "config.json"))
 
 
+def read_static(path: Path) -> None:
+    """Read a file of static vectors."""
+    from bert_elmo_jax.families.static.files import read_config, read_weights
+
+    read_weights(path, config=read_config(path))
+
+
+def read_table(path: Path) -> None:
+    """Read the texts and labels of a Parquet or Arrow file, or of the saved data set that a file belongs to."""
+    read_task("classification", {"text": "text", "label": "label"}, path.parent if path.suffix == ".json" else path)
+
+
 def right_checksums() -> Any:
     """Let every checksum of a checkpoint's index be right, so that damage reaches the code behind it."""
     from bert_elmo_jax.weights import sorted_table, tensor_bundle
@@ -274,6 +286,7 @@ def list_targets(folder: Path) -> list[Reader]:
     bundle = (f"{weights}/tensor_bundle.py", f"{weights}/sorted_table.py", f"{weights}/protobuf.py")
     json_tokens = (b"null", b"[]", b"{}", b"-1", b"1e400", b'""', b"true", b"9" * 30, b'"type":', b"\\ud800")
     sentences = (f"{PACKAGE}/families/sentence_files.py", f"{PACKAGE}/json_values.py")
+    arrow = f"{PACKAGE}/data/arrow_files.py"
     pickles = tuple(bytes([code]) for code in b"]}(.)tau0QRcbhjqrKMJX\x80\x85\x86\x87\x88\x89\x8a\x8c\x93\x94")
     return [
         Reader("safetensors", GOLDENS / "bert_tiny", "model.safetensors", read_tensors,
@@ -310,6 +323,21 @@ def list_targets(folder: Path) -> list[Reader]:
         Reader("pooling", seeds / "sentences", "1_Pooling/config.json", read_sentences, sentences, tokens=json_tokens),
         Reader("adapter_config.json", GOLDENS / "peft_bert", "adapter_config.json", read_adapter,
                (f"{PACKAGE}/families/peft_files.py",), tokens=json_tokens),
+        Reader("adapter weights", GOLDENS / "peft_bert", "adapter_model.safetensors", read_adapter,
+               (f"{PACKAGE}/families/peft_files.py",), tokens=json_tokens),
+        Reader("fastText binary", GOLDENS / "static_tiny", "gensim.bin", read_static,
+               (f"{PACKAGE}/families/static/files.py",)),
+        Reader("word2vec binary", seeds, "vectors.bin", read_static,
+               (f"{text}/vector_files.py", f"{PACKAGE}/families/static/files.py")),
+        Reader("Parquet", seeds, "train.parquet", read_table, (arrow,)),
+        Reader("Arrow stream", seeds, "stream.arrow", read_table, (arrow,)),
+        Reader("Arrow file", seeds, "file.arrow", read_table, (arrow,)),
+        Reader("saved data set", seeds / "saved", "state.json", read_table, (arrow,), tokens=json_tokens),
+        Reader("features of a data set", seeds / "saved", "dataset_info.json", read_table, (arrow,),
+               tokens=json_tokens),
+        Reader("int8 model.json", seeds / "int8", "model.json", load_folder,
+               (f"{PACKAGE}/inference/run_directory.py", f"{PACKAGE}/inference/model_kinds.py",
+                f"{PACKAGE}/nn/int8_kernels.py"), tokens=json_tokens),
         Reader("GloVe text", GOLDENS / "cove_tiny", "vectors.txt", read_vectors, (f"{text}/vectors.py",)),
     ]  # fmt: skip
 
@@ -348,3 +376,34 @@ def write_seeds(folder: Path) -> None:
             shutil.copy(GOLDENS / "tokenizers" / "gpt2_tiny" / name, folder / "merges" / name)
         elif (GOLDENS / "gpt2_tiny" / name).is_file():
             shutil.copy(GOLDENS / "gpt2_tiny" / name, folder / "merges" / name)
+    write_tables(folder)
+
+
+def write_tables(folder: Path) -> None:
+    """Write vectors as word2vec does, a table in each format of Arrow, a saved data set, and a model in int8."""
+    import json
+
+    import numpy as np
+    import pyarrow
+    from pyarrow import parquet
+
+    from bert_elmo_jax.inference.convert import convert
+    from bert_elmo_jax.text.vector_files import write_vectors
+
+    write_vectors(folder / "vectors.bin", ["the", "강"], np.array([[0.5, 1], [2, 3]], np.float32), "binary")
+    table = pyarrow.table({"text": ["the boat", "강가에 배", "old"] * 4, "label": [0, 1, 0] * 4})
+    features = {"label": {"names": ["bad", "good"], "_type": "ClassLabel"}, "text": {"_type": "Value"}}
+    described = {b"huggingface": json.dumps({"info": {"features": features}}).encode()}
+    parquet.write_table(table.replace_schema_metadata(described), folder / "train.parquet")
+    (folder / "saved").mkdir()
+    for name, new in (
+        ("stream", pyarrow.ipc.new_stream),
+        ("file", pyarrow.ipc.new_file),
+        ("saved/data", pyarrow.ipc.new_stream),
+    ):
+        with new(str(folder / f"{name}.arrow"), table.schema) as writer:
+            writer.write_table(table)
+    state = {"_data_files": [{"filename": "data.arrow"}], "_fingerprint": "a", "_split": "train"}
+    (folder / "saved" / "state.json").write_text(json.dumps(state), encoding="utf-8")
+    (folder / "saved" / "dataset_info.json").write_text(json.dumps({"features": features}), encoding="utf-8")
+    convert(str(GOLDENS / "bert_tiny"), folder / "int8", dtype="int8")

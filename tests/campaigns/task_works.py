@@ -55,6 +55,46 @@ def task_works(shop: "Workshop") -> Iterable[Work]:
         hash_files("run/neighbours/table.csv"),
         ("pretrain elmo",),
     )
+    yield from file_works(shop)
+
+
+def file_works(shop: "Workshop") -> Iterable[Work]:
+    """Yield the works that write files of other formats: tables, int8, adapters, and exports."""
+    tuned, data = shop.place("finetune bert") / "run", shop.folder / "data"
+    words = ["finetune", f"--init={shop.place('pretrain bert')}/run", "--task=classification", "--text=review",
+             "--label=verdict", f"--train={data}/train.csv", f"--dev={data}/dev.csv", "--config.transfer=lora",
+             "--config.max_length=32", *(f"--config.{field}" for field in TUNE)]  # fmt: skip
+    yield Work("finetune lora", _writing(shop, words), hash_run, ("pretrain bert",))
+    merged = ["convert", f"--from={shop.place('finetune lora')}/run"]
+    yield Work("convert lora", partial(_adding, merged, "--to=FOLDER/model"), _hash_model, ("finetune lora",))
+    int8 = ["convert", f"--from={tuned}", "--dtype=int8"]
+    yield Work("convert int8", partial(_adding, int8, "--to=FOLDER/model"), _hash_model, ("finetune bert",))
+    for form, name in (("onnx", "onnx/model.onnx"), ("stablehlo", "model.stablehlo")):
+        export = ["export", f"--model={tuned}", f"--to={form}"]
+        files = hash_files(f"model/{name}", "model/export.json", "model/tokenizer.json")
+        yield Work(f"export {form}", partial(_adding, export, "--output=FOLDER/model"), files, ("finetune bert",))
+    predict = ["predict", f"--model={tuned}", "--batch_size=4", f"--input={data}/bad.csv", "--on_bad=skip"]
+    for ending in ("parquet", "csv"):
+        files = hash_files(f"out.{ending}", f"out.{ending}.skipped.jsonl")
+        yield Work(
+            f"predict {ending}", partial(_adding, predict, f"--output=FOLDER/out.{ending}"), files, ("finetune bert",)
+        )
+    extract = ["extract", f"--model={shop.place('pretrain bert')}/run", f"--input={data}/texts.txt", "--batch_size=4"]
+    yield Work("extract npz", partial(_adding, extract, "--output=FOLDER/vectors.npz"), hash_files("vectors.npz"),
+               ("pretrain bert",))  # fmt: skip
+
+
+def _adding(words: list[str], output: str, folder: Path) -> list[list[str]]:
+    """Return a command line with its output in a folder."""
+    return [[*words, output.replace("FOLDER", str(folder))]]
+
+
+def _hash_model(folder: Path) -> Hashes:
+    """Hash the parameters of a converted model."""
+    from bert_elmo_jax import load
+    from bert_elmo_jax.weights.digest import digest
+
+    return {"model": digest(load(folder / "model", verify=True).params)}
 
 
 def _ulmfit(shop: "Workshop", tune: list[str], folder: Path) -> list[list[str]]:

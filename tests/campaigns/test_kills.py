@@ -13,6 +13,7 @@ WORKS = [f"pretrain {family}" for family in PRETRAININGS]
 WORKS += [f"finetune {name}" for name in ("bert", "elmo", "taglm", "esim", "bidaf", "ulmfit", "seeds")]
 WORKS += [f"prepare {tokenizer}" for tokenizer in ("wordpiece", "words", "pairs")]
 WORKS += ["extract bert", "extract elmo", "predict bert", "generate gpt", "sweep bert"]
+WORKS += ["finetune lora", "convert int8", "export onnx", "predict parquet", "pretrain static"]
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from bert_elmo_jax.data.tasks.task import with_labels
 from bert_elmo_jax.families import get_family
 from bert_elmo_jax.families.init_params import PARTS, init_params
 from bert_elmo_jax.heads import Classify, Tag
-from bert_elmo_jax.inference import write_run_directory
+from bert_elmo_jax.inference import run_directory, write_run_directory
 from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.inference.task_networks import NETWORKS
 from bert_elmo_jax.inference.word_encoder import layer_shape, trained_layers, word_encoder
@@ -167,7 +167,7 @@ def test_own_loop_on_two_devices_has_the_losses_of_finetune(name, tmp_path):
     assert load(folder).predict(["the film was good"])
 
 
-def train_tagger(folder, put=jnp.asarray):
+def train_tagger(folder, put=jnp.asarray, monkeypatch=None):
     """Return the losses of a fine-tuning and of the own loop for a tagger on an ELMo, and the folder of the latter."""
     path = str(GOLDENS / "elmo_tiny")
     files = write_task(folder / "files", "entities", count=24)
@@ -198,13 +198,18 @@ def train_tagger(folder, put=jnp.asarray):
         return sum(coefficients[name] * total / weight for name, (total, weight) in terms.items())
 
     params, losses = own_loop(loss, jax.tree.map(put, params), TaskBatches(rows, BATCH, 0, make), put)
-    saved = save(folder / "mine", encoder, params, task=task, network=network, lexicon=lexicon)
-    return expected, losses, saved
+
+    def save_network():
+        return save(folder / "mine", encoder, params, task=task, network=network, lexicon=lexicon)
+
+    if monkeypatch is not None:
+        killed_before("mine", save_network, monkeypatch)
+    return expected, losses, save_network()
 
 
 @pytest.mark.long
-def test_own_loop_with_an_elmo_has_the_losses_of_finetune(tmp_path):
-    expected, losses, folder = train_tagger(tmp_path)
+def test_own_loop_with_an_elmo_has_the_losses_of_finetune(tmp_path, monkeypatch):
+    expected, losses, folder = train_tagger(tmp_path, monkeypatch=monkeypatch)
     assert len(expected) == STEPS
     np.testing.assert_allclose(losses, expected, rtol=1e-5)
     assert load(folder).predict(["the boat 서울 역"])[0].tags
@@ -233,6 +238,36 @@ def test_tags_and_spans_are_saved_too(tmp_path):
     assert load(tmp_path / "answers").predict([("a b", "c d")])
     save(tmp_path / "encoder", encoder)
     assert load(tmp_path / "encoder").heads == encoder.heads
+
+
+def killed_before(name, call, monkeypatch):
+    """Call a function as a process does that is killed before it writes the description of a folder `name`."""
+    write = run_directory.write_description
+
+    def write_or_die(folder, *arguments):
+        if folder.name == name:
+            raise KeyboardInterrupt
+        write(folder, *arguments)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(run_directory, "write_description", write_or_die)
+        call()
+
+
+def test_a_save_that_was_killed_is_no_model_and_can_be_repeated(tmp_path, monkeypatch):
+    encoder, _ = bert_params()
+    killed_before("mine", lambda: save(tmp_path / "mine", encoder), monkeypatch)
+    with pytest.raises(FileNotFoundError, match="holds no weights"):
+        load(tmp_path / "mine")
+    save(tmp_path / "mine", encoder)
+    assert load(tmp_path / "mine").fingerprint == encoder.fingerprint
+    form = next(iter(encoder.family.formats))
+    broken = dataclasses.replace(encoder.family.formats[form], write=lambda *arguments: 1 / 0)
+    encoder.family = dataclasses.replace(encoder.family, formats={form: broken})
+    with pytest.raises(ZeroDivisionError):
+        encoder.save_sentences(tmp_path / "sentences")
+    with pytest.raises(FileNotFoundError, match="holds no weights"):  # rather than a model with another pooling
+        load(tmp_path / "sentences")
 
 
 def two_layers():

@@ -16,6 +16,7 @@ from bert_elmo_jax.families.bert.family import FAMILY
 from bert_elmo_jax.families.init_params import init_task_params
 from bert_elmo_jax.heads.features import Features
 from bert_elmo_jax.inference import TaskModel, write_run_directory
+from bert_elmo_jax.inference.predict_file import predict_file
 from bert_elmo_jax.inference.predictions import AnswerSpan, CharacterTags, Number, Tags, spread_tags, to_json
 from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.inference.run_directory import best_step
@@ -264,3 +265,25 @@ def test_a_tagger_of_characters_answers_with_entities(tmp_path):
     assert tags.words == tuple("서울역 앞")
     assert all(text in "서울역 앞" for _, text in tags.entities)
     assert str(CharacterTags(tuple("한 배"), ("O", "O", "O"), (1.0,) * 3)) == "no entity"
+
+
+def test_long_texts_are_read_in_parts_whose_scores_are_averaged(runs, tmp_path, capsys):
+    long, short = "the old ship sank where " * 40, "the old ship sank"
+    model = load(runs["sst2"])
+    together = model.predict([long, short], stride=4)
+    assert model.work.cut == 0
+    assert together[1].label == model.predict([short])[0].label
+    np.testing.assert_allclose(together[1].probability, model.predict([short])[0].probability, rtol=1e-5)
+    ids = model.tokenizer.encode(long, specials=False).ids
+    ends = range(0, len(ids) - 4, 26)  # of 30 pieces each, two of the row's 32 are special
+    assert len(model.text_rows([to_example(model.task, long, 0)], 4)[0]) == len(ends)
+    assert together[0] != model.predict([long])[0] and model.work.cut == 1
+    with pytest.raises(ValueError, match="stride alone for classes and numbers of single texts; leave them out"):
+        load(runs["rte"]).predict([("a", "b")], stride=4)
+    (tmp_path / "in.txt").write_text(f"{long}\n{short}\n")
+    predict_file(str(runs["sst2"]), str(tmp_path / "in.txt"), str(tmp_path / "out.jsonl"), stride=4)
+    lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert [line["label"] for line in lines] == [one.label for one in together]
+    assert "longer than" not in capsys.readouterr().err
+    predict_file(str(runs["sst2"]), str(tmp_path / "in.txt"), str(tmp_path / "cut.jsonl"))
+    assert "the rest was not read: --stride=16 reads them in parts" in capsys.readouterr().err

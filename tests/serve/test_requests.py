@@ -1,15 +1,19 @@
 """The server with a model of known answers: batches, limits, errors, figures, the end."""
 
 import asyncio
+import contextlib
 import json
 import re
+import socket
 import sys
 import threading
 import time
+import urllib.request
 from pathlib import Path
 
 import pytest
 
+from bert_elmo_jax.serve import run_server
 from bert_elmo_jax.serve.limits import Limits
 from bert_elmo_jax.serve.page import page_headers, render_page
 from bert_elmo_jax.serve.run_server import bind, check_installed
@@ -191,6 +195,31 @@ def test_a_port_in_use_and_a_wrong_host_are_named():
             bind("127.0.0.1", port)
     with pytest.raises(ValueError, match=r"--host=192.0.2.1 --port=0 cannot be used"):
         bind("192.0.2.1", 0)
+
+
+def test_connections_without_complete_headers_are_closed(monkeypatch):
+    """Otherwise 256 clients that send half a header, once, would keep all others out."""
+    monkeypatch.setattr(run_server, "SECONDS", 0.3)
+    _, service, _ = count_characters(limits=Limits(connections=8))
+    listener, started = bind("127.0.0.1", 0), threading.Event()
+    server = run_server._build_server(service, started.set)
+    thread = threading.Thread(target=server.run, args=([listener],))
+    thread.start()
+    assert started.wait(20)
+    clients = [socket.create_connection(listener.getsockname(), 20) for _ in range(20)]
+    starts = [b"", b"GET /health HTTP/1.1\r\nx: ", b"GET /health HTTP/1.1\r\nhost: a\r\n\r\nGET /he", b"\0\xff\r\n" * 9]
+    for number, client in enumerate(clients):
+        client.sendall(starts[number % len(starts)])
+    for client in clients:
+        with client, contextlib.suppress(ConnectionResetError):
+            while client.recv(1000):
+                pass
+    with urllib.request.urlopen(f"http://127.0.0.1:{listener.getsockname()[1]}/health", timeout=20) as answer:
+        assert answer.status == 200
+    server.should_exit = True
+    thread.join(20)
+    service.batcher.stop()
+    listener.close()
 
 
 def test_a_missing_extra_is_named(monkeypatch):
