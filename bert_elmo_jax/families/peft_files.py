@@ -118,8 +118,12 @@ def read_adapter(folder: Path, family: Family, config: Any) -> PeftAdapter:
     parts: dict[str, np.ndarray] = {}
     for name, tensor in read_safetensors(weights).items():
         module, kind = split_name(name, str(weights))
+        if "float" not in tensor.dtype:
+            raise ValueError(f"{weights}: {name} has numbers of the type {tensor.dtype}; expected floats")
         values = np.asarray(tensor.read(), np.float32)
         if kind in PAIR:
+            if PAIR[kind] in pairs.get(module, ()):
+                raise ValueError(f"{weights} has {kind} of {module} twice, under two names: copy it again")
             pairs.setdefault(module, {})[PAIR[kind]] = np.ascontiguousarray(values.T)
             continue
         parts |= {find_part(names, module, kind, str(weights), family): values.T if kind == "weight" else values}
@@ -127,6 +131,10 @@ def read_adapter(folder: Path, family: Family, config: Any) -> PeftAdapter:
     for module, pair in pairs.items():
         if set(pair) != set(PAIR.values()):
             raise ValueError(f"{weights} has only one of the two matrices of {module}: copy it again")
+        down, up = pair["down"], pair["up"]
+        if down.ndim != 2 or up.ndim != 2 or not down.shape[1] == up.shape[0] > 0:
+            shapes = f"{list(down.T.shape)} and {list(up.T.shape)}"
+            raise ValueError(f"{weights}: the matrices of {module} are {shapes}; expected [rank, in] and [out, rank]")
         for place, matrices in read_pair(names, module, pair, str(weights), family).items():
             factor = scale_of(fields, module, merge, pair["down"].shape[1]) / merge.scale
             flat |= {f"{place}/down": matrices["down"], f"{place}/up": matrices["up"] * np.float32(factor)}
@@ -154,6 +162,8 @@ def check_fields(fields: Mapping[str, Any], source: str) -> None:
     begin = fields.get("init_lora_weights")
     if isinstance(begin, str) and begin.startswith(CHANGED_BASE):
         raise ValueError(f"{source}: init_lora_weights={begin!r} changed the weights below the adapter, so it {advice}")
+    if fields.get("lora_alpha") == 0:
+        raise ValueError(f"{source}: lora_alpha is 0, so the adapter would change nothing: copy it again")
     if type(fields.get("r")) is not int or fields["r"] < 1:
         raise ValueError(f"{source}: r={fields.get('r')!r}; expected a whole number from 1: copy it again")
     for pattern in fields.get("alpha_pattern") or {}:

@@ -9,12 +9,14 @@ from bert_elmo_jax.encoders.encoder import fingerprint
 from bert_elmo_jax.families import find_family
 from bert_elmo_jax.families.family import TASK_HEADS
 from bert_elmo_jax.files import check_links
-from bert_elmo_jax.inference.run_directory import StoredModel, is_run_directory, write_run_directory
+from bert_elmo_jax.inference.run_directory import StoredModel, check_finite, is_run_directory, write_run_directory
 from bert_elmo_jax.inference.save_model import check_bias
+from bert_elmo_jax.json_values import NUMBER, TRUTH, Fields, check_fields, whole_number
 from bert_elmo_jax.optim.adapters import Merge
 from bert_elmo_jax.train.checkpoint import load_params
 
 BASE = "base"  # the folder of a run directory
+LORA: Fields = {"rank": whole_number(1, 10**5), "alpha": NUMBER, "rslora": TRUTH, "any_rank": TRUTH}
 
 
 def join_trained(base: Mapping[str, Any], trained: Mapping[str, Any], merge: Merge) -> dict[str, Any]:
@@ -48,6 +50,9 @@ def write_base(workdir: Path, config: Any, base: Mapping[str, Any], tokenizer: A
 def read_adapted(folder: Path, fields: Any, trained: Mapping[str, Any]) -> dict[str, Any]:
     """Return all parameters of a run with adapters, from the field `lora` of its `model.json` and a checkpoint."""
     source = f"{folder / 'model.json'}: lora"
+    if not isinstance(fields, Mapping):
+        raise ValueError(f"{source} is {fields!r:.60}; expected an object: copy it again from the run")
+    check_fields(fields, LORA, source)
     try:
         merge = Merge(**fields)
     except TypeError as error:
@@ -100,4 +105,5 @@ def add_adapter(model: StoredModel, folder: str | Path) -> StoredModel:
         params = join_trained(model.params, {**adapter.parts, "adapters": adapter.adapters}, adapter.merge)
     except ValueError as error:
         raise ValueError(f"{folder}: {error}") from None
+    check_finite(params, f"{model.report.source} with the adapter {folder}")
     return dataclasses.replace(model, params=params)

@@ -17,8 +17,9 @@ from bert_elmo_jax.files import check_links, hash_file, read_json, write_json, w
 from bert_elmo_jax.heads.features import Features
 from bert_elmo_jax.heads.sentence_head import SentenceHead
 from bert_elmo_jax.inference.model_kinds import Reads, find_kind, get_kind, read_config, read_facts
+from bert_elmo_jax.json_values import Fields, Kind, object_of
 from bert_elmo_jax.lazy_imports import lazy_function
-from bert_elmo_jax.nn.int8_kernels import drop_scales
+from bert_elmo_jax.nn.int8_kernels import check_scales, drop_scales
 from bert_elmo_jax.text import WordVocabulary
 from bert_elmo_jax.weights.parameter_tree import Report, check_depth, check_shapes, count_layers, flatten
 
@@ -34,6 +35,10 @@ read_adapted = lazy_function("bert_elmo_jax.inference.adapter_files", "read_adap
 load_average = lazy_function("bert_elmo_jax.train.averaged", "load_average")
 save_params = lazy_function("bert_elmo_jax.train.checkpoint", "save_params")
 saved_steps = lazy_function("bert_elmo_jax.train.checkpoint", "saved_steps")
+
+
+ANY_NUMBER = Kind("a number", lambda value: type(value) in (int, float))  # infinity is a figure, too
+RECORD: Fields = {"score": ANY_NUMBER, "figures": object_of(ANY_NUMBER)}  # of a checkpoint's facts.json
 
 
 @dataclass(frozen=True)
@@ -208,6 +213,7 @@ def read_run_directory(path: str | Path, *, step: int | None = None) -> StoredMo
     check_depth(count_layers(config), shapes, source)  # before shapes are made for every layer
     check_shapes(shapes, family.shapes(config, fields, str(file)), source)
     check_finite(params, source)
+    check_scales(flatten(params), source)
     if task is not None and (tuned := read_figures(folder, at).get("dev/null_threshold")) is not None:
         task = dataclasses.replace(task, null_threshold=tuned)
     features = read_features(fields.get("features"), str(file))
@@ -233,11 +239,11 @@ def best_step(path: str | Path) -> int | None:
 
 def read_figures(path: str | Path, step: int) -> dict[str, float]:
     """Return the held-out figures of a checkpoint."""
-    return _read_facts(path, step).get("figures", {})
+    return _read_facts(path, step).get("figures") or {}
 
 
 def _read_facts(path: str | Path, step: int) -> dict[str, Any]:
-    return read_json(Path(path) / "checkpoints" / str(step) / "facts.json", default={})
+    return read_json(Path(path) / "checkpoints" / str(step) / "facts.json", default={}, fields=RECORD)
 
 
 def check_finite(params: Mapping[str, Any], source: str) -> None:

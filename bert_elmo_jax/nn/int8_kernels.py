@@ -77,6 +77,24 @@ def drop_scales(shapes: Mapping[str, tuple[int, ...]], source: str) -> dict[str,
     return {path: shape for path, shape in shapes.items() if not path.endswith(f"/{SCALE}")}
 
 
+def check_scales(params: Mapping[str, Any], source: str) -> None:
+    """Raise unless the kernels in int8, and only they, have scales, which are positive; `params` are by path.
+
+    >>> check_scales({"up/kernel": np.ones((2, 3), np.int8)}, "runs/small")
+    Traceback (most recent call last):
+    ValueError: runs/small: up/kernel is int8, and has no positive float32 scales; copy it again
+    """
+    for path, value in params.items():
+        if path.endswith(f"/{SCALE}"):
+            path, value = path.removesuffix("_scale"), params[path.removesuffix("_scale")]
+        elif value.dtype != np.int8:
+            continue
+        scale = params.get(f"{path}_scale")
+        if value.dtype != np.int8 or scale is None or scale.dtype != np.float32 or not np.all(np.asarray(scale) > 0):
+            problem = "no positive float32 scales" if value.dtype == np.int8 else "scales as of int8"
+            raise ValueError(f"{source}: {path} is {value.dtype}, and has {problem}; copy it again")
+
+
 @jax.custom_jvp
 def multiply_int8(
     x: Float[Array, "N I"], kernel: Int8[AnyArray, "I O"], scale: Float[AnyArray, " O"]

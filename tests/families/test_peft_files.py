@@ -101,6 +101,23 @@ REFUSED = {
         changed_tensors(lambda t: {name: x for name, x in t.items() if name != f"{QUERY}.lora_A.weight"}),
         "only one of the two matrices of bert.encoder.layer.0.attention.self.query",
     ),
+    "no alpha": (changed_config(lora_alpha=0), "lora_alpha is 0, so the adapter would change nothing"),
+    "one dimension": (
+        changed_tensors(lambda t: t | {f"{QUERY}.lora_A.weight": np.zeros(4, np.float32)}),
+        "self.query are .4. and .*; expected .rank, in. and .out, rank.",
+    ),
+    "NaN": (
+        changed_tensors(lambda t: t | {f"{QUERY}.lora_B.weight": t[f"{QUERY}.lora_B.weight"] * np.float32("nan")}),
+        "adapter holds NaN or infinity in encoder/layer_0/attention/query/kernel",
+    ),
+    "int8": (
+        changed_tensors(lambda t: t | {f"{QUERY}.lora_A.weight": t[f"{QUERY}.lora_A.weight"].astype(np.int8)}),
+        "numbers of the type int8; expected floats",
+    ),
+    "two names": (
+        changed_tensors(lambda t: t | {f"{QUERY}.lora_A.default.weight": t[f"{QUERY}.lora_A.weight"]}),
+        "lora_A of bert.encoder.layer.0.attention.self.query twice, under two names",
+    ),
     "another width": (
         changed_tensors(lambda t: t | {f"{QUERY}.lora_A.weight": np.zeros((4, 32), np.float32)}),
         "the adapter of encoder/layer_0/attention/query is for a kernel of 32 x 64 .* and the model's is 64 x 64",

@@ -19,7 +19,7 @@ from bert_elmo_jax.heads.sentence_head import Dense, SentenceHead, init_sentence
 from bert_elmo_jax.inference import isolated
 from bert_elmo_jax.inference.convert import convert
 from bert_elmo_jax.text import load_tokenizer
-from bert_elmo_jax.train.checkpoint import damage
+from bert_elmo_jax.train.checkpoint import damage, save_params, write_file_list
 from bert_elmo_jax.weights.huggingface_files import read_safetensors, write_safetensors
 
 DIGITS = int("9" * 4000)
@@ -268,6 +268,35 @@ def test_a_checkpoint_with_an_empty_list_is_damaged(goldens, tmp_path):
     (folder / "files.json").write_text("{}")
     with pytest.raises(ValueError, match=r"files\.json lists no files"):
         load(tmp_path / "run")
+
+
+def test_facts_of_a_checkpoint_and_kernels_in_int8(goldens, tmp_path):
+    """Of which somebody has written the list of hashes again."""
+    from .test_task_model import write
+
+    task, int8 = write(tmp_path / "task", "sst2", labels=("a", "b")), tmp_path / "int8"
+    convert(str(goldens / "bert_tiny"), int8, dtype="int8")
+    [checkpoint] = (task / "checkpoints").iterdir()
+    for facts, message in ({"score": "x"}, "score is 'x'; expected a number"), ({"figures": [1]}, "figures is [1]"):
+        (checkpoint / "facts.json").write_text(json.dumps(facts))
+        write_file_list(checkpoint)
+        with pytest.raises(ValueError, match=re.escape(message)):
+            load(task)
+    params = load(int8).params
+    layer = params["encoder"]["layer_0"]["attention"]["query"]
+    for name, value, message in (
+        ("kernel", layer["kernel"].astype(np.float32), "query/kernel is float32, and has scales as of int8"),
+        ("kernel_scale", -layer["kernel_scale"], "query/kernel is int8, and has no positive float32 scales"),
+    ):
+        shutil.rmtree(int8 / "checkpoints")
+        valid, layer[name] = layer[name], value
+        save_params(int8, 0, params)
+        with pytest.raises(ValueError, match=message):
+            load(int8)
+        layer[name] = valid
+    edit(int8 / "model.json", ["lora"], {"rank": 0, "alpha": 1})
+    with pytest.raises(ValueError, match="rank is 0; expected a whole number from 1"):
+        load(int8)
 
 
 def test_what_load_would_read_must_be_listed(goldens, sentence_folder, tmp_path):
