@@ -59,9 +59,15 @@ def encode(texts: Any) -> Any:
 
 def predict(texts: Any) -> Any:
     """Return a plain value for each text: a label, a number, tags, an answer, or vectors."""
+    if not texts:
+        return []
+    expected, counts = (
+        ("a question, a tab and the context", [2]) if MODEL["kind"] == "read" else ("a text or a pair", [1, 2])
+    )
     for number, text in enumerate(texts):
-        if not all(part.strip() for part in ([text] if isinstance(text, str) else text)):
-            raise ValueError(f"text {number} is {text!r}; expected a text or a pair, not empty")
+        parts = [text] if isinstance(text, str) else text
+        if len(parts) not in counts or not all(part.strip() for part in parts):
+            raise ValueError(f"text {number} is {text!r:.200}; expected {expected}, not empty")
     read, arrays = encode(texts)
     outputs, kind = dict(zip(MODEL["outputs"], load_model()(arrays))), MODEL["kind"]
     if kind == "sentences":
@@ -101,6 +107,8 @@ def _answer(pair: Any, read: Any, starts: Any, ends: Any) -> Any:
     """Return the best span of the context; this reader has no windows, so a long context is cut."""
     places = [n for n, part in enumerate(read.sequence_ids) if part == 1]
     spans = [(starts[a] + ends[b], a, b) for i, a in enumerate(places) for b in places[i : i + MODEL["longest_answer"]]]
+    if not spans:
+        raise ValueError(f"the question {pair[0]!r:.60} leaves no room for its context in {MODEL['max_length']} pieces")
     _, first, last = max(spans)
     begin, end = read.offsets[first][0], read.offsets[last][1]
     while MODEL["whole_words"] and begin and not pair[1][begin - 1].isspace():
@@ -114,10 +122,12 @@ if __name__ == "__main__":
     if sys.argv[1:] in (["--help"], ["-h"]):
         print(__doc__.strip())
         sys.exit()
-    lines = sys.argv[1:] or [line.rstrip("\n") for line in sys.stdin]
     try:
+        lines = sys.argv[1:] or [line.rstrip("\n") for line in sys.stdin]
         predictions = predict([tuple(line.split("\t")) if "\t" in line else line for line in lines])
     except ValueError as error:
         sys.exit(f"run.py: {error}")
+    except Exception as error:  # of the libraries, about files that are missing or damaged
+        sys.exit(f"run.py: {type(error).__name__}: {str(error).strip() or 'the folder is not complete'}")
     for prediction in predictions:
         print(json.dumps(prediction, ensure_ascii=False))

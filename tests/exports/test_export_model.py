@@ -83,7 +83,12 @@ def run_runner(folder, texts, **environment):
     (blocked / "__init__.py").write_text("raise ImportError('the runner imported the package')")
     environment = {**os.environ, "PYTHONPATH": f"{blocked.parent}{os.pathsep}{path}", **environment}
     return subprocess.run(
-        [sys.executable, folder / "run.py", *texts], capture_output=True, text=True, env=environment, check=False
+        [sys.executable, folder / "run.py", *texts],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=False,
     )
 
 
@@ -111,6 +116,13 @@ def test_sentence_model_runs_without_this_package(tmp_path):
     assert np.abs(vectors - model.sentences(SENTENCES)).max() < 1e-5
     refused = run_runner(folder, ["a text", ""])
     assert (refused.returncode, refused.stderr) == (1, "run.py: text 1 is ''; expected a text or a pair, not empty\n")
+    for texts, line in ((["a\tb\tc"], "text 0 is ('a', 'b', 'c'); expected a text or a pair, not empty"), ([], "")):
+        refused = run_runner(folder, texts)
+        assert (refused.returncode, refused.stderr) == ((1, f"run.py: {line}\n") if line else (0, ""))
+    (folder / "tokenizer.json").rename(folder / "moved.json")
+    refused = run_runner(folder, ["a text"])
+    assert refused.returncode == 1 and refused.stderr.startswith("run.py: ") and "Traceback" not in refused.stderr
+    (folder / "moved.json").rename(folder / "tokenizer.json")
     assert run_runner(folder, ["--help"]).stdout.startswith("Runs the model of this folder")
     assert (folder / "modules.json").is_file() and (folder / "1_Pooling" / "config.json").is_file()
 
