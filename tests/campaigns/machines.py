@@ -1,4 +1,4 @@
-"""Machines: kill, stop or delay one process of a run; lose a Ray node."""
+"""Machines: kill, stop or delay one process of a run, also while it saves a checkpoint; lose a Ray node."""
 
 import importlib.util
 import random
@@ -17,8 +17,8 @@ from tests.campaigns.works import LIMIT, Workshop, clean, hash_run
 
 KIND = "machines"
 WORK = "pretrain bert"
-CASES = ("two killed", "two stopped", "two late", "four killed", "four stopped", "four late", "ray killed",
-         "ray prepares")  # fmt: skip
+CASES = ("two killed", "two saving", "two stopped", "two late", "four killed", "four saving", "four stopped",
+         "four late", "ray killed", "ray prepares")  # fmt: skip
 RAY = {"ray killed": "sweep bert", "ray prepares": "prepare wordpiece"}  # works that a node is lost of
 COUNTS = {"two": 2, "four": 4}
 AFTER = 130.0  # seconds that the others may take to notice a lost process; JAX waits for 100
@@ -94,6 +94,8 @@ def run_case(shop: Workshop, name: str, seed: int) -> Record:
         victim = coins.randrange(count)
         moment = coins.uniform(0.3, 0.95) * seconds
         running = begin(shop, folder, count)
+        if how == "saving":
+            moment = 0.0
         while running[victim].wait(moment) is not None and moment > 1.0:  # it has ended before
             finish(running)
             clean(folder)
@@ -106,6 +108,8 @@ def run_case(shop: Workshop, name: str, seed: int) -> Record:
             running[victim].send(18)
             wrong = finish(running)
         else:
+            if how == "saving":
+                facts["unfinished"] = wait_for_unfinished(folder, running[victim])
             outcome = SURVIVED if running[victim].kill() else MISSED
             noticed = time.monotonic()
             others = [process for process in running if process is not running[victim]]
@@ -126,6 +130,16 @@ def run_case(shop: Workshop, name: str, seed: int) -> Record:
     if not wrong:
         clean(folder)
     return Record(KIND, name, seed, outcome, wrong or unclear, round(time.monotonic() - begun, 2), facts)
+
+
+def wait_for_unfinished(folder: Path, process: Any) -> str:
+    """Wait until a checkpoint is being written, and return its step; "" if the process has ended before."""
+    while process.wait(0.0) is None:
+        for checkpoint in (folder / "run" / "checkpoints").glob("[0-9]*"):
+            if any(checkpoint.glob("params*")) and not (checkpoint / "files.json").exists():
+                return checkpoint.name
+        time.sleep(0.002)
+    return ""
 
 
 def lose_ray_node(shop: Workshop, name: str, seed: int) -> Record:
