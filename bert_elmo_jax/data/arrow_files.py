@@ -5,14 +5,16 @@ read as what they store, and the names in the JSON files of a folder may name fi
 """
 
 import contextlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from bert_elmo_jax.data.corpora.reading import SPLITS, STATE, BadInput, is_saved_folder
 from bert_elmo_jax.did_you_mean import did_you_mean
-from bert_elmo_jax.files import check_regular, read_json
+from bert_elmo_jax.files import check_links, check_regular, read_json
 from bert_elmo_jax.json_values import parse_json
 
 PARQUET, ARROW = (".parquet", ".pq"), (".arrow", ".feather")
@@ -73,7 +75,13 @@ class ArrowTable:
                 for batch in _batches(file, columns):
                     batch.validate(full=True)  # a damaged file may point outside of its memory
                     for row in batch.to_pylist():
-                        yield {name: converters.get(name, _finite)(row[name]) for name in columns}
+                        try:
+                            cells = {name: converters.get(name, _finite)(row[name]) for name in columns}
+                        except IndexError as error:
+                            raise BadInput(
+                                str(file), None, str(error), "correct its features, or remove them"
+                            ) from None
+                        yield cells
 
 
 def is_arrow(path: str | Path) -> bool:
@@ -138,10 +146,16 @@ def arrow_files(path: str | Path) -> tuple[Path, ...]:
         return arrow_files(path / splits[0])
     if not (path / STATE).is_file():
         raise BadInput(str(path), None, "a folder without a saved data set", "name the files in it")
-    entries = read_json(path / STATE).get("_data_files")
-    names = [entry.get("filename") if isinstance(entry, dict) else None for entry in entries or []]
-    if not names or not all(_is_file_name(name) for name in names):
-        raise BadInput(str(path / STATE), None, "no list of files", "save the data set again")
+    check_links(path)
+    state = read_json(path / STATE)
+    if state.get("_indices_files") or state.get("_indices_data_files"):
+        raise BadInput(
+            str(path / STATE), None, "rows that another file selects", "flatten_indices(), and save it again"
+        )
+    entries = state.get("_data_files")
+    names = [entry.get("filename") if isinstance(entry, dict) else None for entry in _as_list(entries)]
+    if not names or not all(_is_file_name(name) for name in names) or len(set(names)) < len(names):
+        raise BadInput(str(path / STATE), None, "no list of different files", "save the data set again")
     files = tuple(path / str(name) for name in names)
     for file in files:
         if not file.is_file():
@@ -152,6 +166,10 @@ def arrow_files(path: str | Path) -> tuple[Path, ...]:
 
 def _is_text(kind: str) -> bool:
     return kind.removeprefix("dictionary<values=").startswith(("string", "large_string"))
+
+
+def _as_list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _is_file_name(name: object) -> bool:
@@ -283,15 +301,20 @@ def _converter(feature: Any) -> Convert | None:
         return None
     names = feature.get("names")
     if feature.get("_type") == "ClassLabel" and isinstance(names, list) and all(isinstance(n, str) for n in names):
-        # -1: no label.
-        return lambda value: names[value] if isinstance(value, int) and 0 <= value < len(names) else _unnamed(value)
+        counts = Counter(names)
+        return partial(_name_label, [name if counts[name] == 1 else None for name in names])
     if feature.get("_type") in ("Sequence", "List", "LargeList") and (inner := _converter(feature.get("feature"))):
         return lambda values: [inner(value) for value in values] if isinstance(values, list) else values
     return None
 
 
-def _unnamed(value: Any) -> Any:
-    return None if value == -1 else value
+def _name_label(names: Sequence[str | None], value: Any) -> Any:
+    """Return the name of a label; -1 is no label. Raise IndexError for numbers without a name of their own."""
+    if not isinstance(value, int) or value == -1:
+        return None if value == -1 else value
+    if not 0 <= value < len(names) or names[value] is None:
+        raise IndexError(f"the label {value}, which has no name of its own among the {len(names)} of its ClassLabel")
+    return names[value]
 
 
 def _finite(value: Any) -> Any:
