@@ -276,19 +276,24 @@ def check_links(path: str | Path, depth: int = 3) -> None:
         odd = list(_list_odd(folder, depth=1)) if folder.is_dir() else []
         odd = [entry for entry in odd if entry.name != path.name and any(map(entry.match, looked_for))]
         entries = [entry for entry in odd if entry.is_symlink() or not entry.is_dir()]
-    allowed = [folder]
-    allowed += [above.parent / "blobs" for above in folder.parents if above.name == "snapshots"]
     for entry in entries:
         check_regular(entry)
         if entry.is_dir() and not entry.is_symlink():
             raise ValueError(f"{entry} is a folder; a file has this name: copy it again")
-        if entry.is_symlink() and entry.exists():
-            target = entry.resolve()
-            if not any(target.is_relative_to(place) for place in allowed):
-                raise ValueError(
-                    f"{entry} is a link to {target}, outside the folder of the model, which is refused: copy the file "
-                    "itself into the folder, or remove the link"
-                )
+        check_link(entry, folder)
+
+
+def check_link(path: Path, folder: Path) -> None:
+    """Raise if a path is a link to a file outside of a folder, and of the `blobs` of the hub's cache."""
+    if not path.is_symlink() or not path.exists():
+        return
+    target, folder = path.resolve(), folder.resolve()
+    blobs = [above.parent / "blobs" for above in folder.parents if above.name == "snapshots"]
+    if not any(target.is_relative_to(place) for place in (folder, *blobs)):
+        raise ValueError(
+            f"{path} is a link to {target}, outside the folder of the model, which is refused: copy the file "
+            "itself into the folder, or remove the link"
+        )
 
 
 def _list_odd(folder: Path, depth: int) -> Iterator[Path]:

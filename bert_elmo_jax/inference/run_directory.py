@@ -13,7 +13,7 @@ import numpy as np
 
 from bert_elmo_jax.families import REGISTRY
 from bert_elmo_jax.families.pieces import read_features
-from bert_elmo_jax.files import check_links, hash_file, read_json, write_json, write_sums, write_text
+from bert_elmo_jax.files import check_link, check_links, hash_file, read_json, write_json, write_sums, write_text
 from bert_elmo_jax.heads.features import Features
 from bert_elmo_jax.heads.sentence_head import SentenceHead
 from bert_elmo_jax.inference.model_kinds import Reads, find_kind, get_kind, read_config, read_facts
@@ -188,11 +188,13 @@ def read_run_directory(path: str | Path, *, step: int | None = None) -> StoredMo
     """
     folder = Path(path)
     file = folder / "model.json"
+    check_link(file, folder)
+    for part in ("tokenizer", "checkpoints"):
+        if (folder / part).is_dir():
+            check_links(folder / part, depth=5)
     fields = read_facts(file)
     family = get_kind(fields["family"])
     config = read_config(fields["config"], fields["family"], str(file))
-    if (folder / "tokenizer").is_dir():
-        check_links(folder / "tokenizer")
     tokenizer = family.find_tokenizer(folder / "tokenizer", config, None)
     written = (fields["tokenizer"] or {}).get("fingerprint")
     if written and (tokenizer is None or tokenizer.fingerprint != written):

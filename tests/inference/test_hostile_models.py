@@ -270,6 +270,18 @@ def test_a_checkpoint_with_an_empty_list_is_damaged(goldens, tmp_path):
         load(tmp_path / "run")
 
 
+@pytest.mark.parametrize("name", ["model.json", "checkpoints/0/facts.json", "checkpoints/0/params/_METADATA"])
+def test_links_in_run_directories(goldens, tmp_path, name):
+    convert(str(goldens / "bert_tiny"), tmp_path / "run", to_format="run")
+    (tmp_path / "run" / "checkpoints").rename(tmp_path / "elsewhere")  # on another disk, say
+    (tmp_path / "run" / "checkpoints").symlink_to(tmp_path / "elsewhere")
+    load(tmp_path / "run")
+    (tmp_path / "run" / name).unlink(missing_ok=True)
+    (tmp_path / "run" / name).symlink_to("/etc/passwd")
+    with pytest.raises(ValueError, match="is a link to /etc/passwd, outside the folder"):
+        load(tmp_path / "run")
+
+
 def test_facts_of_a_checkpoint_and_kernels_in_int8(goldens, tmp_path):
     """Of which somebody has written the list of hashes again."""
     from .test_task_model import write
