@@ -106,7 +106,7 @@ def _build_server(service: Any, started: Callable[[], object]) -> Any:
 
     parent: Any = AutoHTTPProtocol
 
-    class Connection(parent):  # type: ignore[misc]
+    class Connection(parent):
         """Closes a connection whose client sends no complete headers; uvicorn would wait for them without end."""
 
         request: Any = None  # the latest one

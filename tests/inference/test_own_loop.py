@@ -262,7 +262,7 @@ def test_a_save_that_was_killed_is_no_model_and_can_be_repeated(tmp_path, monkey
     save(tmp_path / "mine", encoder)
     assert load(tmp_path / "mine").fingerprint == encoder.fingerprint
     form = next(iter(encoder.family.formats))
-    broken = dataclasses.replace(encoder.family.formats[form], write=lambda *arguments: 1 / 0)
+    broken = encoder.family.formats[form]._replace(write=lambda *arguments: 1 / 0)
     encoder.family = dataclasses.replace(encoder.family, formats={form: broken})
     with pytest.raises(ZeroDivisionError):
         encoder.save_sentences(tmp_path / "sentences")
