@@ -208,13 +208,13 @@ def small_pretraining(words, command):
 
 def small_finetuning(words, command):
     config = value_of(words, "config")
-    network = re.fullmatch(r"(tagger|taglm|bcn|bcn_cove|esim|bidaf)(:\w+)?", config)
+    network = re.fullmatch(r"(tagger|taglm|window|bcn|bcn_cove|esim|bidaf)(:\w+)?", config)
     small = fields({**FINETUNING, **(NETWORK if network else PARSER if config == "parser" else {})})
     if "--config=ulmfit" in command:
         small += fields(ULMFIT)
     if "squad" in command:
         small += fields(READER if network else {**READER, "stride": 8, "question_length": 8})
-    if "glove" in command:
+    if "glove" in command or "window:linear" in command:
         small.remove("--config.word_size=4")
     if "bcn" in command:
         small += fields({"feed_size": 4})

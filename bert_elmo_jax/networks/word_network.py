@@ -57,6 +57,8 @@ class NetworkConfig:
     `tuned` the encoder is fine-tuned too, and its parameters are among the network's.
 
     With `characters`, the vector of every word is followed by one that a `character_encoder` makes from its characters.
+    It is followed by a vector of `feature_size` numbers for each of the `feature_columns` of hand-made features, which
+    have `num_features` values together.
 
     >>> NetworkConfig(num_words=9, encoder_layers=3, encoder_width=4, layers="0,-1").mixed_layers
     (0, 2)
@@ -68,6 +70,7 @@ class NetworkConfig:
     RATES: ClassVar[tuple[str, ...]] = ()  # fields at least 0 and below 1
     ADDED: ClassVar[tuple[str, ...]] = (  # after the first runs
         "character_encoder", "character_size", "character_embedding_size", "character_layers", "encoder_columns",
+        "num_features", "feature_columns", "feature_size",
     )  # fmt: skip
 
     num_words: int
@@ -86,11 +89,14 @@ class NetworkConfig:
     character_embedding_size: int = 16
     character_layers: int = 1
     encoder_columns: tuple[int, ...] = ()
+    num_features: int = 0
+    feature_columns: int = 0
+    feature_size: int = 5
 
     def __post_init__(self) -> None:
-        sizes = ("character_size", "character_embedding_size", "character_layers", *self.SIZES)
+        sizes = ("character_size", "character_embedding_size", "character_layers", "feature_size", *self.SIZES)
         minimum = dict.fromkeys(("num_specials", "word_size", *sizes), 1)
-        minimum |= dict.fromkeys(("num_words", "encoder_layers", "encoder_width"), 0)
+        minimum |= dict.fromkeys(("num_words", "encoder_layers", "encoder_width", "num_features", "feature_columns"), 0)
         for name, least in minimum.items():
             if getattr(self, name) < least:
                 raise ValueError(f"{self.CALLED}'s {name} is {getattr(self, name)}; it must be at least {least}")
@@ -125,12 +131,25 @@ class NetworkConfig:
         """Return the network."""
         raise NotImplementedError
 
+    @classmethod
+    def fixed_width(cls, fields: Mapping[str, Any], num_labels: int) -> int:
+        """Return the width of the vectors of words and features, given a run's config, or 0 if any will do."""
+        return 0
+
+    @property
+    def feature_scale(self) -> float:
+        """The deviation of the first vectors of hand-made features."""
+        return float(self.feature_size**-0.5)
+
     def smallest_inputs(self) -> dict[str, Any]:
         """Return the inputs of the smallest batch: two texts of one word, because a pair has two rows."""
         layers = jnp.zeros((self.encoder_layers, 2, 1, self.encoder_width)) if self.encoder_layers else None
         characters = jnp.ones((2, 1, 3), jnp.int32) if self.characters else None
         words, lengths = jnp.zeros((2, 1), jnp.int32), jnp.ones(2, jnp.int32)
-        return {"words": words, "lengths": lengths, "characters": characters, "layers": layers}
+        inputs = {"words": words, "lengths": lengths, "characters": characters, "layers": layers}
+        if self.feature_columns:
+            inputs["features"] = jnp.zeros((2, 1, self.feature_columns), jnp.int32)
+        return inputs
 
     @property
     def at(self) -> tuple[str, ...]:
@@ -271,6 +290,7 @@ class WordNetwork(nn.Module):
         *,
         characters: Int[AnyArray, "B T C"] | None = None,
         brought: Float32[AnyArray, "B T D"] | None = None,
+        features: Int[AnyArray, "B T F"] | None = None,
         layers: Float[AnyArray, "L B T W"] | None = None,
         deterministic: bool = True,
     ) -> Any:
@@ -281,6 +301,10 @@ class WordNetwork(nn.Module):
         mixed, penalty = mix_at_places(self, layers, real, deterministic)
         word_input = WordInput(c.num_specials, c.num_words, c.word_size, c.characters, c.character_reader, name="words")
         x = word_input(words, characters, brought)
+        if c.feature_columns:
+            start = nn.initializers.normal(c.feature_scale)
+            table = self.param("features", start, (c.num_features, c.feature_size))
+            x = jnp.concatenate([x, embed(table, jnp.asarray(features)).reshape(*words.shape, -1)], axis=-1)
         x = jnp.where(real[..., None], x, 0.0)
         return *self.compute(x, mixed, real, lengths, dropout_keys(self, deterministic)), penalty
 
@@ -310,12 +334,12 @@ def run_network(
     """Return the outputs and the penalty of a network for a batch; without a key there is no dropout.
 
     A batch has `words` [B, T] and `lengths` [B]. Depending on the configuration it also has `characters` [B, T, C],
-    `brought` [B, T, D], and an encoder's `layers` [B, L, T, D] or the inputs of `encode`.
+    `brought` [B, T, D], `features` [B, T, F], and an encoder's `layers` [B, L, T, D] or the inputs of `encode`.
     """
     network_key, for_encoder = (None, None) if key is None else jax.random.split(key)
     layers = encoder_layers(config, params, batch, encode, for_encoder)
-    inputs = {"characters": batch.get("characters"), "brought": batch.get("brought"), "layers": layers}
-    return apply_network(config, params, network_key, batch["words"], batch["lengths"], **inputs)
+    inputs = {name: batch.get(name) for name in ("characters", "brought", "features")}
+    return apply_network(config, params, network_key, batch["words"], batch["lengths"], layers=layers, **inputs)
 
 
 def init_network(

@@ -141,6 +141,7 @@ RANGES: Mapping[str, Range] = {
     "negatives": OPTIONAL_COUNT,
     "row_negatives": Range(1, SIZE),
     "window": Range(1, LENGTH),
+    "suffix": Range(0, 20, note=" letters; 0: no such feature"),
     "sample": RATE,
     "min_count": Range(1, MOST),
     "model.buckets": Range(1, MOST),

@@ -18,8 +18,10 @@ from ml_collections import ConfigDict
 from bert_elmo_jax import load, train
 from bert_elmo_jax.data.tasks.batches import Collate
 from bert_elmo_jax.data.tasks.labels import find_scheme
+from bert_elmo_jax.data.tasks.task import Task
 from bert_elmo_jax.data.tasks.tree_rows import find_root_relation
 from bert_elmo_jax.did_you_mean import did_you_mean
+from bert_elmo_jax.evals.entities import entities
 from bert_elmo_jax.families import find_family
 from bert_elmo_jax.inference.model_kinds import read_config, read_facts
 from bert_elmo_jax.inference.row_outputs import compute_outputs
@@ -36,12 +38,14 @@ from bert_elmo_jax.runs.task_data import Data, count_steps
 from bert_elmo_jax.runs.transfer import build_transfer, hold
 from bert_elmo_jax.text import Lexicon, WordVectors, read_vectors, width_of
 from bert_elmo_jax.text.lexicon import FROM_FILE, MOST_VECTORS, OFTEN, places_of
+from bert_elmo_jax.text.word_features import WordFeatures
 
 CHARACTERS = ("none", "cnn", "gru", "lstm")
 # The values that fields had before they were fields.
 ADDED = {
     "directions": "both", "character_vectors": "", "character_size": 128, "character_embedding_size": 16,
-    "character_layers": 1, "cell": "lstm", "min_count": OFTEN,
+    "character_layers": 1, "cell": "lstm", "min_count": OFTEN, "window": 11,
+    "suffix": 0, "capitals": False, "gazetteer": False, "feature_size": 5,
 }  # fmt: skip
 
 
@@ -81,7 +85,9 @@ def prepare_network(
     check_task(config.network, task)
     if config.tune_encoder and encoder is None:
         raise ValueError("config.tune_encoder needs an encoder: give --config.encoder=… or leave it out")
-    lexicon, vectors = build_lexicon(config, functions.words(task, data.train))
+    width = functions.config.fixed_width(config, len(task.labels))
+    texts = list(functions.words(task, data.train))
+    lexicon, vectors = build_lexicon(config, texts, width, build_features(config, task, data.train))
     network = build_config(config, data, lexicon, encoder)
     params = init_network(network, jax.random.key(config.seed), *lexicon.table(vectors))
     if encoder is not None and network.tuned:
@@ -126,10 +132,34 @@ def prepare_network(
     )  # fmt: skip
 
 
-def build_lexicon(config: ConfigDict, texts: Iterable[Sequence[str]]) -> tuple[Lexicon, WordVectors | None]:
-    """Return the words of the training texts, and the pretrained vectors of `config.vectors`."""
+def build_features(config: ConfigDict, task: Task, train: Sequence[Any]) -> WordFeatures | None:
+    """Return the hand-made features of a config for the words of training sentences, or None."""
+    suffix, capitals, gazetteer = (config.get(name) for name in ("suffix", "capitals", "gazetteer"))
+    if gazetteer and not task.entities:
+        lists = "lists the entities of the training part"
+        raise ValueError(f"config.gazetteer=true {lists}, and --task={task.name} has none: leave it out")
+    if not (suffix or capitals or gazetteer):
+        return None
+    counts = Counter(word for sentence in train for word in sentence.words)
+    phrases = {
+        (n, kind, " ".join(sentence.words[begin:end]))
+        for n, sentence in enumerate(train if gazetteer else ()) for kind, begin, end in entities(sentence.tags)
+    }  # fmt: skip
+    return WordFeatures.build(counts, suffix, capitals, (phrase[1:] for phrase in phrases), config.min_count)
+
+
+def build_lexicon(
+    config: ConfigDict, texts: Iterable[Sequence[str]], width: int = 0, features: WordFeatures | None = None
+) -> tuple[Lexicon, WordVectors | None]:
+    """Return the words of the training texts, and the pretrained vectors of `config.vectors`.
+
+    With a `width` that the network fixes, vectors are weights, which begin with zeros.
+    """
     counts = Counter(word for words in texts for word in words)
-    size = config.word_size or 100
+    size = width or config.word_size or 100
+    if width and (config.vectors or config.word_size or not config.tune_words):
+        instead = "has a weight for each word and tag instead of vectors"
+        raise ValueError(f"config.cell={config.cell} {instead}: leave out vectors, word_size and tune_words")
     vectors = later = None
     if config.unknown in FROM_FILE and not config.vectors:
         raise ValueError(f"config.unknown={config.unknown} needs a file: give --config.vectors=…, or another value")
@@ -148,8 +178,9 @@ def build_lexicon(config: ConfigDict, texts: Iterable[Sequence[str]]) -> tuple[L
     characters = choose_characters(config) != "none"
     least = config.get("min_count", OFTEN)
     build = functools.partial(
-        Lexicon.build, min_count=least, tuned=config.tune_words, seed=config.seed, characters=characters
-    )
+        Lexicon.build, min_count=least, tuned=config.tune_words, seed=config.seed, characters=characters,
+        features=features, scale=0.0 if width else None,
+    )  # fmt: skip
     return build(counts, config.unknown, size, pretrained=vectors, later=later), vectors
 
 
@@ -200,6 +231,10 @@ def build_config(config: ConfigDict, data: Data, lexicon: Lexicon, encoder: Enco
     }  # fmt: skip
     if lexicon.characters:
         fields["character_encoder"] = choose_characters(config)
+    if lexicon.features is not None:
+        fields |= {"num_features": lexicon.features.rows, "feature_columns": lexicon.features.columns}
+    if width := network_class.config.fixed_width(config, len(data.task.labels)):
+        fields["feature_size"] = width
     if network_class.counted is not None:
         fields[network_class.counted] = len(data.task.labels)
     if "root_relation" in names:

@@ -24,6 +24,7 @@ from jaxtyping import Float32, Int32
 from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.files import read_array, read_json, write_json
 from bert_elmo_jax.text.vectors import WordVectors
+from bert_elmo_jax.text.word_features import WordFeatures
 from bert_elmo_jax.text.words import IDEOGRAPHS, UNK_WORD
 
 Unknown = Literal["unk", "classes", "characters", "vectors", "random", "vectors_or_random"]
@@ -71,6 +72,7 @@ class Lexicon:
         scale: float | None = None,
         later: WordVectors | None = None,
         characters: bool | None = None,
+        features: WordFeatures | None = None,
     ):
         if unknown not in get_args(Unknown):
             usual = get_args(Unknown)
@@ -80,6 +82,7 @@ class Lexicon:
         self.scale = width**-0.5 if scale is None else scale
         self.characters = unknown == "characters" if characters is None else characters
         self.specials = (UNK_WORD, *(f"<{name}>" for name in CLASSES)) if unknown == "classes" else (UNK_WORD,)
+        self.features = features  # hand-made ones
         self._later = later
         self._numbers = {word: number for number, word in enumerate(self.words, start=len(self.specials))}
         self._classes = {name: number for number, name in enumerate(CLASSES, start=1)}
@@ -98,19 +101,25 @@ class Lexicon:
         seed: int = 0,
         later: WordVectors | None = None,
         characters: bool | None = None,
+        features: WordFeatures | None = None,
+        scale: float | None = None,
     ) -> "Lexicon":
         """Build a lexicon from the word counts of training data, most frequent words first.
 
         A word that occurs `min_count` times has a row of its own. Unless vectors are `tuned`, it needs a pretrained
-        one, because its random vector would never change.
+        one, because its random vector would never change. Random vectors have the deviation `scale`, by default that
+        of the pretrained ones.
         """
         least = min_count if tuned or pretrained is None else float("inf")
         frequent = [
             word for word, row in zip(counts, places_of(list(counts), pretrained)) if row >= 0 or counts[word] >= least
         ]
         frequent.sort(key=lambda word: (-counts[word], word))
-        scale = float(pretrained.vectors.std()) or None if pretrained is not None and len(pretrained.words) else None
-        return cls(frequent, unknown, width, seed=seed, scale=scale, later=later, characters=characters)
+        if scale is None and pretrained is not None and len(pretrained.words):
+            scale = float(pretrained.vectors.std()) or None
+        return cls(
+            frequent, unknown, width, seed=seed, scale=scale, later=later, characters=characters, features=features
+        )
 
     def __len__(self) -> int:
         return len(self.specials) + len(self.words)
@@ -182,16 +191,20 @@ class Lexicon:
             return cls(
                 fields["words"], fields["unknown"], fields["width"], seed=fields["seed"], scale=fields["scale"],
                 later=later, characters=fields.get("characters"),
+                features=WordFeatures.read(fields["features"]) if "features" in fields else None,
             )  # fmt: skip
         except (KeyError, TypeError, OSError, ValueError, EOFError) as error:
             raise ValueError(f"{folder} holds an incomplete lexicon ({error}); copy it again from the run") from error
 
     def _fields(self) -> dict[str, Any]:
-        # Earlier lexicons have no such field, and their fingerprints stay.
-        characters = {} if self.characters == (self.unknown == "characters") else {"characters": self.characters}
+        # Earlier lexicons have no such fields, and their fingerprints stay.
+        later: dict[str, Any] = (
+            {} if self.characters == (self.unknown == "characters") else {"characters": self.characters}
+        )
+        later |= {} if self.features is None else {"features": self.features.asdict()}
         return {
             "unknown": self.unknown, "width": self.width, "seed": self.seed, "scale": self.scale,
-            "words": list(self.words), **characters,
+            "words": list(self.words), **later,
         }  # fmt: skip
 
     def _id(self, word: str) -> int:

@@ -25,9 +25,15 @@ def get_config() -> ConfigDict:
     c.task = "uner"  # or conll, wnut17, klue_ner, ud_upos, ud_xpos; entities or tags of your own columns
     # Or between (the first layer and the second), output; or several with commas: each has a mixture of its own.
     c.places = "input"
-    c.cell = "lstm"  # of the layers, which read in both directions; or gru
+    # Of the layers, which read in both directions: lstm, gru; or window: a layer on `window` words around each word;
+    # or linear: no layers (recipes in `window`).
+    c.cell = "lstm"
+    c.window = 11
     c.lstm_layers = 2
-    c.lstm_size = 200  # cells in each direction
+    c.lstm_size = 200  # cells in each direction; units on a window
+    # Hand-made features: the last letters of a word (their number; 0: none), its capitals, and whether an entity of the
+    # training part is called so; and the size of their vectors.
+    c.update(suffix=0, capitals=False, gazetteer=False, feature_size=5)
     c.dropout = 0.5  # at the input of each layer and of the output, the same for all words of a sentence
     c.output = "crf"  # softmax
     c.update(epochs=75.0, patience=10)

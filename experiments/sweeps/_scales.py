@@ -11,6 +11,7 @@ text; `one_gpu` about a day on one GPU; `paper` has the paper's sizes. `--data` 
   corpora/ko_{wordpiece,sentencepiece}     one Korean text, prepared with each --tokenizer, --vocab_size=32000
   corpora/wmt                              WMT 2014, English and German, prepared with --source and --target
   uner/en_ewt-ud-{train,dev}.iob2          Universal NER, English EWT
+  ud/en_ewt-ud-{train,dev}.conllu          Universal Dependencies, English EWT
   conll2003/{train,dev}.txt                CoNLL-2003, English, four columns
   sst2/{train,dev}.tsv                     SST-2, GLUE's columns
   cola/{train,dev}.tsv                     CoLA, GLUE's columns
@@ -154,6 +155,7 @@ TOY_TOPICS, TOY_SENSES = toy(TOY_DATA, "topics"), toy(TOY_DATA, "senses")
 # Texts that a biLM of TOY_DATA's world does not know: other topics with other words.
 TOY_ELSEWHERE = toy(ToyData(topics=8, words=6, train=128, dev=256), "topics")
 UNER = {"task": "uner", **files("uner", "en_ewt-ud-train.iob2", "en_ewt-ud-dev.iob2")}
+UPOS = {"task": "ud_upos", **files("ud", "en_ewt-ud-train.conllu", "en_ewt-ud-dev.conllu")}
 CONLL = {"task": "conll", **files("conll2003", "train.txt", "dev.txt")}
 SST2 = {"task": "sst2", **files("sst2", "train.tsv", "dev.tsv")}
 MNLI = {"task": "mnli", **files("mnli", "train.tsv", "dev_matched.tsv")}

@@ -230,7 +230,11 @@ REFUSED = [
     ({}, {"vectors": BERT}, "config.vectors=.*bert_tiny holds no vectors of words: give a file of vectors, or a run"),
     ({}, {"places": "top"}, "places='top': use input, between, output"),
     ({}, {"layer_decay": 0.9}, "config.layer_decay=0.9 is for the layers of a fine-tuned encoder"),
-    ({}, {"cell": "gur"}, r"cell='gur' is not known; use lstm or gru; did you mean gru\?"),
+    ({}, {"cell": "gur"}, r"cell='gur' is not known; use one of lstm, gru, window, linear; did you mean gru\?"),
+    ({}, {"cell": "window", "window": 10}, "window=10: expected an odd number of words"),
+    ({}, {"cell": "linear"}, "config.cell=linear has a weight for each word and tag instead of vectors: leave out"),
+    ({"word_size": 0}, {"cell": "linear", "unknown": "characters"}, "cell=linear reads neither an encoder's layers"),
+    ({}, {"suffix": -1}, "config.suffix=-1: expected a whole number from 0 to 20 letters; 0: no such feature"),
     ({}, {"character_vectors": "rnn"}, "config.character_vectors='rnn' is not known; use none, cnn, gru, lstm"),
     ({}, {"character_vectors": "none", "unknown": "characters"}, "config.character_vectors=none, and config.unknown"),
     ({}, {"character_vectors": "cnn", "character_layers": 2}, "character_layers=2: the cnn has one layer"),
@@ -257,6 +261,31 @@ def test_a_task_that_a_tagger_is_not_for(files, tmp_path):
         finetune(config_of(files["sst2"]), tmp_path / "run")
     with pytest.raises(ValueError, match="--init=runs/bert has no use for a tagger, which is trained from scratch"):
         start_network(config_of({}), "runs/bert", None)
+
+
+def test_a_gazetteer_needs_entities(files, tmp_path):
+    message = r"config.gazetteer=true lists the entities of the training part, and --task=ud_upos has none: leave it"
+    with pytest.raises(ValueError, match=message):
+        finetune(config_of(files["ud_upos"], gazetteer=True), tmp_path / "run")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("cell", ["window", "linear"])
+def test_a_window_with_features_learns_resumes_and_is_loaded(files, cell, tmp_path):
+    config = config_of(
+        files["entities"], cell=cell, window=5, suffix=2, capitals=True, gazetteer=True, min_count=1, epochs=40.0,
+        dropout=0.0, eval_every=40, word_size=0, lstm_size=8,
+    )  # fmt: skip
+    config.optimizer.learning_rate = 0.05
+    assert finetune(config, tmp_path / "run") == 0
+    assert json.loads((tmp_path / "run" / "result.json").read_text(encoding="utf-8"))["dev"]["f1"] > 0.9
+    tagger = load(tmp_path / "run")
+    assert tagger.lexicon.features.gazetteer["LOC"]["서울 역"] > 1
+    assert ("LOC", "서울 역") in tagger.predict(["영화 배우 서울 역"])[0].entities
+    assert finetune(config, tmp_path / "run") == 0  # a finished run is only reported
+    config.suffix = 3
+    with pytest.raises(ValueError, match="suffix"):
+        finetune(config, tmp_path / "run")
 
 
 def test_a_label_never_seen_in_training(files, tmp_path):

@@ -67,6 +67,56 @@ def batch_of(config, lengths=(5, 1, 0), seed=0, width=6):
     return batch
 
 
+PLAIN = dataclasses.replace(CONFIG, encoder_layers=0, encoder_width=0, dropout=0.0)
+
+
+def test_a_window_by_hand():
+    """The first of two layers reads words and features around each word, and the padding outside of the sentence."""
+    config = dataclasses.replace(
+        PLAIN, cell="window", window=3, num_features=4, feature_columns=2, feature_size=2, lstm_size=5
+    )
+    params, batch = params_of(config), batch_of(config)
+    batch["features"] = np.random.default_rng(1).integers(0, 4, (3, 6, 2)).astype(np.int32)
+    assert [params[f"layer_{n}"]["kernel"].shape for n in range(2)] == [(3, 8, 5), (3, 5, 5)]
+    table = np.concatenate([params["words"]["specials"], params["words"]["table"]])
+    x = np.concatenate([table[batch["words"][0]], params["features"][batch["features"][0]].reshape(6, -1)], axis=1)
+    x = x[:5]  # the words of the first sentence
+    for layer in (params["layer_0"], params["layer_1"]):
+        padded = [layer["padding"], *x, layer["padding"]]
+        sums = [sum(padded[t + n] @ layer["kernel"][n] for n in range(3)) + layer["bias"] for t in range(5)]
+        x = np.clip(sums, -1, 1)
+    expected = x @ params["tags"]["kernel"] + params["tags"]["bias"]
+    np.testing.assert_allclose(score(config, params, batch)[0, :5], expected, atol=1e-5)
+    gradient = jax.device_get(loss_and_gradients(config, params, batch)[1])
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(gradient)) and gradient["features"].any()
+    wild = jax.tree.map(np.copy, batch)
+    wild["words"][0, 5], wild["features"][0, 5] = 3, 1  # behind the end
+    np.testing.assert_allclose(score(config, params, wild)[0, :5], expected, atol=1e-5)
+
+
+def test_a_linear_tagger_by_hand():
+    """A score is the sum of the weights of the words and features of the window, each for its place and tag."""
+    config = dataclasses.replace(
+        PLAIN, cell="linear", window=3, word_size=9, num_features=4, feature_columns=1, feature_size=9
+    )
+    assert TaggerConfig.fixed_width({"cell": "linear", "window": 3}, 3) == 9
+    assert not any(leaf.any() for leaf in jax.tree.leaves(jax.device_get(zero_params(config))))
+    params, batch = params_of(config), batch_of(config)
+    batch["features"] = np.random.default_rng(1).integers(0, 4, (3, 6, 1)).astype(np.int32)
+    table = np.concatenate([params["words"]["specials"], params["words"]["table"]]).reshape(-1, 3, 3)
+    weights = table[batch["words"][0]] + params["features"].reshape(-1, 3, 3)[batch["features"][0, :, 0]]
+    padded = [params["padding"], *weights[:5], params["padding"]]
+    expected = [params["bias"] + sum(padded[t + n][n] for n in range(3)) for t in range(5)]
+    np.testing.assert_allclose(score(config, params, batch)[0, :5], expected, atol=1e-5)
+
+
+def zero_params(config):
+    """Return the parameters with which a linear tagger begins, without its transitions."""
+    tables = (np.zeros((rows, config.word_size), np.float32) for rows in (1, WORDS))
+    fresh = init_network(config, jax.random.key(0), *tables)
+    return {name: part for name, part in fresh.items() if name != "transitions"}
+
+
 PLACES = ("between", "output", "input,between,output")
 
 
@@ -263,6 +313,12 @@ def test_words_that_bring_their_vectors():
         ({"num_words": -1}, "num_words is -1"),
         ({"character_layers": 2}, "character_layers=2: the cnn has one layer; use gru or lstm"),
         ({"character_size": 0}, "character_size is 0; it must be at least 1"),
+        (
+            {"cell": "window", "window": 4},
+            "window=4: expected an odd number of words, with the tagged one in the middle",
+        ),
+        ({"cell": "linear"}, "cell=linear reads neither an encoder's layers nor characters: leave out encoder"),
+        ({"feature_size": 0}, "feature_size is 0; it must be at least 1"),
         ({"encoder_columns": (0, 7)}, r"encoder_columns=\(0, 7\): expected a first and an end of the 6 columns"),
         ({"encoder_columns": (3, 3)}, "expected a first and an end"),
         ({"encoder_columns": (3,)}, "expected a first and an end"),

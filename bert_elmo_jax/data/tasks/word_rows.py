@@ -20,12 +20,13 @@ CUTS = (16, 24)  # widths in characters besides CHARACTERS; each one is compiled
 
 @dataclass(frozen=True, eq=False)
 class WordRow:
-    """The input of a sentence: its words, their ids, and its tags if known."""
+    """The input of a sentence: its words, their ids, and if there are any, its tags and hand-made features."""
 
     example: int
     words: tuple[str, ...]
     ids: Int32[np.ndarray, "T"]
     tags: Int32[np.ndarray, "T"] | None = None
+    features: Int32[np.ndarray, "T F"] | None = None
 
     @property
     def width(self) -> int:
@@ -50,11 +51,13 @@ Layers = Callable[[Sequence[WordRow], int, int], Batch]
 def make_word_rows(
     sentences: Sequence[TaggedSentence], lexicon: Lexicon, labels: Sequence[str], *, labelled: bool = True
 ) -> list[WordRow]:
-    """Return one row per sentence."""
-    return [
-        WordRow(n, sentence.words, lexicon.ids(sentence.words), tag_ids(sentence, labels) if labelled else None)
-        for n, sentence in enumerate(sentences)
-    ]
+    """Return one row per sentence; rows with labels are for training."""
+    rows = []
+    for n, sentence in enumerate(sentences):
+        tags = tag_ids(sentence, labels) if labelled else None
+        features = None if lexicon.features is None else lexicon.features.ids(sentence.words, training=labelled)
+        rows.append(WordRow(n, sentence.words, lexicon.ids(sentence.words), tags, features))
+    return rows
 
 
 def collate_words(
@@ -83,6 +86,10 @@ def collate_words(
         for n, row in enumerate(rows):
             if (row.ids < 0).any():
                 batch["brought"][n, : row.width] = lexicon.vectors(row.words)
+    if lexicon.features is not None:
+        batch["features"] = np.zeros((height, width, lexicon.features.columns), np.int32)
+        for n, row in enumerate(rows):
+            batch["features"][n, : row.width] = row.features
     if layers is not None:
         batch |= layers(rows, height, width)
     if tags:
