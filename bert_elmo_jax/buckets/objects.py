@@ -133,7 +133,10 @@ def list_objects(place: Place) -> dict[str, Stored]:
     for path, about in attempt(place, find).items():
         version = next((str(about[name]) for name in VERSIONS if about.get(name)), "")
         name = path.lstrip("/").removeprefix(place.path.lstrip("/")).removeprefix("/")
-        objects[name] = Stored(int(about["size"]), version)
+        if not name.endswith("/"):  # an empty object in place of a folder; consoles make them
+            objects[name] = Stored(int(about["size"] or 0), version)
+    if len(objects) > 1:
+        objects.pop("", None)  # one in place of this folder
     if not objects:  # some file systems list a missing bucket as an empty one
         bucket = place.path.lstrip("/").partition("/")[0]
         if place.address.startswith("s3://") and not attempt(place, lambda: place.system.exists(bucket)):

@@ -48,6 +48,8 @@ def publish_folder(address: str | Path, *, while_written: bool = True) -> Iterat
             f"{place.address} is a repository, where every file would be a commit: give hf://buckets/OWNER/NAME/…, or "
             "an address of s3:// or gs://"
         )
+    if "/" not in place.path.strip("/"):
+        raise ValueError(f"{place.address} is a whole bucket: give a folder in it, such as {place.address}/run")
     entry = find_entry(place.address, "run")
     use_entry(entry)
     try:
@@ -133,7 +135,8 @@ class Publisher:
         """Upload the files that were written since they were published, and delete those that are gone."""
         files = self._scan()
         changed = [name for name, written in files.items() if self.published.get(name) != written]
-        gone = self.published.keys() - files.keys()
+        # A listing may lack a file that is being replaced, so each is looked at.
+        gone = [name for name in self.published.keys() - files.keys() if not (self.folder / name).exists()]
         if not changed and not gone:
             return
         leases.check_lease(self.place, self._owner)

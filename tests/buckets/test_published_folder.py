@@ -238,6 +238,11 @@ def test_repositories_of_the_hub_are_refused():
         pass
 
 
+def test_a_whole_bucket_is_refused(bucket, machine):
+    with pytest.raises(ValueError, match="is a whole bucket: give a folder in it"), publish_folder(bucket):
+        pass
+
+
 def test_a_kill_while_the_first_copy_is_fetched_fetches_it_again(bucket, tmp_path):
     assert run_until(f"{bucket}/run", tmp_path / "a")
     publisher = start(f"{bucket}/run", tmp_path / "b")

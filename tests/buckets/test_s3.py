@@ -1,5 +1,6 @@
 """Against a real S3 server: runs whose data, checkpoints and reports are in a bucket, killed again and again."""
 
+import contextlib
 import json
 import os
 import random
@@ -140,15 +141,22 @@ def programs(endpoint, tmp_path_factory):
     programs.close()
 
 
+def has_new_checkpoint(cache, started):
+    """Return True if a checkpoint below a folder was written, or fetched, since a time."""
+    with contextlib.suppress(FileNotFoundError):  # removed meanwhile
+        return any(file.stat().st_mtime > started for file in cache.glob("**/checkpoints/*/files.json"))
+    return False
+
+
 def kill_again_and_again(programs, words, address, s3):
-    """Kill a command ten times, every third time moving to another machine; then let it end."""
+    """Kill a command ten times, soon after a checkpoint, now and then on another machine; then let it end."""
     draw, machine = random.Random(0), 0
     for kill in range(KILLS):
+        started = time.time()
         running = programs.start(words, f"machine{machine}")
-        started = time.monotonic()
-        while running.wait(0.2) is None and ".jsonl" not in running.said and "step" not in running.said:
-            assert time.monotonic() - started < 240, running.said
-        running.wait(draw.uniform(0.0, 2.5))
+        while running.wait(0.05) is None and not has_new_checkpoint(programs.folder / f"machine{machine}", started):
+            assert time.time() - started < 240, running.said[-2000:]
+        running.wait(draw.uniform(0.0, 0.5))
         assert running.kill(), f"it ended before kill {kill}: {running.said[-2000:]}"
         if kill % 3 == 2:  # this machine is lost; another test waits for its lease
             machine += 1
@@ -193,8 +201,10 @@ def test_a_pretraining_killed_ten_times_ends_as_a_local_one(s3, programs, tmp_pa
     assert (fetch("s3://reviews/store") / "manifest.json").read_bytes() == (
         tmp_path / "store/manifest.json"
     ).read_bytes()
-    pretrain = ["pretrain", "--config=bert:toy", "--config.steps=120", "--config.batch_size=4",
-                "--config.checkpoint_every=5", "--config.eval_every=40", "--config.model.num_layers=1"]  # fmt: skip
+    pretrain = ["pretrain", "--config=bert:toy", "--config.steps=200", "--config.batch_size=4", "--config.length=16",
+                "--config.long_length=16", "--config.long_batch_size=4", "--config.checkpoint_every=5",
+                "--config.eval_every=50", "--config.model.num_layers=1", "--config.model.hidden_size=16",
+                "--config.model.feed_forward_size=16"]  # fmt: skip
     programs.finish([*pretrain, f"--config.data={tmp_path / 'store'}", f"--workdir={tmp_path / 'run'}"], "local")
     words = [*pretrain, "--config.data=s3://reviews/store", "--workdir=s3://reviews/run"]
     kill_again_and_again(programs, words, "s3://reviews/run", s3)
