@@ -156,8 +156,9 @@ def run(server, folder, start, *more):
     return Done(status, out, err, seen)
 
 
-def fill(command, place):
-    return command.replace(*place)
+def fill_in(command):
+    """Return a command with the small inputs in place of what it names."""
+    return functools.reduce(lambda text, place: text.replace(*place), FILLED.items(), command)
 
 
 def fields(values, below=""):
@@ -166,7 +167,7 @@ def fields(values, below=""):
 
 def start_of(command):
     """Return the start of a command as written, with flags appended that make it small."""
-    command = functools.reduce(fill, FILLED.items(), command)
+    command = fill_in(command)
     command = command.replace("host:port", f"localhost:{free_port()}")
     first, _, second = command.rpartition(" | ")
     stdin = shlex.split(first)[1] + "\n" if first else ""
@@ -325,7 +326,7 @@ def run_before(command, start, inputs):
         if start.module == "experiments.predict" or not (inputs / name).exists():
             for other in COMMANDS:
                 programs = r"experiments\.(finetune|pretrain|convert) .*--(workdir|to)"
-                writes = re.search(rf"{programs}={re.escape(name)}( |$)", other)
+                writes = re.search(rf"{programs}={re.escape(name)}( |$)", fill_in(other))
                 if writes and set(COMMANDS[other]) & set(COMMANDS[command]) and "--grid" not in other:
                     return other, name
     return "", ""
@@ -469,4 +470,4 @@ def test_there_are_commands():
     ]
     assert programs == {".".join(file.relative_to(ROOT / "experiments").with_suffix("").parts) for file in files}
     assert all(any(part in f"{command}$" for command in COMMANDS) for part in REFUSED)
-    assert not [command for command in COMMANDS if "…" in functools.reduce(fill, FILLED.items(), command)]
+    assert not [command for command in COMMANDS if "…" in fill_in(command)]
