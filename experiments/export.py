@@ -3,11 +3,14 @@ r"""Export a model to ONNX or StableHLO: a folder with the model, its tokenizer,
   python -m experiments.export --model=runs/reviews --to=onnx --int8 --output=reviews_onnx
   python -m experiments.export --model=runs/reviews --to=stablehlo --output=reviews_stablehlo
   echo 'so good' | python reviews_onnx/run.py
+  python -m experiments.export --model=runs/gpt --generate --output=gpt_onnx
 
 The model is a run, or a released one: an encoder or a sentence model of pieces, a classifier, a regression, a reranker,
-a tagger or a reader. The ONNX folder has onnx/model.onnx and, with --int8, onnx/model_quantized.onnx, as optimum,
-sentence-transformers (backend="onnx") and transformers.js expect them. run.py needs numpy, tokenizers, and onnxruntime
-or, for StableHLO, jax; it does not need this package. The extra `export` has the libraries that this program needs.
+a tagger (of pieces, or a network with its CRF and encoder), a reader, an ELMo that reads characters, or with --generate
+one step of a model that writes. The ONNX folder has onnx/model.onnx and, with --int8, onnx/model_quantized.onnx, as
+optimum, sentence-transformers (backend="onnx") and transformers.js expect them. run.py needs numpy, tokenizers, and
+onnxruntime or, for StableHLO, jax; it does not need this package. The extra `export` has the libraries that this
+program needs.
 """
 
 from absl import flags
@@ -25,12 +28,15 @@ def define() -> None:
     flags.DEFINE_string("output", None, "The folder to write; it must be new or empty.", required=True)
     flags.DEFINE_enum("to", "onnx", [*NEEDED], "The form of the model.")
     flags.DEFINE_bool("int8", False, "For ONNX: also write a copy whose layers multiply in int8.")
+    flags.DEFINE_bool("generate", False, "The step of a model that writes, instead of its vectors.")
     flags.DEFINE_integer("opset", 17, "The version of ONNX's operators.")
 
 
 def main() -> None:
     """Export, and print the files with their sizes."""
-    sizes = export_model(FLAGS.model, FLAGS.output, to=FLAGS.to, int8=FLAGS.int8, opset=FLAGS.opset)
+    sizes = export_model(
+        FLAGS.model, FLAGS.output, to=FLAGS.to, int8=FLAGS.int8, generate=FLAGS.generate, opset=FLAGS.opset
+    )
     for name, size in sizes.items():
         print(f"{FLAGS.output}/{name}: {size / 1e6:,.1f} MB")
 

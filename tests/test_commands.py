@@ -93,7 +93,7 @@ BENCHMARKS = {
 # Words of commands that read upper layers of a BERT, which need a model of twelve.
 UPPER_LAYERS = {"--layers=9,12", "--config=finetune:entities_features"}
 WRITTEN = ("workdir", "output", "to")  # flags that name a program's output
-EXPORTS = ("onnx", "stablehlo")  # formats, which `--to` names in an export
+NO_FILES = ("onnx", "stablehlo", "my-name/reviews")  # formats of an export and repositories, which `--to` names, too
 # Commands that cannot do here what they are for: their exit status, a part of their message, and why.
 REFUSED = {
     "--peer_python=/path/to/python": (2, "No such file or directory: '/path/to/python'", "the peers are not installed"),
@@ -104,6 +104,7 @@ REFUSED = {
     "--what=words --model=runs/base": (2, "give fewer words", "the stand-in takes few pieces"),
     "--masked=runs/bert_writing": (2, "runs/bert_writing", "its runs are not trained here"),
     "--models=runs/transfer/bert": (2, "runs/transfer/bert", "its runs are not trained here"),
+    "--license=apache-2.0": (2, "no token of the hub was found", "nothing is uploaded"),
     "experiments.plan$": (2, " is needed", "a sentence names the program"),
     "experiments.finetune$": (2, " is needed", "a sentence names the program"),
 }
@@ -350,7 +351,7 @@ def find_fault(command, start, done, place):
         return f"status {done.status}, {done.seen or 'nothing'} was seen"
     if "Traceback" in done.err:
         return "a traceback"
-    written = [place / name for flag in WRITTEN if (name := value_of(start.words, flag)) not in ("", *EXPORTS)]
+    written = [place / name for flag in WRITTEN if (name := value_of(start.words, flag)) not in ("", *NO_FILES)]
     if not (done.out.strip() or written):
         return "it has printed nothing"
     lacking = [file for file in written if not file.exists() or (file.is_dir() and not any(file.iterdir()))]

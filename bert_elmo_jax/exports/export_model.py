@@ -7,22 +7,26 @@ from pathlib import Path
 from typing import Any, Literal
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from bert_elmo_jax.exports.jaxpr_to_onnx import convert_function
 from bert_elmo_jax.exports.onnx_graph import check_opset
 from bert_elmo_jax.exports.plain_forward import PlainForward, plain_forward
+from bert_elmo_jax.exports.plain_writer import plain_writer
 from bert_elmo_jax.exports.tokenizer_json import tokenizer_json
 from bert_elmo_jax.families.sentence_files import write_sentence_files
 from bert_elmo_jax.files import write_bytes, write_json, write_sums
 from bert_elmo_jax.inference.convert import publish_folder, write_tokenizer
 from bert_elmo_jax.inference.load_model import load
 from bert_elmo_jax.inference.task_model import TaskModel
+from bert_elmo_jax.inference.task_network import TaskNetwork
 
 NEEDED = {"onnx": ("onnx", "onnxruntime"), "stablehlo": ("flatbuffers",)}  # libraries of the extra `export`
 LARGEST = 2**31 - 2**20  # bytes of one file of ONNX; a larger model has its weights in a second file
 LIMIT = 1e-4  # the largest difference to the loaded model, as a share of the largest number
+INT8_LIMIT = 0.5  # the same for the mean difference of a quantised copy: beyond, it is another model
+RUNNERS = {"words": "run_words.py", "network": "run_words.py", "write": "run_writer.py"}
+Sizes = dict[str, int]
 
 
 def export_model(
@@ -31,15 +35,19 @@ def export_model(
     *,
     to: Literal["onnx", "stablehlo"] = "onnx",
     int8: bool = False,
+    generate: bool = False,
     opset: int = 17,
-) -> dict[str, int]:
+) -> Sizes:
     """Write a model for programs without this package, and return the sizes of its model files in bytes, by name.
 
     `model` is a folder or hub name, or what `load` returned. The ONNX folder has `onnx/model.onnx` and, with `int8`,
     `onnx/model_quantized.onnx`, with the names that optimum, sentence-transformers and transformers.js expect; that of
     StableHLO has `model.stablehlo`, a function of `jax.export`. Number and length of texts are free. Both have the
     tokenizer, `config.json`, and `run.py`, which needs numpy, tokenizers and onnxruntime or jax. The result is compared
-    with the model before the folder appears.
+    with the model before the folder appears; `export.json` has the differences that were measured.
+
+    With `generate`, the model is one step of writing, with its memory; a model that translates is two files,
+    `encoder_model` and `decoder_model`.
 
     >>> import tempfile
     >>> list(export_model("tests/goldens/bert_tiny", f"{tempfile.mkdtemp()}/exported", to="stablehlo"))
@@ -56,14 +64,19 @@ def export_model(
     if to == "onnx":
         check_opset(opset)
     loaded: Any = load(model) if isinstance(model, str | Path) else model
-    plain = plain_forward(loaded)
+    graphs = plain_writer(loaded) if generate else {"model": plain_forward(loaded)}
     stage = target.with_name(f"{target.name}.partial")
     shutil.rmtree(stage, ignore_errors=True)  # of an export that was killed
     try:
         stage.mkdir(parents=True)
-        _write_surroundings(stage, loaded, plain)
-        run = _write_onnx(stage, loaded, plain, opset, int8) if to == "onnx" else _write_stablehlo(stage, loaded, plain)
-        check_outputs(loaded, plain, run)
+        differences = {}
+        for name, plain in graphs.items():
+            runs = (
+                _write_onnx(stage, name, plain, opset, int8) if to == "onnx" else _write_stablehlo(stage, name, plain)
+            )
+            for file, run in runs.items():
+                differences[file] = check_outputs(loaded, plain, run, quantised="quantized" in file)
+        _write_surroundings(stage, loaded, graphs, {"differences": differences})
         write_sums(stage)
         publish_folder(stage, target)
     finally:
@@ -81,101 +94,144 @@ def _check_libraries(to: str) -> None:
             raise ImportError(f"--to={to} needs {name}: pip install 'bert_elmo_jax[export]'") from error
 
 
-def _shapes(model: Any, plain: PlainForward) -> dict[str, tuple[Any, ...]]:
-    """Return the symbolic shape of each input."""
-    limit = [f"length <= {model.config.max_positions}"]
-    shape = tuple(jax.export.symbolic_shape("batch, length", constraints=limit))
-    return dict.fromkeys(plain.inputs, shape)
-
-
-def _write_onnx(folder: Path, model: Any, plain: PlainForward, opset: int, int8: bool) -> Any:
-    """Write `onnx/model.onnx` and its quantised copy; return the function from arrays to outputs."""
+def _write_onnx(folder: Path, name: str, plain: PlainForward, opset: int, int8: bool) -> dict[str, Any]:
+    """Write `onnx/NAME.onnx` and its quantised copy; return the functions from arrays to outputs, by file."""
     import onnx
     import onnxruntime
 
-    file = folder / "onnx" / "model.onnx"
-    file.parent.mkdir()
-    params = jax.tree.map(np.asarray, dict(model.params))
-    graph = convert_function(plain.function, params, _shapes(model, plain), plain.outputs, opset=opset)
+    file = folder / "onnx" / f"{name}.onnx"
+    file.parent.mkdir(exist_ok=True)
+    params = jax.tree.map(np.asarray, plain.params)
+    graph = convert_function(plain.function, params, plain.symbolic_inputs(), plain.outputs, opset=opset)
     if sum(array.nbytes for array in jax.tree.leaves(params)) > LARGEST:
-        onnx.save(graph, file, save_as_external_data=True, location="model.onnx_data")
+        onnx.save(graph, file, save_as_external_data=True, location=f"{name}.onnx_data")
     else:
         onnx.save(graph, file)
-    if int8:
-        _quantise(graph, file)
-    session = onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
-    return lambda arrays: session.run(list(plain.outputs), arrays)
+    files = [file, _quantise(graph, file)] if int8 else [file]
+    sessions = {file: onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"]) for file in files}
+    return {
+        str(file.relative_to(folder)): lambda arrays, session=session: session.run(list(plain.outputs), arrays)
+        for file, session in sessions.items()
+    }
 
 
-def _quantise(graph: Any, file: Path) -> None:
+def _quantise(graph: Any, file: Path) -> Path:
     """Write the products of the layers in int8, with a scale for each output; the others stay in float32."""
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
+    quantised = file.with_name(f"{file.stem}_quantized.onnx")
     heads = [node.name for node in graph.graph.node if node.op_type == "MatMul" and "/layer_" not in node.input[1]]
     quantize_dynamic(
-        file, file.with_name("model_quantized.onnx"), op_types_to_quantize=["MatMul"], per_channel=True,
-        weight_type=QuantType.QInt8, nodes_to_exclude=heads,
+        file, quantised, op_types_to_quantize=["MatMul"], per_channel=True, weight_type=QuantType.QInt8,
+        nodes_to_exclude=heads,
     )  # fmt: skip
+    return quantised
 
 
-def _write_stablehlo(folder: Path, model: Any, plain: PlainForward) -> Any:
-    """Write `model.stablehlo`, which holds the weights, too; return the function from arrays to outputs."""
-    params = model.params
-    shapes = [jax.ShapeDtypeStruct(shape, jnp.int32) for shape in _shapes(model, plain).values()]
+def _write_stablehlo(folder: Path, name: str, plain: PlainForward) -> dict[str, Any]:
+    """Write `NAME.stablehlo`, which holds the weights, too; return the function from arrays to outputs, by file."""
+    params = plain.params
     function = jax.jit(lambda *inputs: plain.function(params, *inputs))
-    exported = jax.export.export(function, platforms=("cpu", "cuda", "tpu"))(*shapes)
-    write_bytes(folder / "model.stablehlo", bytes(exported.serialize()))
-    return lambda arrays: exported.call(*(array.astype(np.int32) for array in arrays.values()))
+    exported = jax.export.export(function, platforms=("cpu", "cuda", "tpu"))(*plain.symbolic_inputs().values())
+    write_bytes(folder / f"{name}.stablehlo", bytes(exported.serialize()))
+    return {f"{name}.stablehlo": lambda arrays: exported.call(*to_int32(arrays))}
 
 
-def check_outputs(model: Any, plain: PlainForward, run: Any) -> None:
-    """Raise ValueError if an exported model gives other numbers than the model itself."""
-    length = min(plain.max_length, 12)
-    ids = np.random.default_rng(0).integers(0, model.config.vocab_size, (3, length))
-    mask = (np.arange(length)[None, :] < np.array([[length], [length - 1], [max(1, length // 2)]])).astype(np.int64)
-    arrays = dict(zip(plain.inputs, (ids, mask, np.zeros_like(ids))))
-    expected = jax.jit(plain.function)(model.params, *(array.astype(np.int32) for array in arrays.values()))
+def to_int32(arrays: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+    """Return arrays as a function of JAX reads them.
+
+    >>> [x.dtype.name for x in to_int32({"ids": np.ones(2, np.int64), "vectors": np.ones(2, np.float32)})]
+    ['int32', 'float32']
+    """
+    return [array.astype(np.int32) if array.dtype == np.int64 else array for array in arrays.values()]
+
+
+def check_outputs(model: Any, plain: PlainForward, run: Any, *, quantised: bool = False) -> dict[str, float]:
+    """Return the difference of each output to the model's; raise ValueError if they are not the same numbers.
+
+    A difference is a share of the largest number: the largest one, or of a `quantised` copy the mean.
+    """
+    arrays = plain.example(3, min(plain.max_length or 12, 12))
+    mask = arrays.get("attention_mask")
+    expected = jax.jit(plain.function)(plain.params, *to_int32(arrays))
+    differences = {}
     for name, ours, theirs in zip(plain.outputs, expected, run(arrays), strict=True):
-        per_piece = ours.ndim > 1 and ours.shape[:2] == mask.shape
-        ours, theirs = (np.asarray(x)[mask > 0] if per_piece else np.asarray(x) for x in (ours, theirs))
-        difference = np.abs(ours - theirs).max() / max(np.abs(ours).max(), 1e-6)
-        if not difference < LIMIT:
+        ours, theirs = np.asarray(ours), np.asarray(theirs)
+        if mask is not None and ours.ndim > 1 and ours.shape[:2] == mask.shape:
+            ours, theirs = ours[mask > 0], theirs[mask > 0]
+        if ours.dtype.kind in "ib":  # a path of tags, which a rounding may change
+            differences[name] = round(float((ours != theirs).mean()), 9)
+            continue
+        size = np.abs(ours - theirs)
+        difference = float((size.mean() if quantised else size.max()) / max(np.abs(ours).max(), 1e-6))
+        differences[name] = float(f"{difference:.2g}")
+        if not difference < (INT8_LIMIT if quantised else LIMIT):
             raise ValueError(
-                f"{model.source}: {name} of the exported model differs by {difference:.1e} of its largest number; "
-                "please report it, with the versions of jax and onnxruntime"
+                f"{model.source}: {name} of the {'quantised' if quantised else 'exported'} model differs by "
+                f"{difference:.1e} of its largest number; please report it, with the versions of jax and onnxruntime"
             )
+    return differences
 
 
-def _write_surroundings(folder: Path, model: Any, plain: PlainForward) -> None:
-    """Write the configuration, the tokenizer, labels, the runner and what it reads."""
-    tokenizer, task = model.tokenizer, model.task if isinstance(model, TaskModel) else None
+def _write_surroundings(folder: Path, model: Any, graphs: Mapping[str, PlainForward], checked: Any) -> None:
+    """Write the configuration, the tokenizer, labels, the runner and the file that it reads."""
+    plain = list(graphs.values())[-1]
+    if plain.kind in ("words", "network"):
+        description = describe_words(model, plain)
+    else:
+        _write_config(folder, model)
+        description = _describe(model, plain) if plain.kind != "write" else _describe_writer(model, graphs)
+        _write_tokenizer(folder, model.tokenizer, model.config)
+    if plain.kind == "network" and "input_ids" in plain.inputs:
+        _write_tokenizer(folder, model.encoder.tokenizer, model.encoder.config)
+    if plain.kind == "sentences":
+        write_sentence_files(folder, model.sentence_head, model.params, model.config)
+    write_json(folder / "export.json", {**description, **checked})
+    write_bytes(folder / "run.py", join_runner(RUNNERS.get(plain.kind, "runner.py")).encode())
+
+
+def join_runner(name: str) -> str:
+    """Return the code of a runner, with the function that it imports in place of the import.
+
+    >>> "bert_elmo_jax" in join_runner("runner.py")
+    False
+    """
+    runner, shared = (Path(__file__).with_name(file).read_text("utf-8") for file in (name, "load_graph.py"))
+    code = shared.split('"""', 2)[2].strip()
+    return runner.replace("from bert_elmo_jax.exports.load_graph import FOLDER, load_graph\n", f"{code}\n")
+
+
+def _write_config(folder: Path, model: Any) -> None:
+    """Write the configuration in the first form that the family has for files of others."""
+    task = model.task if isinstance(model, TaskModel) else None
     writers = [form.write for form in model.family.formats.values() if form.write]
-    if writers:
-        fields: dict[str, Any] = {}
-        if task is not None and task.kind in ("classification", "tags"):
-            fields["labels"] = list(task.labels)
-            if task.kind == "classification" and len(task.labels) > 1:
-                kind = "multi_label" if task.multi_label else "single_label"
-                fields["problem_type"] = f"{kind}_classification"
-        elif task is not None and task.kind == "regression":
-            fields |= {"labels": list(task.labels) or None, "problem_type": "regression"}
-        parts = [name for name in model.params if name in ("encoder", "classify", "tag", "span")]
-        writers[0](folder, {name: model.params[name] for name in parts}, model.config, **fields)
-        for weights in folder.glob("*.safetensors*"):
-            weights.unlink()
-    write_tokenizer(tokenizer, model.config, folder)
+    if not writers:
+        return
+    fields: dict[str, Any] = {}
+    if task is not None and task.kind in ("classification", "tags"):
+        fields["labels"] = list(task.labels)
+        if task.kind == "classification" and len(task.labels) > 1:
+            kind = "multi_label" if task.multi_label else "single_label"
+            fields["problem_type"] = f"{kind}_classification"
+    elif task is not None and task.kind == "regression":
+        fields |= {"labels": list(task.labels) or None, "problem_type": "regression"}
+    parts = [name for name in model.params if name in ("encoder", "classify", "tag", "span", "decoder")]
+    writers[0](folder, {name: model.params[name] for name in parts}, model.config, **fields)
+    for weights in folder.glob("*.safetensors*"):
+        weights.unlink()
+
+
+def _write_tokenizer(folder: Path, tokenizer: Any, config: Any) -> None:
+    write_tokenizer(tokenizer, config, folder)
     content = tokenizer_json(tokenizer)
     if content is not None:
         write_bytes(folder / "tokenizer.json", content)
-    if plain.kind == "sentences":
-        write_sentence_files(folder, model.sentence_head, model.params, model.config)
-    write_json(folder / "export.json", _describe(model, plain, task))
-    shutil.copyfile(Path(__file__).with_name("runner.py"), folder / "run.py")
 
 
-def _describe(model: Any, plain: PlainForward, task: Any) -> Mapping[str, Any]:
-    """Return what the runner needs to know."""
+def _describe(model: Any, plain: PlainForward) -> Mapping[str, Any]:
+    """Return what the runner of a model of pieces needs to know."""
     head, tokenizer = model.sentence_head, model.tokenizer
+    task: Any = model.task if isinstance(model, TaskModel) else None
     sentences = plain.kind == "sentences"
     pad_id = getattr(model.config, "pad_id", tokenizer.pad_id)
     several = task is not None and task.multi_label
@@ -199,3 +255,44 @@ def _describe(model: Any, plain: PlainForward, task: Any) -> Mapping[str, Any]:
         "lowercase": sentences and head.lowercase,
         "prompt": dict(head.prompts).get(head.default_prompt, "") if sentences else "",
     }
+
+
+def _describe_writer(model: Any, graphs: Mapping[str, PlainForward]) -> Mapping[str, Any]:
+    """Return what the runner of a model that writes needs to know."""
+    decoder = model.find_decoder()
+    frame = model.tokenizer.frame
+    numbers = {
+        name: None if getattr(decoder, name) is None else int(getattr(decoder, name))
+        for name in ("pad", "most", "first", "forced_end", "forced_first")
+    }
+    return {
+        "kind": "write", "before": [int(piece) for piece in frame.before], "ends": [int(end) for end in decoder.ends],
+        "forbidden": [int(piece) for piece in decoder.forbidden], **numbers,
+        "graphs": {
+            name: {"inputs": list(plain.inputs), "outputs": list(plain.outputs)} for name, plain in graphs.items()
+        },
+        "empty_memory": {
+            name: [[int(size) if size.strip().isdigit() else size.strip() for size in part.sizes.split(",")],
+                   np.dtype(part.dtype).name]
+            for name, part in list(graphs.values())[-1].read.items() if name not in ("input_ids", "attention_mask")
+        },
+    }  # fmt: skip
+
+
+def describe_words(model: Any, plain: PlainForward) -> Mapping[str, Any]:
+    """Return what the runner of a model of words needs to know."""
+    description: dict[str, Any] = {
+        "kind": plain.kind, "inputs": list(plain.inputs), "outputs": list(plain.outputs),
+        "characters": {name: int(x.sizes.split(",")[-1]) for name, x in plain.read.items() if "characters" in name},
+        "max_length": plain.max_length,
+    }  # fmt: skip
+    if "input_ids" in plain.inputs:
+        pad_id = model.encoder.config.pad_id
+        description |= {"pad_id": pad_id, "pad_token": model.encoder.tokenizer.tokens[pad_id]}
+    if not isinstance(model, TaskNetwork):
+        return description
+    lexicon, vectors = model.lexicon, model.lexicon.kept_vectors
+    return {
+        **description, "labels": list(model.task.labels), "specials": len(lexicon.specials),
+        "words": list(lexicon.words), "later_words": [] if vectors is None else list(vectors.words),
+    }  # fmt: skip

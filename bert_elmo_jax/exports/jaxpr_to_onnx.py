@@ -27,6 +27,7 @@ BINARY = {
 }  # fmt: skip
 REDUCTIONS = {"reduce_sum": "ReduceSum", "reduce_max": "ReduceMax", "reduce_min": "ReduceMin"}
 SAME = ("stop_gradient", "copy", "copy_p", "optimization_barrier", "reduce_precision")  # outputs are the inputs
+LOOPS = ("scan", "while")
 Rule = Callable[["Converter", Any, Sequence[Tensor]], Any]
 RULES: dict[str, Rule] = {}
 
@@ -52,7 +53,13 @@ class Converter:
         jaxpr = getattr(closed, "jaxpr", closed)
         values: dict[Any, Tensor] = dict(zip(jaxpr.invars, inputs, strict=True))
         values |= {variable: constant(value) for variable, value in zip(jaxpr.constvars, getattr(closed, "consts", ()))}
-        read = lambda atom: constant(atom.val) if isinstance(atom, Literal) else values[atom]  # noqa: E731
+
+        def read(atom: Any) -> Tensor:
+            if not isinstance(atom, Literal):
+                return values[atom]
+            aval: Any = atom.aval
+            return constant(np.asarray(atom.val, aval.dtype))
+
         for equation in jaxpr.eqns:
             outputs = self.convert(equation, [read(atom) for atom in equation.invars])
             values.update(zip(equation.outvars, outputs, strict=True))
@@ -62,7 +69,7 @@ class Converter:
         """Return the outputs of an equation."""
         name = equation.primitive.name
         inner = equation.params.get("jaxpr", equation.params.get("call_jaxpr"))
-        if inner is not None and name != "scan":
+        if inner is not None and name not in LOOPS:
             normal = self._normalise(inner, inputs) if name == "custom_vjp_call" else None
             return self.run(inner, inputs) if normal is None else [normal]
         if name in SAME:
@@ -101,7 +108,7 @@ class Converter:
 
     def _folds(self, equation: Any, inputs: Sequence[Tensor]) -> bool:
         """Return True if an equation reads only constants, and its output is not larger than they are."""
-        if any(tensor.array is None for tensor in inputs) or not inputs:
+        if any(tensor.array is None for tensor in inputs) or not inputs or equation.primitive.name in LOOPS:
             return False
         if any(tensor.shape != np.shape(atom.aval) for tensor, atom in zip(inputs, equation.invars)):
             return False
@@ -347,6 +354,24 @@ def _dynamic_slice(c: Converter, equation: Any, inputs: Sequence[Tensor]) -> Ten
     return Tensor(c.graph.node("Slice", [c.full(inputs[0], equation.invars[0]), begin, end, axes]), sizes)
 
 
+@rule("dynamic_update_slice")
+def _dynamic_update(c: Converter, equation: Any, inputs: Sequence[Tensor]) -> Tensor:
+    """Replace a part along one axis, at a computed place, which the caller keeps inside."""
+    shape, part = (tuple(variable.aval.shape) for variable in equation.invars[:2])
+    array, update = (c.full(tensor, variable) for tensor, variable in zip(inputs, equation.invars[:2]))
+    axes = [axis for axis, sizes in enumerate(zip(shape, part)) if str(sizes[0]) != str(sizes[1])]
+    if not axes:
+        return Tensor(update, shape)
+    if len(axes) > 1:
+        raise ValueError("an update along several axes has no rule for ONNX; use --to=stablehlo")
+    axis, one = c.graph.constant(np.array(axes, np.int64)), c.graph.constant(np.array([1], np.int64))
+    begin = c.graph.cast(c.graph.node("Reshape", [c.graph.read(inputs[2 + axes[0]]), one]), np.int64)
+    end = c.graph.node("Add", [begin, c.graph.shape([part[axes[0]]])])
+    first, last = (c.graph.constant(np.array([n], np.int64)) for n in (0, np.iinfo(np.int64).max))
+    before, after = (c.graph.node("Slice", [array, *bounds, axis]) for bounds in ((first, begin), (end, last)))
+    return Tensor(c.graph.node("Concat", [before, update, after], axis=axes[0]), shape)
+
+
 @rule("pad")
 def _pad(c: Converter, equation: Any, inputs: Sequence[Tensor]) -> Tensor:
     low, high, inside = zip(*equation.params["padding_config"])
@@ -368,7 +393,13 @@ def _gather(c: Converter, equation: Any, inputs: Sequence[Tensor]) -> Tensor:
     places = tuple(range(outer, outer + rank - batch - 1))
     cut = [n for n in range(rank) if n not in (*numbers.operand_batching_dims, *axes)]
     uncut = all(str(sizes[n]) == str(equation.invars[0].aval.shape[n]) for n in cut)
-    in_order = numbers.operand_batching_dims == numbers.start_indices_batching_dims == tuple(range(batch))
+    in_order = numbers.operand_batching_dims == tuple(range(batch))
+    order = [*numbers.start_indices_batching_dims]
+    order += [axis for axis in range(outer) if axis not in order]  # of the indices, with those of the batch in front
+    if len(axes) == 1 and not batch and not outer and not numbers.collapsed_slice_dims and uncut:
+        begin = c.graph.cast(indices, np.int64)
+        end = c.graph.node("Add", [begin, c.graph.shape([sizes[axes[0]]])])
+        return Tensor(c.graph.node("Slice", [table, begin, end, c.graph.constant(np.array(axes))]), shape_of(equation))
     if len(axes) != 1 or numbers.collapsed_slice_dims != axes or not uncut or not in_order:
         raise ValueError(f"a gather with {numbers} has no rule for ONNX; use --to=stablehlo")
     size = equation.invars[0].aval.shape[axes[0]]
@@ -378,13 +409,79 @@ def _gather(c: Converter, equation: Any, inputs: Sequence[Tensor]) -> Tensor:
         last = c.graph.node("Sub", [c.graph.size(size), c.graph.constant(np.array([1], np.int64))])
         indices = c.graph.node("Min", [c.graph.node("Max", [indices, zero]), last])
     if axes[0] == batch and numbers.offset_dims == places:
-        name = c.graph.node("GatherND", [table, indices], batch_dims=batch)
+        if order == sorted(order):
+            name = c.graph.node("GatherND", [table, indices], batch_dims=batch)
+        else:
+            moved = c.graph.node("Transpose", [indices], perm=[*order, outer])
+            name = c.graph.node("GatherND", [table, moved], batch_dims=batch)
+            back = [*(order.index(axis) for axis in range(outer)), *places]
+            name = c.graph.node("Transpose", [name], perm=back)
     elif not batch and numbers.offset_dims == (*range(axes[0]), *range(axes[0] + outer, rank - 1 + outer)):
         last = c.graph.constant(np.array([-1], np.int64))
         name = c.graph.node("Gather", [table, c.graph.node("Squeeze", [indices, last])], axis=axes[0])
     else:
         raise ValueError(f"a gather with {numbers} has no rule for ONNX; use --to=stablehlo")
     return Tensor(name, shape_of(equation))
+
+
+@rule("while")
+def _while(c: Converter, equation: Any, inputs: Sequence[Tensor]) -> list[Tensor]:
+    """Loop until the condition fails; both jaxprs read constants, then the values that the loop carries."""
+    p, variables = equation.params, equation.outvars
+    first = p["cond_nconsts"]
+    second = first + p["body_nconsts"]
+    states = [c.full(tensor, variable) for tensor, variable in zip(inputs[second:], variables)]
+    dtypes = [variable.aval.dtype for variable in variables]
+    tensors = _inner_tensors(c, "state", variables)
+
+    def test(carried: Sequence[Tensor]) -> str:
+        return c.graph.read(c.run(p["cond_jaxpr"], [*inputs[:first], *carried])[0])
+
+    def build() -> list[tuple[str, Any]]:
+        carried = c.run(p["body_jaxpr"], [*inputs[first:second], *tensors])
+        names = [c.full(tensor, variable) for tensor, variable in zip(carried, variables)]
+        return [(test(carried), np.bool_), *zip(names, dtypes)]
+
+    goes_on = test([Tensor(name, tuple(variable.aval.shape)) for name, variable in zip(states, variables)])
+    marks = [(c.graph.new_name("turn"), np.int64), (c.graph.new_name("goes_on"), np.bool_)]
+    body = c.graph.body([*marks, *zip((tensor.name for tensor in tensors), dtypes)], build)
+    names = c.graph.node("Loop", ["", goes_on, *states], len(states), body=body)
+    return _outputs(names, variables)
+
+
+@rule("scan")
+def _scan(c: Converter, equation: Any, inputs: Sequence[Tensor]) -> list[Tensor]:
+    """Loop over the first axis of arrays; the step reads constants, carried values and an entry of each array."""
+    p, jaxpr = equation.params, equation.params["jaxpr"].jaxpr
+    first = p["num_consts"]
+    second = first + p["num_carry"]
+    read = [c.full(tensor, variable) for tensor, variable in zip(inputs[first:], equation.invars[first:])]
+    if len(inputs) == second:
+        raise ValueError("a loop over a number of steps alone has no rule for ONNX; use --to=stablehlo")
+    tensors = _inner_tensors(c, "entry", jaxpr.invars[first:])
+
+    def build() -> list[tuple[str, Any]]:
+        results = c.run(p["jaxpr"], [*inputs[:first], *tensors])
+        return [(c.full(x, variable), variable.aval.dtype) for x, variable in zip(results, jaxpr.outvars)]
+
+    body = c.graph.body([(x.name, variable.aval.dtype) for x, variable in zip(tensors, jaxpr.invars[first:])], build)
+    arrays, stacked = len(inputs) - second, len(equation.outvars) - p["num_carry"]
+    backwards = {
+        "scan_input_directions": [int(p["reverse"])] * arrays, "scan_output_directions": [int(p["reverse"])] * stacked,
+    }  # fmt: skip
+    backwards = {name: values for name, values in backwards.items() if values}
+    names = c.graph.node("Scan", read, len(equation.outvars), body=body, num_scan_inputs=arrays, **backwards)
+    return _outputs(names, equation.outvars)
+
+
+def _inner_tensors(c: Converter, name: str, variables: Sequence[Any]) -> list[Tensor]:
+    """Return the values that a step of a loop reads."""
+    return [Tensor(c.graph.new_name(name), tuple(variable.aval.shape)) for variable in variables]
+
+
+def _outputs(names: Any, variables: Sequence[Any]) -> list[Tensor]:
+    names = [names] if len(variables) == 1 else names
+    return [Tensor(name, tuple(variable.aval.shape)) for name, variable in zip(names, variables)]
 
 
 @rule("dot_general")
@@ -421,28 +518,30 @@ def _product(c: Converter, equation: Any, inputs: Sequence[Tensor]) -> Tensor:
 def convert_function(
     function: Callable[..., Any],
     params: Any,
-    inputs: Mapping[str, tuple[Any, ...]],
+    inputs: Mapping[str, jax.ShapeDtypeStruct],
     outputs: Sequence[str],
     *,
     opset: int = 17,
 ) -> Any:
     """Return the ONNX model of `function(params, *inputs)`, which returns a tuple of arrays.
 
-    Inputs are int64 there and int32 for the function; their shapes may have symbolic sizes of `jax.export`. The
+    Inputs that are int32 for the function are int64 there; their shapes may have symbolic sizes of `jax.export`. The
     parameters keep their paths as names.
     """
     sizes: dict[str, tuple[str, int]] = {}
-    for name, shape in inputs.items():
-        for axis, size in enumerate(shape):
+    for name, described_input in inputs.items():
+        for axis, size in enumerate(described_input.shape):
             if not isinstance(size, int):
                 sizes.setdefault(str(size), (name, axis))
     graph = Graph(opset, sizes)
-    shapes = [jax.ShapeDtypeStruct(shape, jnp.int32) for shape in inputs.values()]
-    traced = jax.jit(function).trace(params, *shapes)
+    traced = jax.jit(function).trace(params, *inputs.values())
     leaves = jax.tree_util.tree_leaves_with_path(params)
     paths = ["/".join(str(getattr(key, "key", key)) for key in path) for path, _ in leaves]
     tensors = [constant(leaf, path) for path, (_, leaf) in zip(paths, leaves)]
-    tensors += [Tensor(graph.cast(name, np.int32), tuple(shape)) for name, shape in inputs.items()]
+    integers = {name for name, x in inputs.items() if x.dtype == jnp.int32}
+    tensors += [
+        Tensor(graph.cast(name, np.int32) if name in integers else name, tuple(x.shape)) for name, x in inputs.items()
+    ]
     converter = Converter(graph)
     results = converter.run(traced.jaxpr, tensors)
     described = []
@@ -451,4 +550,5 @@ def convert_function(
             graph.onnx.helper.make_node("Identity", [converter.full(tensor, variable)], [name], name=name)
         )
         described.append((name, variable.aval.dtype, variable.aval.shape))
-    return graph.finish([(name, np.int64, shape) for name, shape in inputs.items()], described, "model")
+    read = [(name, np.int64 if name in integers else x.dtype, x.shape) for name, x in inputs.items()]
+    return graph.finish(read, described, "model")

@@ -1,7 +1,7 @@
 """A graph of ONNX nodes that grows node by node, with sizes that are known only when it runs."""
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,10 +39,17 @@ class Graph:
         self.constants: dict[str, np.ndarray] = {}
         self._small: dict[tuple[str, tuple[int, ...], bytes], str] = {}
         self._made: dict[str, str] = {}  # sizes and shapes that are there already
+        self._count = 0  # nodes and constants, those of loops included
+
+    def new_name(self, kind: str) -> str:
+        """Return a name that no other value has."""
+        self._count += 1
+        return f"{kind}_{self._count}"
 
     def node(self, kind: str, inputs: Sequence[str], outputs: int = 1, **attributes: Any) -> Any:
         """Add a node; return the name of its output, or of all outputs."""
-        names = [f"{kind}_{len(self.nodes)}" + (f"_{n}" if outputs > 1 else "") for n in range(outputs)]
+        base = self.new_name(kind)
+        names = [f"{base}_{n}" for n in range(outputs)] if outputs > 1 else [base]
         self.nodes.append(self.onnx.helper.make_node(kind, list(inputs), names, name=names[0], **attributes))
         return names if outputs > 1 else names[0]
 
@@ -63,6 +70,23 @@ class Graph:
     def read(self, tensor: Tensor) -> str:
         """Return the name by which a node reads a tensor."""
         return tensor.name if tensor.array is None else self.constant(tensor.array, tensor.name)
+
+    def body(self, inputs: Sequence[tuple[str, Any]], build: Callable[[], Sequence[tuple[str, Any]]]) -> Any:
+        """Return the graph of a loop's step, whose inputs and outputs are (name, type).
+
+        `build` adds its nodes; they may read everything that is in this graph already.
+        """
+        outer_nodes, outer_made = self.nodes, self._made
+        self.nodes, self._made = [], dict(outer_made)
+        results = [(str(self.node("Identity", [name])), dtype) for name, dtype in build()]
+        nodes, self.nodes, self._made = self.nodes, outer_nodes, outer_made
+        described = [[self._describe(*part) for part in parts] for parts in (inputs, results)]
+        return self.onnx.helper.make_graph(nodes, self.new_name("body"), *described)
+
+    def _describe(self, name: str, dtype: Any, sizes: Sequence[Any] | None = None) -> Any:
+        shape = None if sizes is None else [size if isinstance(size, int) else str(size) for size in sizes]
+        helper = self.onnx.helper
+        return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), shape)
 
     def cast(self, name: str, dtype: Any) -> str:
         """Return a value in another type."""
@@ -112,20 +136,19 @@ class Graph:
     def finish(self, inputs: Sequence[Any], outputs: Sequence[Any], name: str) -> Any:
         """Return the model with the nodes that its outputs need; inputs and outputs are (name, type, sizes)."""
         helper = self.onnx.helper
-
-        def describe(name: str, dtype: Any, sizes: Sequence[Any]) -> Any:
-            shape = [size if isinstance(size, int) else str(size) for size in sizes]
-            return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), shape)
-
         used = {name for name, _, _ in outputs}
         nodes: list[Any] = []
         for node in reversed(self.nodes):
             if used & set(node.output):
-                used |= set(node.input)
+                used |= set(names_read(node))
                 nodes.insert(0, node)
         tensors = [self.onnx.numpy_helper.from_array(x, key) for key, x in self.constants.items() if key in used]
         graph = helper.make_graph(
-            nodes, name, [describe(*part) for part in inputs], [describe(*part) for part in outputs], tensors
+            nodes,
+            name,
+            [self._describe(*part) for part in inputs],
+            [self._describe(*part) for part in outputs],
+            tensors,
         )
         opsets = [helper.make_opsetid("", self.opset)]
         return helper.make_model(
@@ -134,3 +157,11 @@ class Graph:
             ir_version=helper.find_min_ir_version_for(opsets),
             producer_name="bert_elmo_jax",
         )
+
+
+def names_read(node: Any) -> Iterator[str]:
+    """Yield the names that a node reads, with those that the step of a loop reads."""
+    yield from node.input
+    for attribute in node.attribute:
+        for inner in attribute.g.node:
+            yield from names_read(inner)

@@ -9,16 +9,15 @@ onnx/model_quantized.onnx.
 
 import functools
 import json
-import os
 import re
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from tokenizers import Tokenizer
 
-FOLDER = Path(__file__).resolve().parent
+from bert_elmo_jax.exports.load_graph import FOLDER, load_graph
+
 FILE = FOLDER / "export.json"
 MODEL: dict[str, Any] = json.loads(FILE.read_text("utf-8")) if FILE.exists() else {}
 
@@ -31,21 +30,6 @@ def load_tokenizer() -> Any:
     tokenizer.enable_truncation(MODEL["max_length"], strategy=strategy)
     tokenizer.enable_padding(pad_id=MODEL["pad_id"], pad_token=MODEL["pad_token"])
     return tokenizer
-
-
-@functools.cache
-def load_model() -> Any:
-    """Return the function from arrays to the list of outputs."""
-    if (FOLDER / "model.stablehlo").exists():
-        import jax.export
-
-        exported = jax.export.deserialize(bytearray((FOLDER / "model.stablehlo").read_bytes()))
-        return lambda arrays: [np.asarray(x) for x in exported.call(*(a.astype(np.int32) for a in arrays.values()))]
-    import onnxruntime
-
-    name = "model_quantized.onnx" if os.environ.get("QUANTIZED") else "model.onnx"
-    session = onnxruntime.InferenceSession(str(FOLDER / "onnx" / name), providers=["CPUExecutionProvider"])
-    return lambda arrays: session.run(MODEL["outputs"], arrays)
 
 
 def encode(texts: Any) -> Any:
@@ -69,7 +53,7 @@ def predict(texts: Any) -> Any:
         if len(parts) not in counts or not all(part.strip() for part in parts):
             raise ValueError(f"text {number} is {text!r:.200}; expected {expected}, not empty")
     read, arrays = encode(texts)
-    outputs, kind = dict(zip(MODEL["outputs"], load_model()(arrays))), MODEL["kind"]
+    outputs, kind = dict(zip(MODEL["outputs"], load_graph("model", tuple(MODEL["outputs"]))(arrays))), MODEL["kind"]
     if kind == "sentences":
         return [vector.tolist() for vector in outputs["sentence_embedding"]]
     if kind == "vectors":

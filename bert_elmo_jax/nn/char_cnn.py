@@ -18,6 +18,7 @@ from bert_elmo_jax.nn.layers import Initialiser, dense, embed
 
 Dense = Mapping[str, AnyArray]  # `kernel` and `bias`
 PAD = 261  # pads a word behind its end mark; has a learned embedding
+EXPORTED_PLACES = 8  # positions of every word that an exported model multiplies at once
 NUM_IDS = 261  # ids 1 to 261 have an embedding; 0, which pads sentences, is a vector of zeros
 
 
@@ -44,21 +45,24 @@ def convolve(
     for convolution in convolutions:
         kernel, bias = (jnp.asarray(convolution[part]).astype(dtype) for part in ("kernel", "bias"))
         # All windows that hold only padding are equal, so one is enough.
-        missing = min(cut + len(kernel), max_characters) - cut
+        missing = min(cut + kernel.shape[0], max_characters) - cut
         pad = jnp.where(characters[..., -1:] == 0, 0, PAD).astype(characters.dtype)
         padded = jnp.concatenate([characters, jnp.repeat(pad, missing, axis=-1)], axis=-1)
         x = embed(table, padded.reshape(math.prod(padded.shape[:-1]), padded.shape[-1]))
-        largest = largest_products(x, kernel, places_at_once(len(x)))
+        largest = largest_products(x, kernel, places_at_once(x.shape[0]))
         outputs.append((largest + bias[None, :]).reshape(*characters.shape[:-1], len(bias)))
     return jnp.concatenate(outputs, axis=-1)
 
 
-def places_at_once(words: int) -> int | None:
+def places_at_once(words: Any) -> int | None:
     """Return how many positions of every word to multiply at once, or None for all by a convolution.
 
     On a CPU, about 512 rows: fewer multiply slowly, and the products of more leave the cache before the maximum is
-    taken. On an accelerator a convolution, which needs no copy of the windows and is one operation.
+    taken. On an accelerator a convolution, which needs no copy of the windows and is one operation. An export, whose
+    number of words is a symbol, multiplies a few at a time.
     """
+    if not isinstance(words, int):
+        return EXPORTED_PLACES
     return max(1, 512 // max(words, 1)) if jax.default_backend() == "cpu" else None
 
 
@@ -87,7 +91,7 @@ def _larger(a: tuple[Array, Array], b: tuple[Array, Array]) -> tuple[Array, Arra
 def _windows(x: Array, width: int, places: Array) -> Array:
     """Return the windows at these positions, [N, places, width · E]."""
     at = places[:, None] + jnp.arange(width)[None, :]
-    return x[:, at].reshape(len(x), len(places), width * x.shape[-1])
+    return x[:, at].reshape(x.shape[0], len(places), width * x.shape[-1])
 
 
 def _largest(x: Array, kernel: Array, at_once: int | None) -> tuple[Array, Array]:
@@ -97,7 +101,7 @@ def _largest(x: Array, kernel: Array, at_once: int | None) -> tuple[Array, Array
         start = jnp.array(-jnp.inf, products.dtype), jnp.int32(0)
         places = lax.broadcasted_iota(jnp.int32, products.shape, 1)
         return lax.reduce((products, places), start, _larger, (1,))  # in one pass, so that it joins the convolution
-    n, (width, size, filters) = len(x), kernel.shape
+    n, (width, size, filters) = x.shape[0], kernel.shape
 
     def step(best: tuple[Array, Array], places: Array) -> tuple[tuple[Array, Array], None]:
         largest, place = best

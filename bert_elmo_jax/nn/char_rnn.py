@@ -49,7 +49,7 @@ class CharRNN(nn.Module):
         words = characters.reshape(math.prod(characters.shape[:-1]), characters.shape[-1])
         lengths = ((words != 0) & (words != PAD)).sum(axis=1, dtype=jnp.int32)
         x = embed(table, words)
-        last = jnp.zeros((len(words), 2 * self.size))
+        last = jnp.zeros((words.shape[0], 2 * self.size))
         for n in range(self.num_layers):
             x, *_, last = run(x, self.param(f"layer_{n}", init, x.shape[-1], self.size), lengths)
         return last.reshape(*characters.shape[:-1], 2 * self.size)

@@ -123,7 +123,7 @@ class DecoderLayer(nn.Module):
 
     def begin(self, source: Float[Array, "B T D"], slots: int) -> tuple[KeysValues, KeysValues]:
         """Return empty slots for the target, and the keys and values of the source."""
-        empty = self.attention.remember(jnp.zeros((len(source), slots, source.shape[-1]), source.dtype))
+        empty = self.attention.remember(jnp.zeros((source.shape[0], slots, source.shape[-1]), source.dtype))
         return jax.tree.map(jnp.zeros_like, empty), self.cross_attention.remember(source)
 
     def step(

@@ -66,7 +66,7 @@ def bigru_with_states(
     reads, directions = x.swapaxes(0, 1), []
     for name in ("forward", "backward"):
         p = params[name]
-        zero = jnp.zeros((len(x), len(p["state_bias"])), jnp.float32)
+        zero = jnp.zeros((x.shape[0], len(p["state_bias"])), jnp.float32)
         gates = product(reads, p["input_kernel"])
         directions.append(_direction(gates, p["state_kernel"], p["bias"], p["state_bias"], zero))
     results = _recurrence((False, True), jnp.asarray(lengths), directions)
@@ -131,7 +131,7 @@ def _loop(reverse: bool, keep: bool, lengths: Array, d: Direction) -> Loop:
         residuals = (jnp.where(live, activated, 0.0).astype(gates.dtype), hidden) if keep else None
         return hidden, (output, residuals)
 
-    shape, residuals = (len(d.gates), *d.hidden.shape), None
+    shape, residuals = (d.gates.shape[0], *d.hidden.shape), None
     if keep:
         # Where the loop skips steps, the state before the first is the given one.
         residuals = (jnp.zeros((*shape[:2], 4 * shape[2]), d.gates.dtype), jnp.broadcast_to(d.hidden, shape))

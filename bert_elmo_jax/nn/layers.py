@@ -225,7 +225,7 @@ def look_up(table: Float[AnyArray, "N U D"], words: Int[AnyArray, "T B"]) -> Flo
     >>> look_up(tables, jnp.array([[0, 0], [1, 1]]))[..., 0].tolist()
     [[1.0, 3.0], [2.0, 4.0]]
     """
-    parts, (t, b) = len(table), words.shape
+    parts, (t, b) = table.shape[0], words.shape
     if b % parts:
         raise ValueError(f"a batch of {b} rows cannot be split evenly among {parts} tables of distinct words")
     rows = jax.vmap(embed, in_axes=(0, 1), out_axes=1)(table, words.reshape(t, parts, b // parts))

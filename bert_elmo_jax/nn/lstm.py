@@ -74,7 +74,7 @@ def bilstm_with_states(
     reads, directions = x.swapaxes(0, 1), []
     for name in ("forward", "backward"):
         p = params[name]
-        zero = jnp.zeros((len(x), p["state_kernel"].shape[0]), jnp.float32)
+        zero = jnp.zeros((x.shape[0], p["state_kernel"].shape[0]), jnp.float32)
         gates = product(reads, p["input_kernel"])
         directions.append(_direction(gates, None, p["state_kernel"], p["bias"], None, zero, zero))
     results = _recurrence((None, None), (False, True), jnp.asarray(lengths), directions)
@@ -219,11 +219,11 @@ def _loop(clips: Clips, reverse: bool, keep: bool, lengths: Array, d: Direction)
         return state, (output, (jnp.where(live, activated, 0.0).astype(gates.dtype), *state) if keep else None)
 
     def repeat(one: Any) -> Array:
-        return jnp.broadcast_to(one, (len(reads), *one.shape))
+        return jnp.broadcast_to(one, (reads.shape[0], *one.shape))
 
     state = d.cell, d.hidden
     # A reverse loop starts at the longest row's end, so the states beyond it are the first ones.
-    activated = jnp.zeros((len(d.hidden), d.gates.shape[-1]), d.gates.dtype)
+    activated = jnp.zeros((d.hidden.shape[0], d.gates.shape[-1]), d.gates.dtype)
     residuals = tuple(map(repeat, (activated, *state))) if keep else None
     return Loop(step, state, (repeat(jnp.zeros_like(d.hidden, d.gates.dtype)), residuals), reverse)
 

@@ -10,7 +10,7 @@ from jaxtyping import Array, Float, Float32
 def step_product(a: Float[Array, "B I"], b: Float[Array, "I O"]) -> Float32[Array, "B O"]:
     """Return a · b, computed in the type of `b` and summed in float32."""
     a, (inputs, _) = a.astype(b.dtype), b.shape
-    if len(a) == 1 and inputs % 2 == 0:
+    if a.shape[0] == 1 and inputs % 2 == 0:
         # As a sum of two products. On a CPU, XLA 0.12 compiles a loop of products with one row into one function for
         # one core; the sum prevents this, and both cores read the kernel.
         halves = jnp.einsum("ki,kio->ko", a.reshape(2, inputs // 2), b.reshape(2, inputs // 2, -1),

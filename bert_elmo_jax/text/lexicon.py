@@ -129,6 +129,11 @@ class Lexicon:
         """True if some words have a vector that is not in the table but comes from `vectors`."""
         return self.unknown in (*FROM_FILE, "random")
 
+    @property
+    def kept_vectors(self) -> WordVectors | None:
+        """The vectors of words that have no row in the table; None unless unknown words have `vectors`."""
+        return self._later
+
     def ids(self, words: Sequence[str]) -> Int32[np.ndarray, "N"]:
         """Return the row of each word, or `NEW` for words whose vector comes from `vectors`."""
         return np.fromiter(map(self._id, words), np.int32, len(words))

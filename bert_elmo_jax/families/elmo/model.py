@@ -144,7 +144,7 @@ class Elmo(nn.Module):
         words, lengths = jnp.asarray(words), jnp.asarray(lengths, jnp.int32)
         same = words_backward is None
         backward = reverse(words, lengths) if words_backward is None else jnp.asarray(words_backward)
-        state = zero_state(c, len(words)) if state is None else state
+        state = zero_state(c, words.shape[0]) if state is None else state
         if fresh is not None:
             keep = ~jnp.asarray(fresh)[None, None, :, None]
             state = jax.tree.map(lambda x: jnp.where(keep, x, 0.0), state)

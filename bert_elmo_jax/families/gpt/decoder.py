@@ -35,7 +35,7 @@ def make_decoder(config: GptConfig) -> Decoder:
         return {"encoder": params["encoder"], "softmax": {"kernel": params["encoder"]["embeddings"]["word"].T}}
 
     def start(params: Any, prompt: AnyArray, mask: AnyArray | None, slots: int) -> Memory:
-        shape = (len(prompt), config.num_heads, slots, config.head_size)
+        shape = (prompt.shape[0], config.num_heads, slots, config.head_size)
         empty = jnp.zeros(shape, config.dtype)
         return {f"layer_{i}": {"key": empty, "value": empty} for i in range(config.num_layers)}
 
@@ -57,14 +57,15 @@ def decode(
     A piece in an empty slot may have any position and changes no other. With `at` as a plain number, slots after the
     new pieces are not read.
     """
-    few = tokens.shape[0] * tokens.shape[1] < FEW and jax.default_backend() == "cpu"
+    reduced = config.dtype != "float32"  # asked first, because the sizes of an export are symbols
+    few = reduced and tokens.shape[0] * tokens.shape[1] < FEW and jax.default_backend() == "cpu"
     c = dataclasses.replace(config, dtype="float32") if few else config
     t, slots, encoder = tokens.shape[1], visible.shape[1], params["encoder"]
     table, places = encoder["embeddings"], jnp.maximum(jnp.asarray(positions), 0)
     x = (embed(table["word"], tokens) + embed(table["position"], places)).astype(c.dtype)
     end = at + t if isinstance(at, int) else slots
     before = jnp.arange(end)[None, :] <= at + jnp.arange(t)[:, None]
-    sees = jnp.asarray(visible)[:, None, :end].astype(bool) & jnp.broadcast_to(before[None], (len(tokens), t, end))
+    sees = jnp.asarray(visible)[:, None, :end].astype(bool) & jnp.broadcast_to(before[None], (tokens.shape[0], t, end))
     written: Memory = {}
     for i in range(c.num_layers):
         p = encoder[f"layer_{i}"]

@@ -62,7 +62,7 @@ def transformer_decoder(config: TransformerConfig) -> Decoder:
         new, slots = tokens.shape[1], visible.shape[1]
         before = jnp.arange(slots)[None, :] <= at + jnp.arange(new)[:, None]
         sees = jnp.asarray(visible).astype(bool)[:, None, :] & before[None]
-        sees_source = jnp.broadcast_to(mask[:, None, :], (len(tokens), new, mask.shape[1]))
+        sees_source = jnp.broadcast_to(mask[:, None, :], (tokens.shape[0], new, mask.shape[1]))
         written = {}
         for name, slots_of_layer in memory["own"].items():
             x, written[name] = layer.apply(

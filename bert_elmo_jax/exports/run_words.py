@@ -1,0 +1,94 @@
+"""Runs the model of this folder, an ELMo or a tagger, on sentences, without the package that trained it.
+
+  python run.py "words between spaces" "another sentence"      # or one sentence per line on standard input
+
+It prints the layers of an ELMo's words, [layers, words, numbers], or each word with its tag. It needs numpy,
+onnxruntime (for onnx/) or jax (for model.stablehlo), and tokenizers if the tagger reads pieces. With QUANTIZED=1 it
+uses onnx/model_quantized.onnx.
+"""
+
+import json
+import sys
+from typing import Any
+
+import numpy as np
+
+from bert_elmo_jax.exports.load_graph import FOLDER, load_graph
+
+BEGIN, END, PADDING = 259, 260, 261  # marks of a word; 0 is for words that only fill a row
+
+
+def read_characters(sentences: Any, width: int, size: int) -> Any:
+    """Return the bytes + 1 of each word, cut to `size` - 2, between the marks of a word."""
+    table = np.zeros((len(sentences), width, size), np.int64)
+    for row, words in enumerate(sentences):
+        for place, word in enumerate(words):
+            ids = [BEGIN, *(byte + 1 for byte in word.encode()[: size - 2]), END]
+            table[row, place] = PADDING
+            table[row, place, : len(ids)] = ids
+    return table
+
+
+def number_words(model: Any, sentences: Any, width: int) -> Any:
+    """Return the ids of words in the table of the tagger; 0 is for unknown words."""
+    first, ids = model["specials"], np.zeros((len(sentences), width), np.int64)
+    later = {word: n for n, word in enumerate(model["later_words"], first + len(model["words"]))}
+    words = {word: n for n, word in enumerate(model["words"], first)}
+    for row, sentence in enumerate(sentences):
+        for place, word in enumerate(sentence):
+            ids[row, place] = words.get(word, later.get(word, later.get(word.lower(), 0)))
+    return ids
+
+
+def read_pieces(model: Any, sentences: Any, width: int, folder: Any) -> dict[str, Any]:
+    """Return the pieces of sentences, their mask, and the place of each word's first piece."""
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    tokenizer.enable_padding(pad_id=model["pad_id"], pad_token=model["pad_token"])
+    read = tokenizer.encode_batch([list(words) for words in sentences], is_pretokenized=True)
+    if len(read[0].ids) > model["max_length"]:
+        raise ValueError(f"a sentence has {len(read[0].ids)} pieces; the model reads {model['max_length']}: split it")
+    first = np.zeros((len(sentences), width), np.int64)
+    for row, (words, pieces) in enumerate(zip(sentences, read)):
+        places = {word: n for n, word in reversed(list(enumerate(pieces.word_ids))) if word is not None}
+        first[row, : len(words)] = [places[n] for n in range(len(words))]
+    ids, mask = (np.array([getattr(r, name) for r in read], np.int64) for name in ("ids", "attention_mask"))
+    return {"input_ids": ids, "attention_mask": mask, "first_pieces": first}
+
+
+def predict(texts: Any) -> Any:
+    """Return the layers of each sentence's words, or a list of words with their tags."""
+    model: dict[str, Any] = json.loads((FOLDER / "export.json").read_text("utf-8"))
+    sentences = [text.split() if isinstance(text, str) else list(text) for text in texts]
+    for number, words in enumerate(sentences):
+        if not words:
+            raise ValueError(f"sentence {number} is {texts[number]!r}; expected words, not an empty text")
+    lengths = np.array(list(map(len, sentences)))
+    width = int(lengths.max())
+    arrays = {name: read_characters(sentences, width, size) for name, size in model["characters"].items()}
+    if "word_ids" in model["inputs"]:
+        arrays["word_ids"] = number_words(model, sentences, width)
+        arrays["word_mask"] = (np.arange(width)[None, :] < lengths[:, None]).astype(np.int64)
+    if "first_pieces" in model["inputs"]:
+        arrays |= read_pieces(model, sentences, width, FOLDER)
+    run = load_graph("model", tuple(model["outputs"]))
+    outputs = dict(zip(model["outputs"], run({name: arrays[name] for name in model["inputs"]})))
+    if model["kind"] == "words":
+        return [layers[:, :size].tolist() for layers, size in zip(outputs["layers"], lengths)]
+    return [
+        [(word, model["labels"][tag]) for word, tag in zip(words, row)]
+        for words, row in zip(sentences, outputs["tags"])
+    ]
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] in (["--help"], ["-h"]):
+        print(__doc__.strip())
+        sys.exit()
+    try:
+        predictions = predict(sys.argv[1:] or [line.rstrip("\n") for line in sys.stdin])
+    except ValueError as error:
+        sys.exit(f"run.py: {error}")
+    for prediction in predictions:
+        print(json.dumps(prediction, ensure_ascii=False))

@@ -1,0 +1,1 @@
+"""Models for others: a folder with a model card, and its upload."""

@@ -1,0 +1,166 @@
+"""Share a model: write a folder with its files and a model card, and upload it to the hub."""
+
+import re
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from bert_elmo_jax.families import find_family
+from bert_elmo_jax.files import read_json, write_sums, write_text
+from bert_elmo_jax.inference.convert import convert
+from bert_elmo_jax.inference.model_kinds import find_kind
+from bert_elmo_jax.inference.read_model import read_model
+from bert_elmo_jax.inference.run_directory import is_run_directory
+from bert_elmo_jax.nn.int8_kernels import is_int8
+from bert_elmo_jax.report.language import Language
+from bert_elmo_jax.sharing.model_card import Card, read_run, write_card
+
+REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9_][\w.-]*", re.ASCII)
+RUN_FILES = ("model.json", "tokenizer", "checkpoints", "encoder", "vectors.npy")  # what `load` reads of a run directory
+SENTENCES = "texts = ['a text', 'another text']"
+USES = {
+    "": f"{SENTENCES}\nprint(model.encode(texts))",
+    "sentences": f"{SENTENCES}\nprint(model.sentences(texts))",
+    "questions": "print(model.predict([('a question', 'a text with the answer')]))",
+}
+
+
+def push_model(
+    model: str | Path,
+    to: str,
+    *,
+    license: str = "",
+    language: Language = "en",
+    private: bool = False,
+    output: str | Path | None = None,
+    dry_run: bool = False,
+    say: Callable[[str], Any] = print,
+) -> Path | None:
+    """Upload a model to the repository `to` (OWNER/NAME) of the hub, with a model card as its README.md.
+
+    Encoders and models with a head are written in the family's own format, task networks and int8 models as run
+    directories, and a folder of `export_model` as it is. Return the folder if it stays: with `output`, or with
+    `dry_run`, which uploads nothing and by default writes `MODEL_hub` beside the model.
+
+    >>> import tempfile
+    >>> folder = push_model("tests/goldens/bert_tiny", "me/tiny", dry_run=True, output=f"{tempfile.mkdtemp()}/tiny",
+    ...                     say=lambda line: None)
+    >>> {"README.md", "SHA256SUMS", "model.safetensors"} <= {file.name for file in folder.iterdir()}
+    True
+    """
+    if not REPOSITORY.fullmatch(to):
+        raise ValueError(f"to={to!r}: expected OWNER/NAME, such as my-name/reviews")
+    source = Path(model)
+    if not source.is_dir():
+        raise ValueError(f"{source} is not a folder: give the folder of a run or of a model")
+    api = None if dry_run else connect(to)
+    if output is None and dry_run:
+        output = source.with_name(f"{source.resolve().name}_hub")
+    if output is not None:
+        folder = write_folder(source, to, Path(output), license=license, language=language)
+        say(f"Written: {folder}, with {', '.join(sorted(file.name for file in folder.iterdir()))}")
+        if api is not None:
+            upload(api, folder, to, private, say)
+        return folder
+    with tempfile.TemporaryDirectory() as place:
+        folder = write_folder(source, to, Path(place) / "model", license=license, language=language)
+        upload(api, folder, to, private, say)
+    return None
+
+
+def write_folder(source: Path, to: str, target: Path, *, license: str, language: Language) -> Path:
+    """Write the model's files, its card and `SHA256SUMS` into a new or empty folder, and return it."""
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise ValueError(f"{target} is not empty; give another --output")
+    export = read_json(source / "export.json", default={}) if (source / "export.json").is_file() else None
+    if export is not None:
+        shutil.copytree(source, target, dirs_exist_ok=True)
+        load = f"from huggingface_hub import snapshot_download\n\nprint(snapshot_download('{to}'))  # run.py is there"
+        card = Card(to, "an exported model", str(export.get("kind", "")), load=load, license=license)
+    else:
+        card = describe(source, to, license)
+        _write_model(source, target)
+    (target / "README.md").unlink(missing_ok=True)  # of the model that was copied
+    write_text(target / "README.md", write_card(card, language))
+    write_sums(target)
+    return target
+
+
+def describe(source: Path, to: str, license: str) -> Card:
+    """Return what is known of a model; raise ValueError if the folder has none."""
+    try:
+        stored = read_model(str(source))
+    except FileNotFoundError as error:
+        raise ValueError(f"{source} is not a model: {error}") from None
+    task = stored.task
+    kind = "" if task is None else task.kind
+    labels = tuple(map(str, (task.labels if task is not None else stored.labels) or ()))
+    longest = task.max_length if task is not None else getattr(stored.config, "max_positions", None)
+    reads_files = not (stored.network or is_int8(stored.params) or stored.average_with)
+    pieces = reads_files and not stored.network and find_family(stored.config).inputs.takes_heads
+    lines = ["from bert_elmo_jax import load", ""]
+    if pieces:  # the hub's client finds these files by itself
+        lines.append(f"model = load('{to}')")
+    else:
+        lines[1:1] = ["from huggingface_hub import snapshot_download"]
+        lines.append(f"model = load(snapshot_download('{to}'))")
+    if stored.sentences is not None:
+        kind = kind or "sentences"
+    use = USES.get(kind, "print(model.predict(['a text', 'another text']))")
+    count = sum(int(np.size(leaf)) for leaf in jax.tree.leaves(stored.params))
+    return Card(
+        to, find_kind(stored.config).called, kind, labels, count, longest, license, "\n".join([*lines, use]),
+        **read_run(source),
+    )  # fmt: skip
+
+
+def _write_model(source: Path, target: Path) -> None:
+    """Write a model in its family's own format, or copy what `load` reads of a run directory."""
+    stored = read_model(str(source))
+    if not (stored.network or is_int8(stored.params) or stored.average_with):
+        convert(str(source), target)
+        return
+    target.mkdir(parents=True, exist_ok=True)
+    names = RUN_FILES if is_run_directory(source) and not stored.average_with else [x.name for x in source.iterdir()]
+    for name in names:
+        if (source / name).is_dir():
+            shutil.copytree(source / name, target / name)
+        elif (source / name).is_file():
+            shutil.copyfile(source / name, target / name)
+
+
+def connect(to: str) -> Any:
+    """Return the hub's client; raise if there is no token, or if it is one of somebody else."""
+    import huggingface_hub
+
+    if not huggingface_hub.get_token():
+        raise ValueError("no token of the hub was found: run `hf auth login`, set HF_TOKEN, or give --dry_run")
+    api = huggingface_hub.HfApi()
+    account = _call("asking who the token belongs to", api.whoami)
+    owners = [account["name"], *(group["name"] for group in account.get("orgs", []))]
+    owner = to.partition("/")[0]
+    if owner not in owners:
+        raise ValueError(f"the token belongs to {', '.join(owners)}, and --to={to} to {owner}: give --to={owners[0]}/…")
+    return api
+
+
+def upload(api: Any, folder: Path, to: str, private: bool, say: Callable[[str], Any]) -> None:
+    """Upload a folder to a repository, which is made if it is not there."""
+    _call(f"making {to}", api.create_repo, to, repo_type="model", private=private, exist_ok=True)
+    message = "Upload a model of bert_elmo_jax"
+    commit = _call(f"uploading to {to}", api.upload_folder, repo_id=to, folder_path=str(folder), commit_message=message)
+    say(f"Uploaded: {getattr(commit, 'commit_url', commit)}")
+
+
+def _call(action: str, function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    """Return the result of a call of the hub; raise its error in one line."""
+    try:
+        return function(*args, **options)
+    except Exception as error:  # the client and its dependencies raise a dozen kinds of errors
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise ConnectionError(f"{action} failed: {reason}") from error

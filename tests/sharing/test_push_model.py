@@ -1,0 +1,141 @@
+"""A model is shared with a card that says what is known; the hub is faked."""
+
+import json
+import types
+
+import huggingface_hub
+import numpy as np
+import pytest
+
+from bert_elmo_jax import load
+from bert_elmo_jax.exports.export_model import export_model
+from bert_elmo_jax.files import write_json
+from bert_elmo_jax.inference.save_model import save
+from bert_elmo_jax.inference.verify import verify_folder
+from bert_elmo_jax.sharing.model_card import Card, write_card
+from bert_elmo_jax.sharing.push_model import push_model
+
+BERT = "tests/goldens/bert_tiny"
+RESULT = {
+    "step": 9, "score": "accuracy", "dev": {"accuracy": 0.875, "macro_f1": 0.86},
+    "comparison": {
+        "dev": {"size": "40 rows", "interval": [0.739, 0.945], "baselines": {"always 'good'": {"accuracy": 0.5}}},
+    },
+    "data": {"train": {"file": "/home/me/secret/train.csv", "fingerprint": "ab" * 32}},
+}  # fmt: skip
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Return a run directory of a classifier, with the files that a training leaves."""
+    encoder = load(BERT)
+    head = {"kernel": np.ones((encoder.width, 2), np.float32), "bias": np.zeros(2, np.float32)}
+    params = {"encoder": encoder.params["encoder"], "classify": head}
+    folder = save(tmp_path / "run", encoder, params, labels=["bad", "good"])
+    write_json(folder / "result.json", RESULT)
+    write_json(
+        folder / "run.json", {"program": "finetune", "init": "klue/bert-base", "train": "/home/me/secret/train.csv"}
+    )
+    (folder / "costs.jsonl").write_text(json.dumps({"seconds": 600, "processor": 1200, "device": "1 × cpu"}) + "\n")
+    return folder
+
+
+class Hub:
+    """The calls of the hub's client that an upload makes."""
+
+    def __init__(self, fails=""):
+        self.calls, self.fails = [], fails
+
+    def whoami(self):
+        return {"name": "me", "orgs": [{"name": "us"}]}
+
+    def create_repo(self, name, **options):
+        if self.fails:
+            raise OSError(f"{self.fails}\nwith more lines")
+        self.calls.append(("create_repo", name, options["private"]))
+
+    def upload_folder(self, *, repo_id, folder_path, commit_message):
+        from pathlib import Path
+
+        self.calls.append(("upload", repo_id, sorted(file.name for file in Path(folder_path).iterdir())))
+        return types.SimpleNamespace(commit_url=f"https://hub/{repo_id}")
+
+
+@pytest.fixture
+def hub(monkeypatch):
+    made = Hub()
+    monkeypatch.setattr(huggingface_hub, "get_token", lambda: "hf_x")
+    monkeypatch.setattr(huggingface_hub, "HfApi", lambda: made)
+    return made
+
+
+def test_a_run_is_shared_in_the_form_of_others_with_all_that_is_known(run, hub, tmp_path):
+    lines = []
+    assert push_model(run, "us/reviews", license="apache-2.0", private=True, say=lines.append) is None
+    (_, name, private), (_, _, files) = hub.calls
+    assert (name, private, lines) == ("us/reviews", True, ["Uploaded: https://hub/us/reviews"])
+    assert {"README.md", "SHA256SUMS", "config.json", "model.safetensors"} <= set(files)
+    folder = push_model(run, "us/reviews", license="apache-2.0", output=tmp_path / "kept", say=lines.append)
+    card = (folder / "README.md").read_text("utf-8")
+    for text in (
+        'license: "apache-2.0"', 'base_model: "klue/bert-base"', 'pipeline_tag: "text-classification"', "`bad`, `good`",
+        "| dev | accuracy | 0.8750 | 0.7390–0.9450 | 40 rows |", "accuracy (always 'good') | 0.5000", "`train.csv`",
+        "10.0 minutes on 1 × cpu, 20.0 minutes of processor time", "a little too good", "load('us/reviews')",
+    ):  # fmt: skip
+        assert text in card
+    assert "/home/me" not in card
+    assert verify_folder(folder)
+    assert load(folder).labels == ("bad", "good")
+
+
+def test_what_is_not_known_is_said_in_both_languages(tmp_path):
+    folder = push_model(BERT, "me/tiny", dry_run=True, output=tmp_path / "en", say=len)
+    card = (folder / "README.md").read_text("utf-8")
+    for text in (
+        "No scores are known",
+        "training data is not known",
+        "was trained is not known",
+        "licence is not stated",
+    ):
+        assert text in card
+    korean = write_card(Card("me/tiny", "a BERT"), "ko")
+    for text in ("점수는 알려져 있지 않습니다", "학습 데이터는 알려져", "라이선스가 명시되어 있지 않습니다"):
+        assert text in korean
+
+
+def test_exports_are_shared_as_they_are(tmp_path):
+    export_model(BERT, tmp_path / "out", to="stablehlo")
+    folder = push_model(tmp_path / "out", "me/tiny", dry_run=True, say=len)
+    assert folder == tmp_path / "out_hub"
+    assert {"README.md", "model.stablehlo", "run.py"} <= {file.name for file in folder.iterdir()}
+    assert verify_folder(folder)
+
+
+def test_an_int8_model_keeps_its_form(tmp_path):
+    from bert_elmo_jax.inference.convert import convert
+
+    convert(BERT, tmp_path / "small", dtype="int8")
+    folder = push_model(tmp_path / "small", "me/tiny", dry_run=True, say=len)
+    assert "snapshot_download('me/tiny')" in (folder / "README.md").read_text("utf-8")
+    assert load(folder).encode(["the river"]).last.shape == load(BERT).encode(["the river"]).last.shape
+
+
+def test_wrong_requests_are_one_line(run, hub, monkeypatch, tmp_path):
+    for model, to, message in (
+        (run, "reviews", "to='reviews': expected OWNER/NAME"),
+        (tmp_path / "missing", "me/x", "is not a folder"),
+        (run, "google/x", "the token belongs to me, us, and --to=google/x to google"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            push_model(model, to)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ValueError, match="is not a model"):
+        push_model(tmp_path / "empty", "me/x", dry_run=True)
+    hub.fails = "403 Forbidden"
+    with pytest.raises(ConnectionError, match=r"making me/x failed: 403 Forbidden$"):
+        push_model(run, "me/x")
+    monkeypatch.setattr(huggingface_hub, "get_token", lambda: None)
+    with pytest.raises(ValueError, match="no token of the hub was found: run `hf auth login`"):
+        push_model(run, "me/x")
+    with pytest.raises(ValueError, match="is not empty; give another --output"):
+        push_model(run, "me/x", dry_run=True, output=run)
