@@ -2,6 +2,7 @@ r"""Export a model to ONNX or StableHLO: a folder with the model, its tokenizer,
 
   python -m experiments.export --model=runs/reviews --to=onnx --int8 --output=reviews_onnx
   python -m experiments.export --model=runs/reviews --to=stablehlo --output=reviews_stablehlo
+  python -m experiments.export --model=runs/reviews --int8 --texts=new.txt --output=reviews_onnx  # what int8 changes
   echo 'so good' | python reviews_onnx/run.py
   python -m experiments.export --model=runs/gpt --generate --output=gpt_onnx
 
@@ -16,6 +17,8 @@ program needs.
 from absl import flags
 
 from bert_elmo_jax.exports.export_model import NEEDED, export_model
+from bert_elmo_jax.exports.quantised_changes import compare_quantised
+from bert_elmo_jax.files import read_text
 
 from .command_line.start import start
 
@@ -28,17 +31,26 @@ def define() -> None:
     flags.DEFINE_string("output", None, "The folder to write; it must be new or empty.", required=True)
     flags.DEFINE_enum("to", "onnx", [*NEEDED], "The form of the model.")
     flags.DEFINE_bool("int8", False, "For ONNX: also write a copy whose layers multiply in int8.")
+    flags.DEFINE_string(
+        "texts", "", "With --int8: a file of texts (a tab before a pair); lists the rows that int8 changes."
+    )
     flags.DEFINE_bool("generate", False, "The step of a model that writes, instead of its vectors.")
     flags.DEFINE_integer("opset", 17, "The version of ONNX's operators.")
 
 
 def main() -> None:
     """Export, and print the files with their sizes."""
+    if FLAGS.texts and not FLAGS.int8:
+        raise ValueError("--texts lists the rows that int8 changes: give --int8, too, or leave it out")
+    lines = read_text(FLAGS.texts).splitlines() if FLAGS.texts else []
+    texts = [tuple(line.split("\t")) if "\t" in line else line for line in lines if line.strip()]
     sizes = export_model(
         FLAGS.model, FLAGS.output, to=FLAGS.to, int8=FLAGS.int8, generate=FLAGS.generate, opset=FLAGS.opset
     )
     for name, size in sizes.items():
         print(f"{FLAGS.output}/{name}: {size / 1e6:,.1f} MB")
+    if texts:
+        print("\n".join(compare_quantised(FLAGS.output, texts)))
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ def define() -> None:
     flags.DEFINE_enum("dtype", "float32", ["float32", "bfloat16", "int8"], "The type that the model computes in.")
     flags.DEFINE_bool("untrusted", False, "First read the model in a process that may open no other file; see load.")
     flags.DEFINE_integer("warm_length", 64, "Pieces of the longest input that is compiled for before the start.", 1)
-    flags.DEFINE_integer("warm_rows", 16, "Inputs that arrive together and are compiled for; 0 for none.", 0)
+    flags.DEFINE_integer("warm_rows", 64, "Inputs that arrive together and are compiled for; 0 for none.", 0)
     flags.DEFINE_integer("batch_size", 64, "Most inputs of several requests that are computed together.", 1)
     flags.DEFINE_string("host", "127.0.0.1", "The address to listen at; 0.0.0.0 for all, behind a proxy.")
     flags.DEFINE_integer("port", 8000, "The port; 0 for any that is free.", 0, 65535)

@@ -99,7 +99,8 @@ class Converter:
             vector = self.graph.constant(np.array([s if isinstance(s, int) else -1 for s in shape], np.int64))
         else:
             vector = self.graph.shape(shape)
-        return str(self.graph.node("Reshape", [name, vector]))
+        zeros = {"allowzero": 1} if 0 in shape and self.graph.opset >= 14 else {}
+        return str(self.graph.node("Reshape", [name, vector], **zeros))
 
     def elementwise(self, kind: str, *inputs: Tensor) -> Tensor:
         """Return the output of an operation that broadcasts its inputs."""
@@ -395,7 +396,7 @@ def _gather(c: Converter, equation: Any, inputs: Sequence[Tensor]) -> Tensor:
     uncut = all(str(sizes[n]) == str(equation.invars[0].aval.shape[n]) for n in cut)
     in_order = numbers.operand_batching_dims == tuple(range(batch))
     order = [*numbers.start_indices_batching_dims]
-    order += [axis for axis in range(outer) if axis not in order]  # of the indices, with those of the batch in front
+    order += [axis for axis in range(outer) if axis not in order]  # axes of the indices, the batch in front
     if len(axes) == 1 and not batch and not outer and not numbers.collapsed_slice_dims and uncut:
         begin = c.graph.cast(indices, np.int64)
         end = c.graph.node("Add", [begin, c.graph.shape([sizes[axes[0]]])])
@@ -443,7 +444,7 @@ def _while(c: Converter, equation: Any, inputs: Sequence[Tensor]) -> list[Tensor
         return [(test(carried), np.bool_), *zip(names, dtypes)]
 
     goes_on = test([Tensor(name, tuple(variable.aval.shape)) for name, variable in zip(states, variables)])
-    marks = [(c.graph.new_name("turn"), np.int64), (c.graph.new_name("goes_on"), np.bool_)]
+    marks = [(c.graph.new_name("turn"), np.int64, ()), (c.graph.new_name("goes_on"), np.bool_, ())]
     body = c.graph.body([*marks, *zip((tensor.name for tensor in tensors), dtypes)], build)
     names = c.graph.node("Loop", ["", goes_on, *states], len(states), body=body)
     return _outputs(names, variables)

@@ -39,7 +39,7 @@ class Graph:
         self.constants: dict[str, np.ndarray] = {}
         self._small: dict[tuple[str, tuple[int, ...], bytes], str] = {}
         self._made: dict[str, str] = {}  # sizes and shapes that are there already
-        self._count = 0  # nodes and constants, those of loops included
+        self._count = 0  # names that were given out
 
     def new_name(self, kind: str) -> str:
         """Return a name that no other value has."""
@@ -71,8 +71,8 @@ class Graph:
         """Return the name by which a node reads a tensor."""
         return tensor.name if tensor.array is None else self.constant(tensor.array, tensor.name)
 
-    def body(self, inputs: Sequence[tuple[str, Any]], build: Callable[[], Sequence[tuple[str, Any]]]) -> Any:
-        """Return the graph of a loop's step, whose inputs and outputs are (name, type).
+    def body(self, inputs: Sequence[tuple[Any, ...]], build: Callable[[], Sequence[tuple[str, Any]]]) -> Any:
+        """Return the graph of a loop's step, whose inputs and outputs are (name, type), or with sizes.
 
         `build` adds its nodes; they may read everything that is in this graph already.
         """

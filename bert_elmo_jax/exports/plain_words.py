@@ -91,8 +91,10 @@ def _network(model: TaskNetwork) -> PlainForward:
         scores, transitions, _ = run_network(config, params, batch, encode=encode)
         if config.output == "softmax":
             scores = jax.nn.log_softmax(scores, axis=-1)
-        path, _ = viterbi(scores, transitions, lengths, legal)
-        return scores, path
+        # One more place, because the loop over the words after the first may not have zero steps in ONNX Runtime.
+        longer = jnp.pad(scores, ((0, 0), (0, 1), (0, 0)))
+        path, _ = viterbi(longer, transitions, lengths, legal)
+        return scores, path[:, :-1]
 
     limit = encoder.config.max_positions if IDS in read else None
     return PlainForward("network", function, read, ("logits", "tags"), limit, params)

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bert_elmo_jax.exports.plain_forward import IDS, MASK, Input, PlainForward, check_numbers
+from bert_elmo_jax.families.piece_encoder import PieceEncoder
 from bert_elmo_jax.generation.options import count_pieces
 
 EMPTY = 1  # slots of the first memory, which the mask hides: no array has a size of zero
@@ -25,6 +26,9 @@ def plain_writer(model: Any) -> dict[str, PlainForward]:
     (('input_ids', 'attention_mask', 'past_key_values.0.key'), ('logits', 'present.0.key'))
     """
     check_numbers(model)
+    if not isinstance(model, PieceEncoder):
+        name = f"{getattr(model, 'source', 'this model')} ({type(model).__name__})"
+        raise ValueError(f"{name} cannot be exported with generate, only models that read and write pieces")
     decoder: Any = model.find_decoder()  # raises for a model that does not write
     prepare: Callable[[Any], Any] = decoder.prepare or (lambda params: params)
     params, limit = dict(model.params), decoder.most
@@ -38,7 +42,7 @@ def plain_writer(model: Any) -> dict[str, PlainForward]:
     growing = [
         list(map(str, leaf.shape)).index("past") if "past" in map(str, leaf.shape) else None for _, leaf in leaves
     ]
-    # The length of a source differs from that of the new pieces.
+    # A source has its own length.
     sizes = [", ".join(map(str, leaf.shape)).replace("length", "source") for _, leaf in leaves]
 
     def step(params: Any, ids: Any, mask: Any, *arrays: Any) -> tuple[Any, ...]:
@@ -67,7 +71,7 @@ def plain_writer(model: Any) -> dict[str, PlainForward]:
 
 
 def _name(keys: list[str]) -> str:
-    """Return the name of a part of the memory, those of keys and values as in transformers."""
+    """Return the name of a part of the memory; keys and values have the names of transformers."""
     keys = [key.removeprefix("layer_") for key in keys if key != "own"]
     return ".".join(keys) if keys[0] == "source" else ".".join(["present", *keys])
 

@@ -44,7 +44,7 @@ def write(ids: list[int], most: int) -> list[int]:
     while len(written) < most and not (written and written[-1] in model["ends"]):
         mask = np.concatenate([mask, np.ones_like(read)], axis=1)
         outputs = run_graph(model, name, {"input_ids": read, "attention_mask": mask, **memory})
-        scores = outputs.pop("logits")[0, -1]
+        scores = np.array(outputs.pop("logits")[0, -1])
         memory |= outputs
         scores[model["forbidden"]] = -np.inf
         piece = int(scores.argmax())
@@ -66,10 +66,10 @@ def predict(texts: Any, most: int = 32) -> list[str]:
         translates = model["first"] is not None
         ids = tokenizer.encode(text, add_special_tokens=translates).ids
         ids = ids if translates else [*model["before"], *ids]
-        room = model["most"] if translates or model["most"] is None else model["most"] - len(ids) + 1
-        if not ids or (room is not None and (room < 1 or (translates and len(ids) > room))):
+        free_places = model["most"] if translates or model["most"] is None else model["most"] - len(ids) + 1
+        if not ids or (free_places is not None and (free_places < 1 or (translates and len(ids) > free_places))):
             raise ValueError(f"text {number} has {len(ids)} pieces; the model reads 1 to {model['most']}")
-        written = write(ids, most if room is None else min(most, room))
+        written = write(ids, most if free_places is None else min(most, free_places))
         text = tokenizer.decode([piece for piece in written if piece not in model["ends"]])
         answers.append(text)
     return answers

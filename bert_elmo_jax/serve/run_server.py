@@ -24,7 +24,7 @@ def serve(
     batch_size: int = 64,
     limits: Limits | None = None,
     warm_length: int = 64,
-    warm_rows: int = 16,
+    warm_rows: int = 64,
     show: Callable[[str], object] = print,
     **load_options: Any,
 ) -> None:

@@ -18,7 +18,7 @@ PATHS = ("train", "dev", "test", "init", "encoder", "tokenizer", "adapter", "wor
 
 
 class Card(NamedTuple):
-    """What a card tells of a model; a field that is not known is empty, and the card says so."""
+    """The facts of a card; an unknown one is empty, and the card says so."""
 
     name: str
     called: str  # "a BERT"
@@ -109,8 +109,10 @@ def _scores(card: Card, say: Say) -> str:
         unknown = say("not known", "알 수 없음")
         shown = f"{interval[0]:.4f}–{interval[1]:.4f}" if interval else unknown
         for name, value in result[part].items():
-            own = name == result.get("score")
-            rows.append([part, name, _number(value), shown if own else "", compared.get("size", "") if own else ""])
+            is_score = name == result.get("score")
+            rows.append(
+                [part, name, _number(value), shown if is_score else "", compared.get("size", "") if is_score else ""]
+            )
         for baseline, figures in compared.get("baselines", {}).items():
             rows.append(
                 [part, f"{result.get('score')} ({baseline})", _number(figures.get(result.get("score"))), "", ""]
@@ -182,7 +184,7 @@ def _limits(card: Card, say: Say) -> str:
         )
     if card.result.get("data") or card.corpora:
         lines.append(
-            say("The scores say nothing about texts of another kind than those of the files above.",
+            say("The scores say nothing about texts of another kind than in the files above.",
                 "위 파일과 종류가 다른 텍스트에서는 점수가 다를 수 있습니다.")
         )  # fmt: skip
     lines.append(

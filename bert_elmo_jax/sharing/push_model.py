@@ -44,8 +44,8 @@ def push_model(
     """Upload a model to the repository `to` (OWNER/NAME) of the hub, with a model card as its README.md.
 
     Encoders and models with a head are written in the family's own format, task networks and int8 models as run
-    directories, and a folder of `export_model` as it is. Return the folder if it stays: with `output`, or with
-    `dry_run`, which uploads nothing and by default writes `MODEL_hub` beside the model.
+    directories, and a folder of `export_model` unchanged. Return the folder if it stays: with `output`, or with
+    `dry_run`, which uploads nothing and by default writes `MODEL_hub` next to the model.
 
     >>> import tempfile
     >>> folder = push_model("tests/goldens/bert_tiny", "me/tiny", dry_run=True, output=f"{tempfile.mkdtemp()}/tiny",
@@ -92,7 +92,7 @@ def write_folder(source: Path, to: str, target: Path, *, license: str, language:
 
 
 def describe(source: Path, to: str, license: str) -> Card:
-    """Return what is known of a model; raise ValueError if the folder has none."""
+    """Return the facts of a model; raise ValueError if the folder has none."""
     try:
         stored = read_model(str(source))
     except FileNotFoundError as error:
@@ -104,7 +104,7 @@ def describe(source: Path, to: str, license: str) -> Card:
     reads_files = not (stored.network or is_int8(stored.params) or stored.average_with)
     pieces = reads_files and not stored.network and find_family(stored.config).inputs.takes_heads
     lines = ["from bert_elmo_jax import load", ""]
-    if pieces:  # the hub's client finds these files by itself
+    if pieces:  # `load` downloads these files
         lines.append(f"model = load('{to}')")
     else:
         lines[1:1] = ["from huggingface_hub import snapshot_download"]
@@ -135,7 +135,7 @@ def _write_model(source: Path, target: Path) -> None:
 
 
 def connect(to: str) -> Any:
-    """Return the hub's client; raise if there is no token, or if it is one of somebody else."""
+    """Return the hub's client; raise if there is no token, or if it belongs to another owner."""
     import huggingface_hub
 
     if not huggingface_hub.get_token():

@@ -15,6 +15,7 @@ from bert_elmo_jax import load
 from bert_elmo_jax.exports import export_model as module
 from bert_elmo_jax.exports.export_model import export_model, to_int32
 from bert_elmo_jax.exports.plain_forward import plain_forward
+from bert_elmo_jax.exports.quantised_changes import compare_quantised
 
 GOLDENS = Path(__file__).parents[1] / "goldens"
 SENTENCES = ["The river is old.", "bank"]
@@ -133,6 +134,10 @@ def test_quantised_onnx_runs_and_keeps_the_head(onnxruntime, tmp_path):
     for quantized, limit in (("", 1e-5), ("1", 0.1)):
         (label,) = run_folder(tmp_path / "out", ["\t".join(text) for text in texts], QUANTIZED=quantized)
         assert label["label"] == expected.label and abs(label["probability"] - expected.probability) < limit
+    report = compare_quantised(tmp_path / "out", texts)
+    assert report == ["int8 changes 0 of 1 rows"]
+    differences = json.loads((tmp_path / "out" / "export.json").read_text())["differences"]
+    assert differences["onnx/model.onnx"]["logits"] < 1e-5 < differences["onnx/model_quantized.onnx"]["logits"] < 0.1
     labels = json.loads((tmp_path / "out" / "config.json").read_text())["id2label"]
     assert list(labels.values()) == list(model.labels)
 
@@ -142,7 +147,8 @@ REFUSED = {
     "int8 is for ONNX, not for --to=stablehlo": {"to": "stablehlo", "int8": True},
     "is not empty; give another --output": {"full": True},
     "(CoveEncoder) cannot be exported, only encoders": {"model": "cove_tiny", "to": "stablehlo"},
-    "(PieceEncoder) does not write": {"generate": True, "to": "stablehlo"},
+    "(CoveEncoder) cannot be exported with generate": {"model": "cove_tiny", "generate": True, "to": "stablehlo"},
+    "a BERT does not write": {"generate": True, "to": "stablehlo"},
     "is an int8 model: export the model that it was made from": {"dtype": "int8", "to": "stablehlo"},
     "computes in bfloat16: load it without dtype=": {"dtype": "bfloat16", "to": "stablehlo"},
 }

@@ -1,4 +1,4 @@
-"""A model is shared with a card that says what is known; the hub is faked."""
+"""A model is shared with a card of its facts; the hub is faked."""
 
 import json
 import types
@@ -63,10 +63,10 @@ class Hub:
 
 @pytest.fixture
 def hub(monkeypatch):
-    made = Hub()
+    fake = Hub()
     monkeypatch.setattr(huggingface_hub, "get_token", lambda: "hf_x")
-    monkeypatch.setattr(huggingface_hub, "HfApi", lambda: made)
-    return made
+    monkeypatch.setattr(huggingface_hub, "HfApi", lambda: fake)
+    return fake
 
 
 def test_a_run_is_shared_in_the_form_of_others_with_all_that_is_known(run, hub, tmp_path):
@@ -88,7 +88,7 @@ def test_a_run_is_shared_in_the_form_of_others_with_all_that_is_known(run, hub, 
     assert load(folder).labels == ("bad", "good")
 
 
-def test_what_is_not_known_is_said_in_both_languages(tmp_path):
+def test_unknown_facts_are_named_in_both_languages(tmp_path):
     folder = push_model(BERT, "me/tiny", dry_run=True, output=tmp_path / "en", say=len)
     card = (folder / "README.md").read_text("utf-8")
     for text in (
