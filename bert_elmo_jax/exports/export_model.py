@@ -293,6 +293,12 @@ def describe_words(model: Any, plain: PlainForward) -> Mapping[str, Any]:
         return description
     lexicon, vectors = model.lexicon, model.lexicon.kept_vectors
     return {
-        **description, "labels": list(model.task.labels), "specials": len(lexicon.specials),
-        "words": list(lexicon.words), "later_words": [] if vectors is None else list(vectors.words),
-    }  # fmt: skip
+        **description,
+        "labels": list(model.task.labels),
+        "specials": len(lexicon.specials),
+        "words": list(lexicon.words),
+        "later_words": [] if vectors is None else list(vectors.words),
+        "seed": lexicon.seed,
+        "scale": float(lexicon.scale),
+        "width": lexicon.width,
+    }

@@ -17,6 +17,7 @@ from bert_elmo_jax.networks.word_network import run_network
 from bert_elmo_jax.text.characters import NUM_CHARACTERS, boundary_characters
 
 WORDS, WORD_MASK, LETTERS, FIRST = "word_ids", "word_mask", "characters", "first_pieces"
+DRAWN = "word_vectors"  # of the words without a row, whose id is -1
 TEXTS = "batch, words"
 
 
@@ -67,14 +68,17 @@ def _network(model: TaskNetwork) -> PlainForward:
     encoder: Any = model.encoder
     if model.task.kind != "tags":
         raise ValueError(f"{model.source} is {config.CALLED}; of the networks on words only taggers can be exported")
-    if model.lexicon.unknown in ("classes", "random"):
+    if model.lexicon.unknown == "classes":
         raise ValueError(
-            f"{model.source} was trained with config.unknown={model.lexicon.unknown}, which the runner of an export "
-            "does not know: train with unk, characters or vectors to export"
+            f"{model.source} was trained with config.unknown=classes, which the runner of an export does not know: "
+            "train with unk, characters, vectors or random to export"
         )
     read = {WORDS: Input(TEXTS, len(model.lexicon)), WORD_MASK: Input(TEXTS)}
     if model.lexicon.characters:
         read[LETTERS] = Input(f"{TEXTS}, {CHARACTERS}", NUM_CHARACTERS)
+    draws = model.lexicon.unknown.endswith("random")
+    if draws:
+        read[DRAWN] = Input(f"{TEXTS}, {model.lexicon.width}", dtype=np.float32)
     encode, make_batch, encoder_read = _encoder(model)
     read |= encoder_read
     params, config = _with_kept_vectors(model)
@@ -88,6 +92,8 @@ def _network(model: TaskNetwork) -> PlainForward:
         batch = {"words": values[WORDS], "lengths": lengths, **make_batch(values)}
         if model.lexicon.characters:
             batch["characters"] = values[LETTERS]
+        if draws:
+            batch["brought"] = values[DRAWN]
         scores, transitions, _ = run_network(config, params, batch, encode=encode)
         if config.output == "softmax":
             scores = jax.nn.log_softmax(scores, axis=-1)

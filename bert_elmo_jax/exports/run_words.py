@@ -7,6 +7,7 @@ onnxruntime (for onnx/) or jax (for model.stablehlo), and tokenizers if the tagg
 uses onnx/model_quantized.onnx.
 """
 
+import hashlib
 import json
 import sys
 from typing import Any
@@ -30,14 +31,26 @@ def read_characters(sentences: Any, width: int, size: int) -> Any:
 
 
 def number_words(model: Any, sentences: Any, width: int) -> Any:
-    """Return the ids of words in the table of the tagger; 0 is for unknown words."""
+    """Return the ids of words in the table of the tagger; unknown words have 0, or -1 if they have random vectors."""
     first, ids = model["specials"], np.zeros((len(sentences), width), np.int64)
+    unknown = -1 if "word_vectors" in model["inputs"] else 0
     later = {word: n for n, word in enumerate(model["later_words"], first + len(model["words"]))}
     words = {word: n for n, word in enumerate(model["words"], first)}
     for row, sentence in enumerate(sentences):
         for place, word in enumerate(sentence):
-            ids[row, place] = words.get(word, later.get(word, later.get(word.lower(), 0)))
+            ids[row, place] = words.get(word, later.get(word, later.get(word.lower(), unknown)))
     return ids
+
+
+def draw_vectors(model: Any, sentences: Any, ids: Any) -> Any:
+    """Return the random vector of each word without an id, which depends on the word and the seed alone."""
+    vectors = np.zeros((*ids.shape, model["width"]), np.float32)
+    for row, place in zip(*np.nonzero(ids < 0)):
+        text = f"{model['seed']} {sentences[row][place]}".encode("utf-8", "replace")
+        key = int.from_bytes(hashlib.blake2b(text, digest_size=16).digest(), "little")
+        draw = np.random.Generator(np.random.Philox(key=key)).uniform(-(3**0.5), 3**0.5, model["width"])
+        vectors[row, place] = draw.astype(np.float32) * np.float32(model["scale"])
+    return vectors
 
 
 def read_pieces(model: Any, sentences: Any, width: int, folder: Any) -> dict[str, Any]:
@@ -70,6 +83,8 @@ def predict(texts: Any) -> Any:
     if "word_ids" in model["inputs"]:
         arrays["word_ids"] = number_words(model, sentences, width)
         arrays["word_mask"] = (np.arange(width)[None, :] < lengths[:, None]).astype(np.int64)
+    if "word_vectors" in model["inputs"]:
+        arrays["word_vectors"] = draw_vectors(model, sentences, arrays["word_ids"])
     if "first_pieces" in model["inputs"]:
         arrays |= read_pieces(model, sentences, width, FOLDER)
     run = load_graph("model", tuple(model["outputs"]))

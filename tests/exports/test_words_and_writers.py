@@ -27,6 +27,7 @@ TAGGERS = {
     "characters": ("characters", None, {"cell": "gru", "output": "softmax", "characters": True}),
     "elmo": ("characters", "elmo_tiny", {"characters": True, "places": "input,output"}),
     "bert": ("vectors", "bert_tiny", {"layers": "0,-1"}),
+    "random": ("vectors_or_random", None, {}),
 }
 
 
@@ -35,7 +36,7 @@ def tagger(name):
     unknown, golden, fields = TAGGERS[name]
     encoder = None if golden is None else word_encoder(str(GOLDENS / golden))
     later = WordVectors(("old", "은행"), np.random.default_rng(1).normal(size=(2, 4)).astype(np.float32), 2, 0)
-    lexicon = Lexicon(["river", "The", "강가의"], unknown, 4, later=later if unknown == "vectors" else None)
+    lexicon = Lexicon(["river", "The", "강가의"], unknown, 4, later=later if unknown.startswith("vectors") else None)
     sizes = (0, 0) if encoder is None else layer_shape(encoder)
     config = TaggerConfig(
         num_tags=3, num_words=3, word_size=4, lstm_size=5, character_size=6, scheme="IOB2", encoder_layers=sizes[0],
