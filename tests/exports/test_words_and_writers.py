@@ -69,7 +69,8 @@ def test_taggers_have_the_scores_and_the_path_of_the_model(name, onnxruntime, tm
     assert [[tag for _, tag in row] for row in run_folder(tmp_path / "onnx", SENTENCES)] == expected
 
 
-@pytest.mark.parametrize("to", ["onnx", pytest.param("stablehlo", marks=LONG)])
+@LONG
+@pytest.mark.parametrize("to", ["onnx", "stablehlo"])
 def test_elmo_reads_words_of_any_script(to, onnxruntime, tmp_path):  # noqa: F811
     model = load(GOLDENS / "elmo_tiny")
     export_model(model, tmp_path / "out", to=to)
