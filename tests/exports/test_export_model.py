@@ -59,18 +59,19 @@ def test_onnx_has_the_numbers_of_the_model_at_three_sizes(name, outputs, onnxrun
     session = onnxruntime.InferenceSession(str(tmp_path / "out" / "onnx" / "model.onnx"))
     assert [output.name for output in session.get_outputs()] == outputs
     assert {node.type for node in session.get_inputs()} == {"tensor(int64)"}
-    compare(plain_forward(model), lambda arrays: session.run(outputs, arrays))
+    # The random weights of this ELMo amplify rounding in every step; see tests/families/elmo/test_encoder.py.
+    compare(plain_forward(model), lambda arrays: session.run(outputs, arrays), 1e-4 if "layers" in outputs else 1e-5)
 
 
-def compare(plain, run, sizes=((1, 4), (2, 9), (5, 16))):
+def compare(plain, run, limit=1e-5):
     """Compare an exported model with the function of the loaded one at several sizes."""
     function = jax.jit(plain.function)
-    for rows, width in sizes:
+    for rows, width in ((1, 4), (2, 9), (5, 16)):
         arrays = plain.example(rows, width, seed=rows)
         ours = function(plain.params, *to_int32(arrays))
         mask = arrays.get("attention_mask", np.ones((0, 0)))
         for a, b in zip(ours, run(arrays), strict=True):
-            assert largest_difference(np.asarray(a), np.asarray(b), mask) < 1e-5
+            assert largest_difference(np.asarray(a), np.asarray(b), mask) < limit
 
 
 def run_runner(folder, texts, **environment):

@@ -76,7 +76,7 @@ def test_elmo_reads_words_of_any_script(to, onnxruntime, tmp_path):  # noqa: F81
     export_model(model, tmp_path / "out", to=to)
     encoded = model.encode(SENTENCES)
     for row, layers in enumerate(run_folder(tmp_path / "out", SENTENCES)):
-        assert np.abs(np.array(layers) - encoded.layers[:, row, : len(layers[0])]).max() < 1e-5
+        assert np.abs(np.array(layers) - encoded.layers[:, row, : len(layers[0])]).max() < 5e-4
 
 
 def test_a_network_that_the_runner_cannot_feed_is_refused(tmp_path):
