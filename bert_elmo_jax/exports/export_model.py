@@ -11,7 +11,8 @@ import numpy as np
 
 from bert_elmo_jax.exports.jaxpr_to_onnx import convert_function
 from bert_elmo_jax.exports.onnx_graph import check_opset
-from bert_elmo_jax.exports.plain_forward import PlainForward, plain_forward
+from bert_elmo_jax.exports.plain_forward import plain_forward
+from bert_elmo_jax.exports.plain_graph import PlainForward
 from bert_elmo_jax.exports.plain_writer import plain_writer
 from bert_elmo_jax.exports.tokenizer_json import tokenizer_json
 from bert_elmo_jax.families.sentence_files import write_sentence_files

@@ -10,7 +10,7 @@ import numpy as np
 
 from bert_elmo_jax.data.tasks.labels import legal_transitions
 from bert_elmo_jax.data.tasks.word_rows import CHARACTERS
-from bert_elmo_jax.exports.plain_forward import IDS, MASK, VECTORS, Input, PlainForward
+from bert_elmo_jax.exports.plain_graph import IDS, MASK, VECTORS, Input, PlainForward
 from bert_elmo_jax.inference.task_network import TaskNetwork
 from bert_elmo_jax.losses import viterbi
 from bert_elmo_jax.networks.word_network import run_network

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bert_elmo_jax.exports.plain_forward import IDS, MASK, Input, PlainForward, check_numbers
+from bert_elmo_jax.exports.plain_graph import IDS, MASK, Input, PlainForward, check_numbers
 from bert_elmo_jax.families.piece_encoder import PieceEncoder
 from bert_elmo_jax.generation.options import count_pieces
 
