@@ -86,8 +86,8 @@ def prepare_network(
     if config.tune_encoder and encoder is None:
         raise ValueError("config.tune_encoder needs an encoder: give --config.encoder=… or leave it out")
     width = functions.config.fixed_width(config, len(task.labels))
-    texts = list(functions.words(task, data.train))
-    lexicon, vectors = build_lexicon(config, texts, width, build_features(config, task, data.train))
+    features = build_features(config, task, data.train)
+    lexicon, vectors = build_lexicon(config, functions.words(task, data.train), width, features)
     network = build_config(config, data, lexicon, encoder)
     params = init_network(network, jax.random.key(config.seed), *lexicon.table(vectors))
     if encoder is not None and network.tuned:

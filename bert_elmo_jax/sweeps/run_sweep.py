@@ -181,7 +181,8 @@ def _list_kinds(point: Point, name: str) -> list[str]:
     pieces = [family.name for family in all_families() if family.inputs.takes_heads]
     if name == "encoder":
         return words if point.resolved.adapt.epochs else [*words, *pieces]
-    return {"init": [*pieces, "finetune"], "tokenizer": pieces, "preset": pieces}.get(name, [])
+    vectors = [family.name for family in all_families() if "neighbours" in family.objectives]
+    return {"init": [*pieces, "finetune"], "tokenizer": pieces, "preset": pieces, "vectors": vectors}.get(name, [])
 
 
 def _kind_of(value: Any) -> str:

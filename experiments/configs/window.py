@@ -17,7 +17,7 @@ def network() -> ConfigDict:
     `output=crf` is the likelihood of sentences, `output=softmax` that of single words. `suffix=2`, `capitals=true` and
     `gazetteer=true` add features. Paper and expected score: entities of CoNLL-2003 F1 81.47 with random vectors, 88.87
     with pretrained ones, 89.59 with a gazetteer, too (as quoted in Manning's tutorial of 2012); here, the table in
-    docs/results/reproductions.md. Cost: about a minute of processor time. Command:
+    docs/results/small_models.md. Cost: about a minute of processor time. Command:
       python -m experiments.finetune --config=window --config.vectors=glove.6B.50d.txt --config.gazetteer=true \
           --train=en_ewt-ud-train.iob2 --dev=en_ewt-ud-dev.iob2 --workdir=runs/window
     """
@@ -33,7 +33,7 @@ def linear() -> ConfigDict:
 
     `gazetteer=true` adds the entities of the training part. Paper and expected score: the best systems with features of
     their time had 97.24 (parts of speech) and F1 89.31 (entities); they have many more features. Here,
-    docs/results/reproductions.md. Cost: about a minute of processor time. Command:
+    docs/results/small_models.md. Cost: about a minute of processor time. Command:
       python -m experiments.finetune --config=window:linear --config.gazetteer=true \
           --train=en_ewt-ud-train.iob2 --dev=en_ewt-ud-dev.iob2 --workdir=runs/features
     """

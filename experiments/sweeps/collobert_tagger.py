@@ -7,8 +7,8 @@ and may read features, too: suffixes and capitals for parts of speech, capitals 
 Paper and expected score: Collobert et al. 2011, https://arxiv.org/abs/1103.0398, as lectures quote it: parts of speech
 of WSJ (accuracy), entities of CoNLL-2003 (F1), both on test data. The first row there is the best system of the time.
 Scales: toy (minutes on two cores; words with several senses as entities, our own vectors of the toy world's text),
-laptop (UD and UNER English EWT, GloVe). Cost: laptop, about two minutes of processor time for a run, most of it
-compiling; toy, see docs/results/reproductions.md.
+laptop (UD and UNER English EWT, GloVe). Cost: laptop, about two minutes of processor time for a run
+(docs/results/small_models.md); toy, not measured.
 Command: python -m experiments.sweep --sweep=collobert_tagger --jobs=2 --workdir=runs/sweeps
 """
 

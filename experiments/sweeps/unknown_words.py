@@ -8,8 +8,7 @@ word, that the training data lack.
 Paper and expected score: Dhingra et al. 2017, https://arxiv.org/abs/1703.00993, for readers: pretrained vectors at test
 time help clearly, random ones a little.
 Scales: toy (minutes on two cores; words with several senses as entities, questions of the toy world, our own vectors of
-its text), laptop (UNER English EWT, SQuAD 1.1, one seed, GloVe). Cost: not measured for laptop; toy, see
-docs/results/reproductions.md.
+its text), laptop (UNER English EWT, SQuAD 1.1, one seed, GloVe). Cost: not measured.
 Command: python -m experiments.sweep --sweep=unknown_words --jobs=2 --workdir=runs/sweeps
 """
 

@@ -64,6 +64,7 @@ WRONG = [
     ("cell(init=bert(), train=bert('b', seed=1))", "a, x, seed 0: ", "is a run of bert; expected no run"),
     ("cell(config='bcn', init=bert())", "a, x, seed 0: ", "init has no use for a network"),
     ("cell(config='bcn', encoder=bert(), **{'adapt.epochs': 1.0})", "a, x, seed 0: ", "encoder='bert' is a run of"),
+    ("cell(config='bcn', vectors=bert())", "a, x, seed 0: ", "vectors='bert' is a run of bert; expected static"),
     ("cell(config='esim', encoder=elmo())", "a, x, seed 0: ", "esim is for classification of pairs of texts"),
     ("cell(init=bert(), task='clasification')", "a, x, seed 0: ", "did you mean classification?"),
     ("cell(init=bert(), text='txt')", "a, x, seed 0: ", "txt"),
