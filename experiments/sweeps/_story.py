@@ -121,7 +121,7 @@ SYSTEMS = {
 
 
 def _list_toy_tasks() -> dict[str, Task]:
-    # Last layers of one width: systems with equally many layers share the compiled network, which takes longer than a run.
+    # Of one width: systems with equally many layers share the compiled network, and compiling takes longer than a run.
     how = {**_ONCE, "layers": "top", "mix_l2": 0.0, "epochs": 60.0}
     texts = ("bcn", {**ELMO["toy"].tasks["SNLI"][2], **how}, (0,))
     words = ("tagger", {**ELMO["toy"].tasks["SRL"][2], **how}, (0,))

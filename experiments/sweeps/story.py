@@ -6,8 +6,8 @@ task: the last one at toy scale, a mixture of all at laptop scale. In the same r
 millions and what the pretraining cost: millions of positions, operations in 10¹², seconds of processor time.
 
 Paper and expected score: none; the papers' own budgets differ by a factor of thousands.
-Scales: toy (the toy world in English and Korean: senses, sentences that follow each other; one seed) and laptop (novels,
-reviews; part of speech, entities, sentiment, inference, questions; not measured).
+Scales: toy (the toy world in English and Korean: senses, sentences that follow each other; one seed) and laptop
+(novels, reviews; part of speech, entities, sentiment, inference, questions; not measured).
 Cost: toy, about ten minutes of processor time in 41 runs.
 Command: python -m experiments.sweep --sweep=story --jobs=2 --workdir=runs/sweeps
 """
