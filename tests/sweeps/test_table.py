@@ -196,3 +196,25 @@ def test_a_report_escapes_what_it_shows(sweeps, made, tmp_path):
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "<script" not in page
     assert page.count("&lt;script&gt;") >= 6, "the title twice, the scale, the notes, the command, the description"
+
+
+def test_costs_of_a_pretraining_are_cells(sweeps, tmp_path):
+    point = sweeps.points.Point("BERT", "pretrain", "bert:toy", {"steps": 100, "batch_size": 8, "length": 32})
+    run = sweeps.folders.Folders(tmp_path).run(point)
+    run.mkdir(parents=True)
+    for name, content in (
+        ("run.json", {"program": "pretrain", **point.resolved.to_dict()}),
+        ("model.json", {"config": {"vocab_size": 300}}),
+        ("costs.jsonl", {"seconds": 9.0, "processor": 5.0, "device": "1 × cpu"}),
+    ):
+        (run / name).write_text(json.dumps(content) + "\n", encoding="utf-8")
+    (run / "metrics.jsonl").write_text('{"step": 100, "loss": 1.5}\n', encoding="utf-8")
+    (run / "report.html").write_text("<html>", encoding="utf-8")
+
+    def read(score):
+        cell = sweeps.definition.Cell("BERT", score, (point,), (0,), "", score, percent=False)
+        return sweeps.table.read_value(cell, point, sweeps.folders.Folders(tmp_path))
+
+    assert (read("seconds"), read("positions"), read("loss")) == (5.0, 100 * 8 * 32 / 1e6, 1.5)
+    assert 0.4 < read("parameters") < read("all parameters") < 0.7
+    assert read("operations") == pytest.approx(6e-6 * 100 * 8 * 32 * read("parameters"), rel=0.5)
