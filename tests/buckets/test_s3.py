@@ -32,8 +32,8 @@ def sweep(add):
     for rate in (1e-3, 2e-3):
         add.transfer(
             f"rate {rate}", "score", "finetune", of="accuracy", seeds=(0,), init="INIT", task="classification",
-            train=File("train.csv"), dev=File("dev.csv"), epochs=20.0, batch_size=8, eval_every=20,
-            checkpoint_every=5, **{"optimizer.learning_rate": rate},
+            train=File("train.csv"), dev=File("dev.csv"), epochs=8.0, batch_size=8, eval_every=20,
+            checkpoint_every=3, **{"optimizer.learning_rate": rate},
         )
 '''
 
@@ -156,7 +156,7 @@ def kill_again_and_again(programs, words, address, s3):
         running = programs.start(words, f"machine{machine}")
         while running.wait(0.05) is None and not has_new_checkpoint(programs.folder / f"machine{machine}", started):
             assert time.time() - started < 240, running.said[-2000:]
-        running.wait(draw.uniform(0.0, 0.5))
+        running.wait(draw.uniform(0.0, 0.2))
         assert running.kill(), f"it ended before kill {kill}: {running.said[-2000:]}"
         if kill % 3 == 2:  # this machine is lost; another test waits for its lease
             machine += 1
@@ -165,8 +165,8 @@ def kill_again_and_again(programs, words, address, s3):
 
 
 FINETUNE = [
-    "finetune", "--task=classification", f"--init={GOLDENS / 'bert_tiny'}", "--config.epochs=30",
-    "--config.batch_size=8", "--config.eval_every=20", "--config.checkpoint_every=5",
+    "finetune", "--task=classification", f"--init={GOLDENS / 'bert_tiny'}", "--config.epochs=20",
+    "--config.batch_size=8", "--config.eval_every=40", "--config.checkpoint_every=3",
 ]  # fmt: skip
 
 
