@@ -143,7 +143,7 @@ def _data(card: Card, say: Say) -> str:
     rows = [[part, f"`{PurePath(str(x.get('file', ''))).name}`", str(x.get("fingerprint", ""))[:12]]
             for part, x in files.items()]  # fmt: skip
     rows += [
-        [say("corpus", "코퍼스"), f"`{PurePath(name).name}`", str(x.get("fingerprint", ""))[:12]]
+        [say("corpus", "말뭉치"), f"`{PurePath(name).name}`", str(x.get("fingerprint", ""))[:12]]
         for name, x in card.corpora.items()
     ]
     task = card.run.get("task")
