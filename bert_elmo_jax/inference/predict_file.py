@@ -80,7 +80,8 @@ def predict_file(
         for file in list_files(source):
             check_file(file)
     if guard_formulas and ending not in (".csv", ".tsv"):
-        raise ValueError(f"--guard_formulas is for tables, and --output={target} has JSON lines: leave it out")
+        form = "no formulas" if ending == ".parquet" else "JSON lines"
+        raise ValueError(f"--guard_formulas is for tables, and --output={target} has {form}: leave it out")
     mark = b"\xef\xbb\xbf" if ending == ".csv" else b""  # tells Excel that it is UTF-8
     finish = write_parquet if ending == ".parquet" else None
     if finish:
