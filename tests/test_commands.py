@@ -83,6 +83,7 @@ ULMFIT = {"preset": "toy", "lm.epochs": 1, "lm.batch_size": 2, "lm.length": 8, "
 READER = {"max_length": 32, "longest_answer": 4}
 BENCHMARKS = {
     "attention": ["--steps=3", "--count=40"],
+    "ceilings": ["--share=0.01", "--places=400", "--topics=4", "--words=4"],
     "packing": ["--preset=tiny", "--lengths=64", "--positions=128", "--repeats=1"],
     "pipeline": ["--documents=60", "--positions=512", "--batches=1", "--steps=tiny"],
     "predict": ["--preset=tiny", "--sentences=4", "--repeats=1"],

@@ -85,6 +85,7 @@ class Sweep:
     cells: tuple[Cell, ...]
     plot: Callable[[Means], Figure] | None = None
     notes: str = ""
+    path: bool = False  # each row changes the one above it, so the table shows the gain of each step
     points: tuple[Point, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -201,7 +202,8 @@ def read_sweep(file: str, scale: str | None = None) -> Sweep:
         raise ValueError(f"--sweep={file}: it adds nothing; use add.transfer(row, column, …)")
     rows, columns = (tuple(dict.fromkeys(names)) for names in zip(*add.cells))
     table = definition.get("PAPER") or Paper.without_figures(columns, rows, rows[0])
-    return Sweep(path.stem, scale, about, table, tuple(add.cells.values()), plot, notes.get(scale, ""))
+    steps = bool(definition.get("PATH", False))
+    return Sweep(path.stem, scale, about, table, tuple(add.cells.values()), plot, notes.get(scale, ""), steps)
 
 
 def _choose_scale(name: str, scale: str | None, scales: Sequence[str]) -> str:

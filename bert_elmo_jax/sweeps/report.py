@@ -15,7 +15,7 @@ from bert_elmo_jax.report.page import draw_code, draw_details, draw_figures, dra
 from bert_elmo_jax.runs.start_run import read_costs, sum_costs
 from bert_elmo_jax.sweeps.definition import Sweep
 from bert_elmo_jax.sweeps.folders import Folders
-from bert_elmo_jax.sweeps.table import LEVEL, Order, Score, Table, find_least_difference, list_lines
+from bert_elmo_jax.sweeps.table import LEVEL, Gain, Order, Score, Table, find_least_difference, list_lines
 
 STYLE = "td,th{white-space:nowrap}pre{white-space:pre-wrap;overflow-wrap:anywhere}"
 PAPER_STYLE = "td:nth-child(odd):not(:first-child),th:nth-child(odd):not(:first-child){color:var(--soft)}"
@@ -34,14 +34,17 @@ def write_markdown(table: Table) -> str:
 
 
 def list_cells(table: Table) -> list[list[str]]:
-    """Return the table's head and rows; next to each column is the paper's, if there is a paper."""
+    """Return the table's head and rows; next to each column are the gains of a path, and the paper's figures."""
     paper = table.sweep.paper
-    lines = [["", *(word for column in table.columns for word in (column, "paper")[: 1 + paper.has_figures])]]
+    extra = ["gain"] * table.sweep.path + ["paper"] * paper.has_figures
+    lines = [["", *(word for column in table.columns for word in (column, *extra))]]
     for row in table.rows:
         line = [f"{row} (reference)" if row == paper.reference else row]
         for column in table.columns:
             score, figure = table.scores.get((row, column)), paper.figure(row, column)
             line.append("" if score is None else write_cell(score, table.p(row, column)))
+            if table.sweep.path:
+                line.append(write_gain(table.gain(row, column)))
             if paper.has_figures:
                 line.append("" if figure is None else f"{figure:g}")
         lines.append(line)
@@ -61,6 +64,18 @@ def write_cell(score: Score, p: float | None = None) -> str:
     return f"{score.mean:.2f}{apart}{' *' if p is not None and p < LEVEL else ''}{few}"
 
 
+def write_gain(gain: Gain | None) -> str:
+    """Return the gain of a step, with its interval in brackets.
+
+    >>> write_gain(Gain(2.0, 2.5)), write_gain(Gain(-1.0, None)), write_gain(None)
+    ('+2.00 (-0.50 to +4.50)', '-1.00', '')
+    """
+    if gain is None:
+        return ""
+    interval = "" if gain.half is None else f" ({gain.mean - gain.half:+.2f} to {gain.mean + gain.half:+.2f})"
+    return f"{gain.mean:+.2f}{interval}"
+
+
 def describe_columns(sweep: Sweep) -> str:
     """Return a sentence that says what the columns measure."""
     scores = dict.fromkeys(f"{cell.column}: {cell.of}" for cell in sweep.cells)
@@ -73,6 +88,8 @@ def describe_columns(sweep: Sweep) -> str:
 def explain_marks(table: Table) -> Iterator[str]:
     """Yield the remarks on what the marks mean."""
     seeds = max(len(cell.seeds) for cell in table.sweep.cells)
+    if table.sweep.path:
+        yield "A gain is the difference to the row above, with its 95% interval over the seeds (Student's t, paired)."
     compared = [p for row in table.rows for column in table.columns if (p := table.p(row, column)) is not None]
     if seeds < 2:
         yield "One seed: no test for chance."

@@ -3,7 +3,7 @@
 import functools
 import math
 import statistics
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -98,6 +98,14 @@ class Table:
             return None
         return compare_paired(self.scores[row, column].by_seed, self.scores[reference, column].by_seed)
 
+    def gain(self, row: str, column: str) -> "Gain | None":
+        """Return the gain of a row over the one above it, over the seeds that both have; None without both."""
+        above = dict(zip(self.rows[1:], self.rows)).get(row)
+        if above is None or not {(row, column), (above, column)} <= self.scores.keys():
+            return None
+        ours, theirs = (self.scores[name, column].by_seed for name in (row, above))
+        return measure_gain([value - theirs[seed] for seed, value in ours.items() if seed in theirs])
+
     @property
     def constant(self) -> list[tuple[str, str]]:
         """Cells that differ from the reference row by exactly the same in all of several seeds."""
@@ -131,6 +139,28 @@ class Table:
         if not pairs or len({line[3] for line in both}) == 1:
             return Order(None, tuple(against), pairs)
         return Order(balance / pairs, tuple(against), pairs)
+
+
+class Gain(NamedTuple):
+    """The mean gain of a step, and half the width of its 95% interval; None for a single seed."""
+
+    mean: float
+    half: float | None
+
+
+def measure_gain(differences: Sequence[float]) -> Gain | None:
+    """Return the mean of paired differences with Student's interval; None without differences.
+
+    >>> measure_gain([1.0, 2.0, 3.0])
+    Gain(mean=2.0, half=2.484137712719548)
+    >>> measure_gain([1.0])
+    Gain(mean=1.0, half=None)
+    """
+    if not differences:
+        return None
+    if len(differences) == 1:
+        return Gain(differences[0], None)
+    return Gain(statistics.fmean(differences), find_least_difference(len(differences)) * statistics.stdev(differences))
 
 
 def compare_paired(ours: Mapping[int, float], theirs: Mapping[int, float]) -> float | None:
@@ -241,6 +271,11 @@ def list_lines(table: Table) -> Iterator[dict[str, object]]:
             "standard deviation": score.deviation, "n": score.count, "seeds": len(cell.seeds),
             "p against the reference": table.p(cell.row, cell.column),
             **({"paper": paper.figure(cell.row, cell.column)} if paper.has_figures else {}),
+            **(_gain_fields(table.gain(cell.row, cell.column)) if table.sweep.path else {}),
             "scores": " ".join("–" if value is None else repr(value) for value in score.values),
             "missing": score.why,
         }  # fmt: skip
+
+
+def _gain_fields(gain: Gain | None) -> dict[str, float | None]:
+    return {"gain": gain.mean if gain else None, "half of its 95% interval": gain.half if gain else None}

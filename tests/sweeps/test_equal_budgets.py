@@ -1,4 +1,4 @@
-"""The pretrainings of own_three_encoders, and those of story, do the same number of operations."""
+"""The pretrainings of own_three_encoders, of story and of elmo_to_bert do the same number of operations."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from bert_elmo_jax.families import get_family
 from bert_elmo_jax.runs.config_files import read_config, set_field, show_value
 from bert_elmo_jax.runs.pretraining_budget import count_budget
 from bert_elmo_jax.sweeps.points import File
-from experiments.sweeps import _story
+from experiments.sweeps import _story, elmo_to_bert
 from experiments.sweeps._three_encoders import BUDGETS, SCALES
 
 # Words of ELMo, pieces of GPT and BERT: in the toy world, in the novels' corpora, and as the file says.
@@ -43,3 +43,10 @@ def test_budgets_of_the_story_are_equal(scale, language):
             assert operations < 0.1 * _story.BUDGETS[scale]
         else:
             assert operations == pytest.approx(_story.BUDGETS[scale], rel=0.01), name
+
+
+@pytest.mark.parametrize("scale", elmo_to_bert.SCALES)
+def test_every_step_from_elmo_to_bert_has_the_same_budget(scale):
+    for row, (config, settings) in elmo_to_bert.list_pretrainings(scale).items():
+        operations = count(config, settings, *VOCABULARIES[scale]).operations
+        assert operations == pytest.approx(elmo_to_bert.BUDGETS[scale], rel=0.01), row

@@ -46,6 +46,18 @@ def test_means_and_deviations(made):
     assert table.scores["c", "MNLI"].deviation is None
 
 
+def test_a_path_has_the_gain_of_each_row_over_the_one_above(made, sweeps):
+    table = made(SCORES)
+    assert "gain" not in sweeps.report.list_cells(table)[0]
+    table = dataclasses.replace(table, sweep=dataclasses.replace(table.sweep, path=True))
+    gain = table.gain("b", "NER")
+    assert gain.mean == pytest.approx(-2) and gain.half == pytest.approx(2.484138)
+    assert table.gain("a", "NER") is None and table.gain("c", "MNLI").half is None
+    head, _, second, _ = sweeps.report.list_cells(table)
+    assert second[head.index("NER") + 1] == "-2.00 (-4.48 to +0.48)"
+    assert "A gain is the difference to the row above" in sweeps.report.write_markdown(table)
+
+
 def test_the_paired_test(made):
     table = made(SCORES)
     # Differences 1, 2, 3: mean 2, deviation 1, t = 2 · √3 with two degrees of freedom; p = 1 − t / √(t² + 2).

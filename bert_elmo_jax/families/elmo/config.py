@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 from bert_elmo_jax.did_you_mean import nearest
 from bert_elmo_jax.families.family import check_choices, choose_preset
@@ -67,8 +67,9 @@ class ElmoConfig:
 
     Word input and language-model heads need `vocab_size`. The fields from `char_embedding_size` to `token_projection`
     are for character input only. Without `token_projection` the filters' outputs are the token vectors. Without
-    `projection` the LSTM's cells are its outputs, and `proj_clip` is unused. Matrices are multiplied in `dtype`
-    ("float32" or "bfloat16"); parameters, cells, gates and the state are always float32.
+    `projection` the LSTM's cells are its outputs, and `proj_clip` is unused. With `reader="attention"`, each direction
+    is a Transformer with `num_heads` heads that attend to the words before, and the LSTM's fields are unused. Matrices
+    are multiplied in `dtype` ("float32" or "bfloat16"); parameters, cells, gates and the state are always float32.
     """
 
     input: Literal["characters", "words"] = "characters"
@@ -89,6 +90,10 @@ class ElmoConfig:
     dropout: float = 0.1
     tie_softmax: bool = False
     dtype: Literal["float32", "bfloat16"] = "float32"
+    reader: Literal["lstm", "attention"] = "lstm"
+    num_heads: int = 4
+
+    ADDED: ClassVar[tuple[str, ...]] = ("reader", "num_heads")  # after the first runs
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
@@ -113,6 +118,10 @@ class ElmoConfig:
             raise ValueError(
                 f"projection is False, but projection_size is {self.projection_size} and cell_size {self.cell_size}: "
                 "without a projection the cells are the output, so the two must be the same"
+            )
+        if self.reader == "attention" and (self.num_heads < 1 or self.projection_size % self.num_heads):
+            raise ValueError(
+                f"num_heads is {self.num_heads}; it must divide projection_size, {self.projection_size} here"
             )
         if self.input == "characters":
             self._check_characters()
@@ -218,6 +227,10 @@ class ElmoConfig:
 
     def to_options(self) -> dict[str, Any]:
         """Return the content of an `options.json` for AllenNLP, as in released files."""
+        if self.reader != "lstm":
+            raise ValueError(
+                f"reader is {self.reader!r}: AllenNLP's files of ELMo have only LSTMs; keep the run itself"
+            )
         options: dict[str, Any] = {"bidirectional": True, "dropout": self.dropout}
         options["lstm"] = {theirs: getattr(self, ours) for theirs, ours in LSTM.items()}
         if self.input == "characters":

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from flax import struct
 from jaxtyping import Array, Bool, Float, Float32, Int, PRNGKeyArray
 
+from bert_elmo_jax.families.elmo.attention import AttentionDirection
 from bert_elmo_jax.families.elmo.config import ElmoConfig
 from bert_elmo_jax.nn import CharCNN, dropout, look_up, product, recurrence
 from bert_elmo_jax.nn.any_array import AnyArray
@@ -151,8 +152,9 @@ class Elmo(nn.Module):
         keys = [None, None] if deterministic or not c.dropout else list(jax.random.split(self.make_rng("dropout")))
 
         real = (jnp.arange(words.shape[1], dtype=jnp.int32)[None, :] < lengths[:, None])[:, :, None]
+        direction = Direction if c.reader == "lstm" else AttentionDirection
         runs = [
-            Direction(c, name=name)(table, ids, lengths, state.cell[d], state.hidden[d], keys[d])
+            direction(c, name=name)(table, ids, lengths, state.cell[d], state.hidden[d], keys[d])
             for d, (name, ids) in enumerate((("forward", words), ("backward", backward)))
         ]
         ahead, back = (run[0] for run in runs)

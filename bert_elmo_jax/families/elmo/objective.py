@@ -31,6 +31,8 @@ def bilm_objective(config: ConfigDict, model: ElmoConfig) -> Objective:
         config.reading, config.length, model.input, model.max_characters, max(width for width, _ in model.filters)
     )
     streams = config.reading == "streams"
+    if streams and model.reader == "attention":
+        raise ValueError('reading="streams" carries a state, which attention has not: set --config.reading=sentences')
     return Objective(
         init=lambda key: init_elmo_params(model, key, lm=True),
         loss=elmo_loss(model, sampled=bool(config.negatives)),
