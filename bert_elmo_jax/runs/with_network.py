@@ -85,7 +85,7 @@ def prepare_network(
     check_task(config.network, task)
     if config.tune_encoder and encoder is None:
         raise ValueError("config.tune_encoder needs an encoder: give --config.encoder=… or leave it out")
-    width = functions.config.fixed_width(config, len(task.labels))
+    width = functions.config.fixed_width(config.to_dict(), len(task.labels))
     features = build_features(config, task, data.train)
     lexicon, vectors = build_lexicon(config, functions.words(task, data.train), width, features)
     network = build_config(config, data, lexicon, encoder)
@@ -233,7 +233,7 @@ def build_config(config: ConfigDict, data: Data, lexicon: Lexicon, encoder: Enco
         fields["character_encoder"] = choose_characters(config)
     if lexicon.features is not None:
         fields |= {"num_features": lexicon.features.rows, "feature_columns": lexicon.features.columns}
-    if width := network_class.config.fixed_width(config, len(data.task.labels)):
+    if width := network_class.config.fixed_width(config.to_dict(), len(data.task.labels)):
         fields["feature_size"] = width
     if network_class.counted is not None:
         fields[network_class.counted] = len(data.task.labels)
