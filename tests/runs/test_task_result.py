@@ -229,7 +229,7 @@ def test_scores_on_unknown_words_by_hand():
         return Question("q", "where ?", context, (Answer(answer, context.index(answer)),), "dev.json", 1)
 
     train, dev = [question("in Seoul", "Seoul")], [question("in Busan", "Busan"), question("to Seoul", "Seoul")]
-    answers = [AnswerSpan(text, 0, 5, 1.0, (), None) for text in ("in Busan", "wrong")]
+    answers = [AnswerSpan(text, 0, 5, 1.0, (), 0.0) for text in ("in Busan", "wrong")]
     assert score_unknown(task_named("squad"), train, dev, answers) == {"unknown_f1": pytest.approx(200 / 3)}
     assert score_unknown(task_named("squad"), dev, train, answers) == {}
     assert score_unknown(*classification(["1"]), [], []) == {}
