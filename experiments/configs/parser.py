@@ -4,8 +4,8 @@ r"""A greedy parser of dependencies: Chen and Manning's network, with or without
 
 Paper and expected score: Chen and Manning 2014, https://aclanthology.org/D14-1082/: UAS 91.8 and LAS 89.6 on the Penn
 Treebank with tags and pretrained vectors; these give 0.7 there and 1.7 in Chinese; `x³` is 0.8 to 1.2 better than tanh.
-Here, UD English EWT with gold tags (--config.tag_column=upos), two epochs: LAS 76.2, UAS 79.0 on test, in 2.6 minutes of
-processor time (docs/guides/parser.md).
+Here, UD English EWT with gold tags (--config.tag_column=upos), two epochs: LAS 76.2, UAS 79.0 on test, in 2.6
+minutes of processor time (docs/guides/parser.md).
 Command:
   python -m experiments.finetune --config=parser --train=en_ewt-ud-train.conllu \
       --dev=en_ewt-ud-dev.conllu --test=en_ewt-ud-test.conllu --workdir=runs/parser

@@ -108,6 +108,7 @@ def test_padding_changes_neither_loss_nor_gradients():
     jax.tree.map(np.testing.assert_array_equal, gradient, other_gradient)
 
 
+@pytest.mark.usefixtures("as_users_run")
 def test_wrong_sizes_are_refused():
     for fields, message in (
         ({"activation": "tanh"}, "activation='tanh' is not known; use cube or relu"),

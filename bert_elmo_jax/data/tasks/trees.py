@@ -20,7 +20,7 @@ def check_column(name: str) -> None:
     >>> check_column("pos")
     Traceback (most recent call last):
     ...
-    ValueError: tag_column='pos' is not known; use upos, xpos, or leave it empty; did you mean upos?
+    ValueError: tag_column='pos' is not known; use upos, xpos, or leave it empty; did you mean xpos?
     """
     if name and name not in TAG_COLUMNS:
         hint = did_you_mean(name, TAG_COLUMNS)
