@@ -16,7 +16,7 @@ Operations are `Objective.work` times positions, as in own_three_encoders; tests
 them. All biLMs read single sentences, because attention carries no state. No run chooses a model on dev.
 Scales: toy (words of several senses in the toy world; one pretraining per row, three seeds of the task), laptop
 (novels, a quarter of UNER English EWT; each seed has a pretraining of its own).
-Cost: toy, about seven minutes of processor time in 26 runs (estimated); laptop is not measured yet.
+Cost: toy, about ten minutes of processor time in 26 runs (estimated from the first three); laptop is not measured yet.
 Command: python -m experiments.sweep --sweep=elmo_to_bert --jobs=2 --workdir=runs/sweeps
 """
 
