@@ -180,7 +180,7 @@ def test_a_fine_tuning_killed_ten_times_ends_as_a_local_one(s3, programs, tmp_pa
     copy = fetch("s3://reviews/run")
     assert hash_run(copy) == hash_run(tmp_path / "run")
     assert (copy / "report.html").exists()
-    assert load("s3://reviews/run").predict(["river stone"])[0]["label"] in ("good", "bad")
+    assert load("s3://reviews/run").predict(["river stone"])[0].label in ("good", "bad")
     predict = ["predict", "--model=s3://reviews/run", "--input=s3://reviews/data/dev.csv"]
     programs.finish([*predict, "--output=s3://reviews/predictions.csv"], "reader")
     programs.finish(["predict", f"--model={tmp_path / 'run'}", f"--input={tmp_path / 'dev.csv'}",
