@@ -11,7 +11,6 @@ from bert_elmo_jax.encoders.arguments import check_layers
 
 Words = Sequence[str]
 Pieces = Literal["mean", "first", "last"]  # the vector of a word with several pieces
-STATIC = "static"  # the name of the only layer that static vectors have
 
 
 class StaticVectors:

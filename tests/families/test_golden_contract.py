@@ -22,6 +22,8 @@ from bert_elmo_jax.families.roberta.formats import WEIGHTS as ROBERTA
 from bert_elmo_jax.losses import binary_cross_entropy, cross_entropy
 from bert_elmo_jax.weights.parameter_tree import flatten
 
+from .close_outputs import assert_close
+
 # No strict dtypes: the models are loaded as users load them.
 FOLDERS = {
     "distilbert_tiny": (DISTILBERT, "mlm"),
@@ -70,12 +72,6 @@ def golden(request, goldens):
         {name.removeprefix("mlm_"): array for name, array in arrays.items()} for arrays in (inputs, outputs)
     )
     return Golden(request.param, load(folder), head, weights, inputs, outputs)
-
-
-def assert_close(ours, theirs, real):
-    """Check that the error at real positions is at most 1e-5 of the largest value."""
-    assert ours.shape == theirs.shape
-    assert np.abs(np.asarray(ours) - theirs)[real].max() <= 1e-5 * np.abs(theirs[real]).max()
 
 
 def test_layers_maps_and_logits(golden):

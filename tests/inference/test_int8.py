@@ -18,8 +18,8 @@ from bert_elmo_jax.runs.with_head import _read_encoder
 
 GOLDENS = Path(__file__).parents[1] / "goldens"
 # One of each kind of layer: after and before norms, gated, with relative positions, shared, causal.
-FOLDERS = ["bert_tiny", "modernbert_tiny"]
-FOLDERS += [pytest.param(name, marks=pytest.mark.long) for name in ("mpnet_tiny", "albert_tiny/mlm", "gpt2_tiny")]
+OTHERS = ("modernbert_tiny", "mpnet_tiny", "albert_tiny/mlm", "gpt2_tiny")
+FOLDERS = ["bert_tiny", *(pytest.param(name, marks=pytest.mark.long) for name in OTHERS)]
 load_once = functools.cache(load)
 
 

@@ -208,7 +208,7 @@ def test_pairs_on_eight_devices():
     np.testing.assert_allclose(whole, parts, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["bcn", "esim"])
+@pytest.mark.parametrize("name", ["bcn", pytest.param("esim", marks=pytest.mark.long)])
 def test_an_encoder_that_is_trained_along(name):
     """It reads both texts of a pair separately, and the scores depend on its parameters."""
     kind = KINDS[name]

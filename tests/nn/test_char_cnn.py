@@ -118,7 +118,7 @@ def expected():
         return weighted_gradients(naive)
 
 
-@pytest.mark.parametrize("at_once", [1, 5, None])
+@pytest.mark.parametrize("at_once", [1, pytest.param(5, marks=pytest.mark.long), None])
 def test_gradients_do_not_depend_on_at_once(at_once, expected, monkeypatch):
     monkeypatch.setattr(module, "places_at_once", lambda words: at_once)
     found = weighted_gradients(convolve, MAXIMUM)

@@ -14,6 +14,7 @@ from bert_elmo_jax.families.bert.config import BertConfig
 from bert_elmo_jax.families.bert.model import Bert
 from bert_elmo_jax.nn.transformer import MaskedLM
 
+from ..close_outputs import assert_close
 from ..logits import pretraining_logits
 
 pytestmark = pytest.mark.usefixtures("strict_dtypes")
@@ -62,20 +63,13 @@ def golden(goldens):
     )
 
 
-@pytest.fixture(scope="module", params=["plain", "scan", "remat", "scan+remat", "fused"])
+@pytest.fixture(scope="module", params=["plain", "scan+remat", "fused"])
 def variant(request, golden):
     """The golden model with each option that must not change the numbers."""
     config, *rest = golden
     options = {name: True for name in ("scan", "remat") if name in request.param}
     attention = "fused" if request.param == "fused" else "reference"
     return dataclasses.replace(config, attention=attention, **options), *rest
-
-
-def assert_close(ours, theirs, real=None, tolerance=1e-5):
-    """Check that the error at real positions is at most `tolerance` times the largest value."""
-    assert ours.shape == theirs.shape
-    ours, theirs = (np.asarray(x) if real is None else np.asarray(x)[real] for x in (ours, theirs))
-    assert np.abs(ours - theirs).max() <= tolerance * np.abs(theirs).max()
 
 
 def batch(inputs):

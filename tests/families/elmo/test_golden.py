@@ -17,6 +17,8 @@ from bert_elmo_jax.files import read_json
 from bert_elmo_jax.nn import scalar_mix
 from bert_elmo_jax.text.characters import boundary_characters
 
+from ..close_outputs import assert_close
+
 pytestmark = pytest.mark.usefixtures("strict_dtypes")
 ORACLE = runpy.run_path(str(Path(__file__).with_name("elmo_oracle.py")))
 BATCHES = 4
@@ -63,11 +65,6 @@ def batch_of(ids):
     rows[np.arange(len(ids)), lengths - 1] = eos
     distinct, places = np.unique(rows.reshape(-1, rows.shape[-1]), axis=0, return_inverse=True)
     return places.reshape(rows.shape[:2]).astype(np.int32), lengths.astype(np.int32), distinct[None]
-
-
-def assert_close(ours, theirs, tolerance=1e-5):
-    assert ours.shape == theirs.shape
-    assert np.abs(ours - theirs).max() <= tolerance * np.abs(theirs).max()
 
 
 @pytest.fixture(scope="module")

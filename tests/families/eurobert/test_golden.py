@@ -13,15 +13,12 @@ from bert_elmo_jax.families.piece_module import PooledRows, first_or_mean
 from bert_elmo_jax.nn.attention import SelfAttention
 from bert_elmo_jax.text import load_tokenizer
 
+from ..close_outputs import assert_close
+
 
 @pytest.fixture(scope="module")
 def inputs(goldens):
     return dict(np.load(goldens / "eurobert_tiny" / "inputs.npz"))
-
-
-def assert_close(ours, theirs):
-    """Check that the error is at most 1e-5 of the largest value."""
-    assert np.abs(np.asarray(ours) - theirs).max() <= 1e-5 * np.abs(theirs).max()
 
 
 @pytest.mark.parametrize("name", ["classifier_late", "classifier_mean", "classifier_bos", "tagger"])

@@ -10,6 +10,7 @@ import pytest
 
 from bert_elmo_jax.families.modernbert.model import MaskedLM, ModernBert
 
+from ..close_outputs import assert_close
 from .conftest import as_tree
 
 pytestmark = pytest.mark.usefixtures("strict_dtypes")
@@ -26,13 +27,6 @@ def variant(request, tiny):
     options = {name: True for name in ("scan", "remat") if name in request.param}
     attention = "fused" if request.param == "fused" else "reference"
     return tiny._replace(config=dataclasses.replace(tiny.config, attention=attention, **options))
-
-
-def assert_close(ours, theirs, real=None, tolerance=1e-5):
-    """Check that the error at real positions is at most `tolerance` times the largest value."""
-    assert ours.shape == theirs.shape
-    ours, theirs = (np.asarray(x) if real is None else np.asarray(x)[real] for x in (ours, theirs))
-    assert np.abs(ours - theirs).max() <= tolerance * np.abs(theirs).max()
 
 
 def batch(inputs):

@@ -14,16 +14,13 @@ from bert_elmo_jax.nn.attention import attention_maps, fused, reference
 from bert_elmo_jax.nn.relative_bias import relative_bias, relative_buckets
 from bert_elmo_jax.text import load_tokenizer
 
+from ..close_outputs import assert_close
+
 
 @pytest.fixture(scope="module")
 def golden(goldens):
     folder = goldens / "mpnet_tiny"
     return load(folder), *(dict(np.load(folder / f"{name}.npz")) for name in ("inputs", "outputs"))
-
-
-def assert_close(ours, theirs):
-    """Check that the error is at most 1e-5 of the largest value."""
-    assert np.abs(np.asarray(ours) - theirs).max() <= 1e-5 * np.abs(theirs).max()
 
 
 def test_padded_on_the_left(golden):
@@ -83,6 +80,7 @@ def test_a_bias_is_added_before_the_mask():
         np.testing.assert_allclose(attend(q, k, v, segments, bias=bias), out, atol=2e-6)
 
 
+@pytest.mark.long
 def test_scan_and_remat_compute_the_same(golden):
     model, inputs, _ = golden
     outputs = [

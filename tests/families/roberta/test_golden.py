@@ -5,17 +5,13 @@ import pytest
 
 from bert_elmo_jax import load
 
+from ..close_outputs import assert_close
+
 
 @pytest.fixture(scope="module")
 def golden(goldens):
     folder = goldens / "roberta_tiny"
     return load(folder), np.load(folder / "inputs.npz"), np.load(folder / "outputs.npz")
-
-
-def assert_close(ours, theirs, real):
-    """Check that the error at real positions is at most 1e-5 of the largest value."""
-    assert ours.shape == theirs.shape
-    assert np.abs(np.asarray(ours) - theirs)[real].max() <= 1e-5 * np.abs(theirs[real]).max()
 
 
 def test_padded_on_the_left_the_numbers_are_the_same(golden):

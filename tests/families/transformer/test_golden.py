@@ -10,6 +10,8 @@ from bert_elmo_jax.families.transformer.marian import layer_names
 from bert_elmo_jax.families.transformer.model import batch_logits
 from bert_elmo_jax.weights.parameter_tree import flatten
 
+from ..close_outputs import assert_close
+
 # No strict dtypes: the encoder is loaded as users load it.
 
 
@@ -17,12 +19,6 @@ from bert_elmo_jax.weights.parameter_tree import flatten
 def golden(goldens):
     folder = goldens / "transformer_tiny"
     return load(folder), np.load(folder / "inputs.npz"), np.load(folder / "outputs.npz")
-
-
-def assert_close(ours, theirs, real):
-    """Check that the error at real positions is at most 1e-5 of the largest value."""
-    assert ours.shape == theirs.shape
-    assert np.abs(np.asarray(ours) - theirs)[real].max() <= 1e-5 * np.abs(theirs[real]).max()
 
 
 def pair_batch(inputs):

@@ -114,7 +114,7 @@ def test_gelu_of_every_bfloat16():
     assert np.abs(np.asarray(out).astype(np.float64) - exact)[wide < -5.5].max() < 1e-7  # where the polynomial ends
 
 
-@pytest.mark.parametrize("lengths", [None, (7, 0, 3)])
+@pytest.mark.parametrize("lengths", [pytest.param(None, marks=LONG), (7, 0, 3)])
 def test_split_heads(lengths):
     together, bias, *gradients = draw((21, 36), (36,), *[(21, 12)] * 3)
     real = None if lengths is None else (jnp.arange(7)[None] < jnp.array(lengths)[:, None]).astype(jnp.int32).ravel()
