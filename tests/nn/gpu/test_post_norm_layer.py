@@ -45,17 +45,23 @@ def params():
     return jax.device_get(init())
 
 
-CASES = [pytest.param(True, {"remat": True, "scan": True}, marks=pytest.mark.long), (False, {"num_layers": 1})]
+CASES = [(True, {"remat": True, "scan": True}), (False, {"num_layers": 1})]
 
 
 @pytest.mark.parametrize(("full", "fields"), CASES)
-def test_the_same_loss_and_gradients(full, fields, monkeypatch):
+def test_the_layer_is_used_where_it_suits(full, fields, monkeypatch):
+    """It is traced; `test_kernels.py` has the numbers of each kernel, and `make proofs` those of a whole BERT."""
     suits = post_norm_layer.suits
     calls = []
     monkeypatch.setattr(post_norm_layer, "suits", lambda *a: calls.append(suits(*a)) or calls[-1])
     for kernels in ((), SWITCHES):
         loss_and_gradients(kernels, full, "bfloat16", jax.eval_shape, **fields)
     assert calls == [True]  # without switches it is not asked
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("full", "fields"), CASES)
+def test_the_same_loss_and_gradients(full, fields, monkeypatch):
     monkeypatch.setattr(post_norm_layer, "suits", lambda *_: True)
     exact = loss_and_gradients((), full, "float32", **fields)
     wide = loss_and_gradients(SWITCHES, full, "float32", **fields)
