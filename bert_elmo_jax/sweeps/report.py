@@ -107,11 +107,21 @@ def explain_marks(table: Table) -> Iterator[str]:
         yield f"No test and no mark where all seeds differ by the same from the reference row: {places}."
     if compared:
         times = "once" if len(compared) == 1 else f"{len(compared)} times"
+        varied = (
+            "Each seed has a pretraining of its own, so the deviations show its variation, too."
+            if varies_pretraining(table.sweep)
+            else "The seeds vary the task only: each row has one pretraining, and they do not show its variation."
+        )
         yield (
             f"Compared {times}: {LEVEL * len(compared):.2g} would be marked by chance if no row differed; "
-            f"{sum(p < LEVEL for p in compared)} are. The seeds vary the task only: each row has one pretraining, "
-            "and they do not show its variation."
+            f"{sum(p < LEVEL for p in compared)} are. {varied}"
         )
+
+
+def varies_pretraining(sweep: Sweep) -> bool:
+    """Return True if no two seeds of a cell begin with the same pretraining."""
+    begins = [[need.identity for point in cell.points for need in point.needs] for cell in sweep.cells]
+    return any(begins) and all(len(set(identities)) == len(identities) for identities in begins)
 
 
 def compare_orders(table: Table) -> Iterator[str]:

@@ -230,3 +230,9 @@ def test_costs_of_a_pretraining_are_cells(sweeps, tmp_path):
     assert (read("seconds"), read("positions"), read("loss")) == (5.0, 100 * 8 * 32 / 1e6, 1.5)
     assert 0.4 < read("parameters") < read("all parameters") < 0.7
     assert read("operations") == pytest.approx(6e-6 * 100 * 8 * 32 * read("parameters"), rel=0.5)
+
+
+@pytest.mark.parametrize(("scale", "varies"), [("toy", False), ("laptop", True)])
+def test_seeds_of_the_task_or_of_the_pretraining(sweeps, scale, varies):
+    sweep = sweeps.definition.read_sweep("elmo_to_bert", scale)
+    assert sweeps.report.varies_pretraining(sweep) is varies
