@@ -14,8 +14,9 @@ Every row changes one thing of the row above; the gain stands beside it. Rows an
 
 Operations are `Objective.work` times positions, as in own_three_encoders; tests/sweeps/test_equal_budgets.py counts
 them. All biLMs read single sentences, because attention carries no state. No run chooses a model on dev.
-Scales: toy (words of several senses in the toy world; one pretraining per row, three seeds of the task), laptop
-(novels, a quarter of UNER English EWT; each seed has a pretraining of its own).
+Paper and expected score: none; the papers change several of these at once. Scales: toy (words of several senses in the
+toy world; one pretraining per row, three seeds of the task), laptop (novels, a quarter of UNER English EWT; each seed
+has a pretraining of its own).
 Cost: toy, about ten minutes of processor time in 26 runs (estimated from the first three); laptop is not measured yet.
 Command: python -m experiments.sweep --sweep=elmo_to_bert --jobs=2 --workdir=runs/sweeps
 """
@@ -24,6 +25,7 @@ from typing import Any
 
 from bert_elmo_jax.sweeps.definition import Add, Paper
 
+from ._elmo_to_bert import list_pretrainings
 from ._scales import Settings
 from ._three_encoders import SCALES as SIZES
 
@@ -32,31 +34,8 @@ PATH = True
 COLUMN = "NER"
 ROWS = ("ELMo", "words", "attention", "masks", "tuned", "one layer", "next sentences")
 PAPER = Paper.without_figures((COLUMN,), ROWS, "ELMo")
-BUDGETS = {"toy": 1e12, "laptop": 1.2e13}  # operations of each pretraining
-STEPS = {
-    "toy": {"ELMo": 1_350, "words": 1_350, "attention": 1_812, "masks": 958, "next sentences": 958},
-    "laptop": {"ELMo": 1_834, "words": 1_834, "attention": 3_406, "masks": 1_690, "next sentences": 1_690},
-}
 SEEDS = (0, 1, 2)
-_WORDS: Settings = {"model.input": "words"}
-_CHANGES: dict[str, tuple[str, Settings]] = {
-    "ELMo": ("ELMo", {"reading": "sentences"}),
-    "words": ("ELMo", {"reading": "sentences", **_WORDS}),
-    "attention": ("ELMo", {"reading": "sentences", **_WORDS, "model.reader": "attention"}),
-    "masks": ("BERT", {"objective": "documents"}),
-    "next sentences": ("BERT", {}),
-}
 _TUNED: Settings = {"tune_encoder": True, "layer_decay": 0.3}
-
-
-def list_pretrainings(scale: str) -> dict[str, tuple[str, Settings]]:
-    """Return the pretrainings by row, each a config and its settings."""
-    pretrainings: dict[str, tuple[str, Settings]] = {}
-    for row, (name, changes) in _CHANGES.items():
-        config, settings = SIZES[scale].pretrainings[name]
-        steps = {"steps": STEPS[scale][row], "eval_every": STEPS[scale][row]}
-        pretrainings[row] = config, {**settings, **changes, **steps}
-    return pretrainings
 
 
 def sweep(add: Add) -> None:

@@ -6,7 +6,7 @@ from bert_elmo_jax.families import get_family
 from bert_elmo_jax.runs.config_files import read_config, set_field, show_value
 from bert_elmo_jax.runs.pretraining_budget import count_budget
 from bert_elmo_jax.sweeps.points import File
-from experiments.sweeps import _story, elmo_to_bert
+from experiments.sweeps import _elmo_to_bert, _story
 from experiments.sweeps._three_encoders import BUDGETS, SCALES
 
 # Words of ELMo, pieces of GPT and BERT: in the toy world, in the novels' corpora, and as the file says.
@@ -45,8 +45,8 @@ def test_budgets_of_the_story_are_equal(scale, language):
             assert operations == pytest.approx(_story.BUDGETS[scale], rel=0.01), name
 
 
-@pytest.mark.parametrize("scale", elmo_to_bert.SCALES)
+@pytest.mark.parametrize("scale", _elmo_to_bert.BUDGETS)
 def test_every_step_from_elmo_to_bert_has_the_same_budget(scale):
-    for row, (config, settings) in elmo_to_bert.list_pretrainings(scale).items():
+    for row, (config, settings) in _elmo_to_bert.list_pretrainings(scale).items():
         operations = count(config, settings, *VOCABULARIES[scale]).operations
-        assert operations == pytest.approx(elmo_to_bert.BUDGETS[scale], rel=0.01), row
+        assert operations == pytest.approx(_elmo_to_bert.BUDGETS[scale], rel=0.01), row

@@ -1,5 +1,6 @@
 """Dependency trees as rows of words with the transitions that build them, and rows as batches."""
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -96,7 +97,7 @@ def make_training_rows(
         assert sentence.heads is not None and sentence.relations is not None
         actions = find_actions(sentence.heads, [numbers[relation] for relation in sentence.relations])
         if actions is not None:
-            rows.append(TreeRow(row.example, row.words, row.ids, row.tags, np.array(actions, np.int32)))
+            rows.append(dataclasses.replace(row, actions=np.array(actions, np.int32)))
     left_out = len(sentences) - len(rows)
     if not rows:
         problem = f"none of the {left_out:,} sentences has a projective tree, and the parser learns from no other"
