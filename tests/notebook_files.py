@@ -10,8 +10,8 @@ nbformat = pytest.importorskip("nbformat", reason="needs the extra `dev`")
 ROOT = Path(__file__).parents[1]
 FILES = {path.stem: path for path in sorted((ROOT / "notebooks").glob("*.ipynb"))}
 SENSES, PRETRAIN, FINETUNE = "1_senses", "2_pretrain_on_colab_tpu", "3_finetune_and_inspect"
-PAPER, WHY, OWN_CODE = "4_paper_to_table", "5_why_attention", "6_your_own_code"
-TWINS = {f"{name}.ko": name for name in (SENSES, PRETRAIN, FINETUNE, PAPER, WHY, OWN_CODE)}
+PAPER, WHY, OWN_CODE, STORY = "4_paper_to_table", "5_why_attention", "6_your_own_code", "7_the_story"
+TWINS = {f"{name}.ko": name for name in (SENSES, PRETRAIN, FINETUNE, PAPER, WHY, OWN_CODE, STORY)}
 
 
 def read(name):

@@ -26,6 +26,7 @@ from .notebook_files import (
     PRETRAIN,
     ROOT,
     SENSES,
+    STORY,
     WHY,
     code_of,
     nbformat,
@@ -41,6 +42,7 @@ TINY = {
     FINETUNE: {"steps": 4, "documents": 100, "examples": 40, "epochs": 1},
     WHY: {"steps": 6, "documents": 100, "small_steps": 4, "count": 40},
     OWN_CODE: {"steps": 6, "documents": 100, "examples": 40, "rounds": 4},
+    STORY: {"steps": 6, "documents": 100},
 }
 SWEEP = '''
 """Taggers of a row each."""
@@ -168,7 +170,7 @@ def on_ones_own(compiled, tmp_path_factory):
     (own / "reviews.csv").write_text("review,liked\n" + "".join(rows), encoding="cp949")
     file = {"file": "reviews.csv", "encoding": "cp949", "text": "review", "label": "liked", "try": ["정말 좋다"]}
     found[f"{FINETUNE}.ko"] = start(f"{FINETUNE}.ko", own, compiled, file | {"init": str(pretrained), "epochs": 1})
-    for name in (WHY, OWN_CODE):
+    for name in (WHY, OWN_CODE, STORY):
         found[f"{name}.ko"] = start(f"{name}.ko", own, compiled, TINY[name])
     return found
 
@@ -312,6 +314,15 @@ def test_own_code_trains_saves_and_merges(executed):
     assert len(outputs(executed(OWN_CODE), "image/svg+xml")) == 1
     size, same = ast.literal_eval(outputs(executed(OWN_CODE), "text/plain")[-1])
     assert 5_000 < size < 50_000 and same
+
+
+def test_the_story_on_one_sentence(executed):
+    fills, senses, panels = outputs(executed(STORY), "image/svg+xml")
+    assert fills.count("[MASK]") == 2
+    assert all(name in picture for name in ("ELMo", "GPT", "BERT") for picture in (senses, panels))
+    assert "배를, other" in senses
+    (written,) = outputs(executed(STORY), "text/html")
+    assert written.count("<tr>") == 7 and "The customer" in written
 
 
 def test_the_strictness_of_these_tests_is_felt(monkeypatch):

@@ -8,7 +8,7 @@ millions and what the pretraining cost: millions of positions, operations in 10Â
 Paper and expected score: none; the papers' own budgets differ by a factor of thousands.
 Scales: toy (the toy world in English and Korean: senses, sentences that follow each other; one seed) and laptop
 (novels, reviews; part of speech, entities, sentiment, inference, questions; not measured).
-Cost: toy, about ten minutes of processor time in 41 runs.
+Cost: toy, about ten minutes of processor time in 43 runs.
 Command: python -m experiments.sweep --sweep=story --jobs=2 --workdir=runs/sweeps
 """
 
@@ -21,6 +21,7 @@ from bert_elmo_jax.sweeps.points import Point
 from ._story import SYSTEMS, TASKS, YEARS
 
 SCALES = ("toy", "laptop")
+WINDOW = "window of words"  # the network of 2011: it tags words, and has no pretraining
 COSTS = {
     "parameters": "the encoder's parameters, in millions",
     "positions": "positions of all rows of the pretraining, in millions",
@@ -44,9 +45,12 @@ def add_pretrainings(add: Add, language: str, english: dict[str, Point]) -> dict
 
 
 def sweep(add: Add) -> None:
-    """Add the pretrainings, and for each system its tasks and its costs."""
+    """Add the pretrainings, the tagger without one, and for each system its tasks and its costs."""
     english = add_pretrainings(add, "en", {})
     models = {"en": english, "ko": add_pretrainings(add, "ko", english)}
+    for column, (_, task, network, how, seeds) in TASKS[add.scale].items():
+        if network == "tagger":
+            add.transfer(WINDOW, column, "window", of=task.of, seeds=seeds, **{**task.settings, **how})
     for system in YEARS:
         for column, (language, task, network, how, seeds) in TASKS[add.scale].items():
             settings: dict[str, Any] = {**task.settings, **how, "encoder": models[language][system]}
@@ -57,9 +61,10 @@ def sweep(add: Add) -> None:
 
 def plot(means: Means) -> Lines:
     """Draw the scores of the tasks over the years of the systems."""
+    years = {WINDOW: 2011.6, **YEARS}
     tasks = dict.fromkeys(column for _, column in means if column not in COSTS)
     series = {
-        task: sorted((year, means[system, task]) for system, year in YEARS.items() if (system, task) in means)
+        task: sorted((year, means[system, task]) for system, year in years.items() if (system, task) in means)
         for task in tasks
     }
     return Lines("Scores of the systems at equal budgets", "year", "score", series)
