@@ -124,7 +124,8 @@ def _draw_axes(
         drawn.append(f'<path d="M{LEFT} {at:.1f}H{WIDTH - RIGHT}" stroke="currentColor" opacity=".2"/>')
         drawn.append(_text(LEFT - 6, at + 4, format_number(y), "end"))
     for x in xs:
-        at, label = place(x, ys[0])[0], f"{x:,g}" if x < 1e6 else format_number(x)
+        label = f"{x:,g}" if x < 1e6 else format_number(x)
+        at, label = place(x, ys[0])[0], str(int(x)) if across == "year" else label
         half = LETTER * len(label) / 2
         if at - half >= free:
             drawn.append(_text(min(at, WIDTH - half), HEIGHT - 22, label, "middle"))

@@ -79,7 +79,8 @@ def test_the_sweeps_of_the_repository(sweeps, file):
         rows, columns = {cell.row for cell in sweep.cells}, {cell.column for cell in sweep.cells}
         assert rows == set(sweep.paper.rows) or (scale == "toy" and len(rows) > 3)
         assert sweep.paper.reference in rows
-        assert len(sweep.cells) == len(rows) * len(columns), "no hole in the table"
+        full = rows - {"window of words"}  # in the story, this tagger has no pretraining, and reads no pairs
+        assert sum(cell.row in full for cell in sweep.cells) == len(full) * len(columns), "no hole in the table"
         least = {"paper": 5, "toy": 1 if file.stem == "story" else 2, "laptop": 1}.get(scale, 3)
         tasks = [cell for cell in sweep.cells if cell.points[0].program == "finetune"]
         assert all(len(cell.seeds) >= least for cell in tasks)
