@@ -35,6 +35,9 @@ def define() -> None:
     flags.DEFINE_string("text_field", "text", "The field or column that holds the text, in .jsonl and tables.")
     flags.DEFINE_enum("on_bad", "error", ["error", "skip"], "Report an unusable line, or skip and count it.")
     flags.DEFINE_float("max_line_mb", 4.0, "Longer lines are bad input.", 0.001, 1024)
+    flags.DEFINE_float(
+        "dedupe", 0.0, "Leave out documents this similar to an earlier one: 0.5 to 1, such as 0.8.", 0, 1
+    )
     flags.DEFINE_string("tokenizer", "wordpiece", "wordpiece, sentencepiece, byte_bpe or words; or a folder.")
     flags.DEFINE_integer("vocab_size", 8192, "Size of a trained vocabulary, special pieces included.", 4, 10**7)
     flags.DEFINE_float("sample_mb", 32.0, "Text to train it on.", 0.001, 10**6)
@@ -56,5 +59,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    headings = {"input": "Files", "documents": "The text", "tokenizer": "The vocabulary", "heldout": "The shards"}
-    start("prepare_data", define, main, headings, hint="quote globs and use --input='…'")
+    headings = {"input": "Files", "documents": "The text", "dedupe": "What is left out", "heldout": "The shards"}
+    start(
+        "prepare_data", define, main, headings | {"tokenizer": "The vocabulary"}, hint="quote globs and use --input='…'"
+    )

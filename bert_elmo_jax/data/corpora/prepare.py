@@ -1,7 +1,8 @@
 """Prepare a store of shards from raw text; an interrupted preparation resumes from its finished steps.
 
-The steps are: plan · unpack files · tokenizer · shards (for words: count, merge, renumber) · manifest. A step is
-finished when its result exists under its final name; incomplete results have temporary names.
+The steps are: plan · unpack files · leave documents out (on request) · tokenizer · shards (for words: count, merge,
+renumber) · manifest. A step is finished when its result exists under its final name; incomplete results have temporary
+names.
 """
 
 import contextlib
@@ -14,6 +15,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from bert_elmo_jax.data.corpora.cleaning.clean_texts import Cleaning, clean
 from bert_elmo_jax.data.corpora.corpus import iterate_sample
 from bert_elmo_jax.data.corpora.reading import BadInput, Reading, Source, Tally, describe, find_files, has_text, shown
 from bert_elmo_jax.data.corpora.runners import Report, Runner, run_here
@@ -29,6 +31,8 @@ from bert_elmo_jax.text.words import WordVocabulary
 
 SHARD = 16 << 20  # bytes of text per shard; small, so that a laptop's corpus keeps several cores busy
 TRAINED = ("wordpiece", "sentencepiece", "byte_bpe", "words")
+DROPPED = "dropped.json"
+LATER_OPTIONS = {"min_count": 1, "dedupe": 0.0}
 UNFINISHED = re.compile(r"^(\.lock|plan\.json.*|work|.*\.partial)$")  # files that exist before any step is finished
 Phase = Callable[[str, int], contextlib.AbstractContextManager[Report]]  # takes a name and the bytes to process
 
@@ -50,6 +54,7 @@ class Request:
     sample_mb: float = 32.0
     seed: int = 0
     reading: Reading = field(default_factory=Reading)
+    dedupe: float = 0.0  # the similarity of near-duplicates that are left out; 0: none
 
     def __post_init__(self) -> None:
         if not self.inputs:
@@ -58,6 +63,11 @@ class Request:
             raise ValueError(
                 f"tokenizer={self.tokenizer!r} is neither a folder nor one of {', '.join(TRAINED)}; give one of these "
                 f"to train a vocabulary, or a folder to load one from{did_you_mean(self.tokenizer, TRAINED)}"
+            )
+        if self.dedupe and not 0.5 <= self.dedupe <= 1:
+            raise ValueError(
+                f"--dedupe={self.dedupe:g} is the share of shingles that near-duplicates have in common: give 0.5 to "
+                "1, for example 0.8, or 0 to keep all documents"
             )
         if _is_words(self) and self.shards > MERGED:
             raise ValueError(f"shards={self.shards}: a word model merges all shards at once; use at most {MERGED}")
@@ -120,6 +130,7 @@ def _prepare_files(
         return manifest
     (output / "work").mkdir(exist_ok=True)
     sources = _unpack_all(files, request, tally, runner, phase)
+    sources = _clean(sources, request, tally, runner, phase)
     shards = request.shards or min(256, -(-sum(source.size for source in sources) // SHARD))
     jobs = [
         Job(k, ranges, request.reading, request.seed, request.heldout, request.output, request.word_rule)
@@ -163,8 +174,9 @@ def _plan(request: Request, files: list[Source]) -> dict[str, Any]:
     options = asdict(request)
     options |= options.pop("reading")
     del options["output"], options["inputs"]
-    if options["min_count"] == 1:  # as in plans before there was such an option
-        del options["min_count"]
+    for name, unused in LATER_OPTIONS.items():  # as in plans before there were such options
+        if options[name] == unused:
+            del options[name]
     if request.tokenizer not in TRAINED:
         options["tokenizer"] = _load(request.tokenizer).fingerprint
     sources = [
@@ -256,6 +268,19 @@ def _unpack_all(files: list[Source], request: Request, tally: Tally, runner: Run
     return sources
 
 
+def _clean(sources: list[Source], request: Request, tally: Tally, runner: Runner, phase: Phase) -> list[Source]:
+    """Leave out the documents that the request does not want, and write a report of them."""
+    cleaning = Cleaning(request.dedupe)
+    if cleaning == Cleaning():
+        return sources
+    output = Path(request.output)
+    sources, report = clean(sources, request.reading, output, cleaning, runner, phase, tally)
+    write_json(output / DROPPED, report)
+    if not sources:
+        raise _no_text(request, f"every document was left out; {output / DROPPED} says why")
+    return sources
+
+
 def _is_words(request: Request) -> bool:
     return request.tokenizer == "words" or (request.tokenizer not in TRAINED and _holds_words(request.tokenizer))
 
@@ -344,6 +369,7 @@ def _manifest(
         remedy = "lower --heldout, try another --seed, or check --documents"
         raise BadInput(", ".join(request.inputs), None, problem, remedy)
     table = ["form_ends.npy", "forms.npy"] if _is_words(request) else []
+    table += [DROPPED] * (output / DROPPED).exists()
     extra = table + sorted(f"tokenizer/{path.name}" for path in (output / "tokenizer").iterdir())
     return {
         **_plan(request, files),

@@ -7,14 +7,16 @@ import signal
 import threading
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from bert_elmo_jax.addresses import local_copy
 from bert_elmo_jax.data.corpora.pair_files import joined_inputs
-from bert_elmo_jax.data.corpora.prepare import Request, prepare, refuse_idle_options
+from bert_elmo_jax.data.corpora.prepare import DROPPED, Request, prepare, refuse_idle_options
 from bert_elmo_jax.data.corpora.reading import Reading
 from bert_elmo_jax.data.corpora.runners import Report, local_runner, ray_runner
 from bert_elmo_jax.data.corpora.store import verify
+from bert_elmo_jax.files import read_json
 from bert_elmo_jax.progress_bars import progress_bar
 
 MANY_UNKNOWN = {
@@ -106,6 +108,17 @@ def print_report(manifest: Mapping[str, Any], output: str, seconds: float, *, ex
         print(f"  {share:.0%} of the text {MANY_UNKNOWN[tokenizer['kind'] == 'words'].format(tokenizer['vocab_size'])}")
     for problem, count in manifest["skipped"].items():
         print(f"  skipped or repaired: {count:,} × {problem}")
+    if (path := Path(output, DROPPED)).exists():
+        print_dropped(read_json(path), path)
     if expects_heldout and not manifest["counts"]["heldout"]["documents"]:
         print("  no text is held out: there are too few documents. If every line is a text, use --documents=line;")
         print("  otherwise raise --heldout, try another --seed, or separate chapters by blank lines")
+
+
+def print_dropped(report: Mapping[str, Any], path: Path) -> None:
+    """Print how many documents were left out for each reason, with an example."""
+    total = report["documents"]
+    print(f"  {report['remaining']:,} of {total:,} documents remain; examples of the others are in {path}")
+    for reason, entry in report["dropped"].items():
+        print(f"  left out: {entry['documents']:,} ({entry['documents'] / total:.1%}) × {reason}")
+        print(f"    {entry['samples'][0]['text'][:100]}")

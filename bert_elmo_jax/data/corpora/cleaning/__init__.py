@@ -1,0 +1,1 @@
+"""Steps between the files and the shards: quality filters, near-duplicates, mixtures."""

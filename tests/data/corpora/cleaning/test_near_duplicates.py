@@ -1,0 +1,161 @@
+"""Near-duplicates are found with the predicted recall; the corpus does not depend on workers, order and kills."""
+
+import json
+import random
+
+import numpy as np
+import pytest
+
+from bert_elmo_jax.data.corpora.cleaning import clean_texts
+from bert_elmo_jax.data.corpora.cleaning.near_duplicates import (
+    SHINGLE,
+    WordHashes,
+    agreements,
+    choose_bands,
+    expected_recall,
+    hash_shingles,
+    make_signatures,
+    merge_links,
+    needed_matches,
+)
+from bert_elmo_jax.data.corpora.prepare import prepare
+from bert_elmo_jax.data.corpora.reading import Reading
+from bert_elmo_jax.data.corpora.store import open_store, verify
+
+from ...conftest import ask, inline, no_bar
+from ..test_prepare import tree
+
+
+def shingles(words):
+    return {tuple(words[n : n + SHINGLE]) for n in range(max(1, len(words) - SHINGLE + 1))}
+
+
+def similarity(left, right):
+    one, other = shingles(left), shingles(right)
+    return len(one & other) / len(one | other)
+
+
+def random_words(coins, count):
+    return [f"{coins.choice('강물산배집')}{coins.randrange(10_000)}" for _ in range(count)]
+
+
+def planted_pair(coins, wanted, length=100):
+    """Return two documents of about a wanted similarity: the second has another ending."""
+    words = random_words(coins, length)
+    same = round(2 * (length - SHINGLE + 1) * wanted / (1 + wanted)) + SHINGLE - 1
+    return words, words[:same] + random_words(coins, length - same)
+
+
+@pytest.mark.parametrize(("threshold", "wanted"), [(0.8, 0.75), (0.8, 0.8), (0.8, 0.85), (0.6, 0.6), (0.9, 0.93)])
+def test_pairs_are_found_with_the_predicted_recall(threshold, wanted):
+    coins, count = random.Random(7), 400
+    pairs = [planted_pair(coins, wanted) for _ in range(count)]
+    expected = np.mean([expected_recall(similarity(*pair), threshold) for pair in pairs])
+    signatures = make_signatures(*hash_shingles([d for pair in pairs for d in pair], SHINGLE, WordHashes()), threshold)
+    left, right = signatures[:, ::2], signatures[:, 1::2]
+    in_a_band = (left == right).all(axis=2).any(axis=0)
+    recall = np.mean(in_a_band & (agreements(left, right) >= needed_matches(threshold)))
+    assert abs(recall - expected) < 4 * np.sqrt(max(expected * (1 - expected), 0.01) / count)
+    bands, rows = choose_bands(threshold)
+    exact = np.mean([1 - (1 - similarity(*pair) ** rows) ** bands for pair in pairs])
+    assert abs(in_a_band.mean() - exact) < 4 * np.sqrt(max(exact * (1 - exact), 0.01) / count)
+
+
+def test_links_join_clusters_whose_first_document_stays():
+    links = [np.array([[5, 3], [7, 5]]), np.zeros((0, 2), np.int64), np.array([[3, 2], [9, 8]])]
+    for order in (links, links[::-1]):
+        assert merge_links(iter(order)).tolist() == [[3, 2], [5, 2], [7, 2], [9, 8]]
+
+
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory):
+    """Write 300 unrelated documents, near copies (0.95) of every tenth, exact copies of short ones; two files."""
+    coins, folder = random.Random(3), tmp_path_factory.mktemp("planted")
+    originals = [random_words(coins, coins.choice([3, 40, 120])) for _ in range(300)]
+    copies = [planted_pair(random.Random(n), 0.95, 150) for n in range(30)]
+    documents = originals + [left for left, _ in copies]
+    repeats = [right for _, right in copies] + [words for words in originals[:60] if len(words) == 3]
+    lines = [" ".join(words[: len(words) // 2]) + "\n" + " ".join(words[len(words) // 2 :]) for words in documents]
+    (folder / "a.txt").write_text("\n\n".join(lines) + "\n", encoding="utf-8")
+    # Case, punctuation and the places of lines do not count.
+    lines = [" ".join(words).upper() + "!" for words in repeats]
+    (folder / "b.txt").write_text("\n\n".join(lines) + "\n", encoding="utf-8")
+    return folder, len(documents), len(repeats)
+
+
+@pytest.fixture(scope="module")
+def small_ranges():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(clean_texts, "RANGE", 20_000)
+        patch.setattr(clean_texts, "BATCH", 3_000)
+        patch.setattr(clean_texts, "BAND_KEYS", 200)  # two parts of each band
+        patch.setattr(clean_texts, "PAIRS", 7)
+        yield
+
+
+@pytest.fixture(scope="module")
+def deduplicated(tmp_path_factory, planted, tokenizer_folder, small_ranges):
+    output = tmp_path_factory.mktemp("deduplicated") / "out"
+    prepare(ask(planted[0], output, tokenizer_folder, shards=3, heldout=0.1, dedupe=0.8), inline, no_bar)
+    return output
+
+
+def test_near_duplicates_are_left_out_and_unrelated_documents_stay(planted, deduplicated):
+    folder, unique, repeats = planted
+    report = json.loads((deduplicated / "dropped.json").read_text(encoding="utf-8"))
+    assert report["documents"] == unique + repeats and report["remaining"] == unique
+    assert list(report["dropped"]) == ["a near-duplicate"]
+    entry = report["dropped"]["a near-duplicate"]
+    assert entry["documents"] == repeats and len(entry["samples"]) == 5
+    text = (folder / "a.txt").read_bytes()
+    for sample in entry["samples"]:
+        assert sample["file"].endswith("b.txt") and sample["similar_to"]["file"].endswith("a.txt")
+        first = text[sample["similar_to"]["byte"] :].split(b"\n\n")[0].decode().split()
+        assert first[0] == sample["text"].split()[0].lower().rstrip("!")
+    stores = [open_store(deduplicated, part) for part in ("train", "heldout")]
+    assert sum(map(len, stores)) == unique
+    assert verify(deduplicated) == 3 * 2 * 3 + 1 + len(list((deduplicated / "tokenizer").iterdir()))
+
+
+@pytest.mark.parametrize("survive", [0, 2, 9, 40, 43])
+def test_a_kill_between_any_two_jobs_changes_no_byte(tmp_path, planted, deduplicated, tokenizer_folder, survive):
+    request = ask(planted[0], tmp_path / "out", tokenizer_folder, shards=3, heldout=0.1, dedupe=0.8)
+    left = survive
+
+    def mortal(function, jobs, report):
+        nonlocal left
+        for job in reversed(jobs):
+            if not left:
+                raise KeyboardInterrupt
+            left -= 1
+            function(job, report)
+
+    with pytest.raises(KeyboardInterrupt):
+        prepare(request, mortal, no_bar)
+    prepare(request, inline, no_bar)
+    assert tree(tmp_path / "out") == tree(deduplicated)
+
+
+@pytest.mark.parametrize("ends", ["blank_line", "line", "file"])
+def test_text_without_duplicates_stays_as_it_is(tmp_path, tokenizer_folder, ends):
+    text = "First one. Second here\nthird line\r\n\n  \nanother. Document\n한 문장. 또 하나\n"
+    (tmp_path / "a.txt").write_bytes(text.encode())
+    (tmp_path / "b.jsonl").write_text('{"text": "one. Two\\nthree"}\n{"text": "four"}\n', encoding="utf-8")
+    reading = Reading(documents=ends, split="sentences")
+    stores = []
+    for name, dedupe in (("plain", 0.0), ("cleaned", 0.9)):
+        request = ask(tmp_path, tmp_path / name, tokenizer_folder, heldout=0.0, dedupe=dedupe, reading=reading)
+        both = (str(tmp_path / "a.txt"), str(tmp_path / "b.jsonl"))
+        manifest = prepare(request.__class__(**{**vars(request), "inputs": both}), inline, no_bar)
+        stores.append([[s.tolist() for s in document] for document in open_store(tmp_path / name)])
+        assert manifest["skipped"] == {"a Windows line end (CR LF)": 1}
+    assert stores[0] == stores[1]
+
+
+def test_only_the_opening_of_a_long_document_is_judged(tmp_path, tokenizer_folder, monkeypatch):
+    monkeypatch.setattr(clean_texts, "JUDGED", 500)
+    opening = "\n".join(f"word{n} and more" for n in range(60))
+    (tmp_path / "a.txt").write_text(f"{opening}\nan end\n\n{opening}\nanother end\n", encoding="utf-8")
+    prepare(ask(tmp_path, tmp_path / "out", tokenizer_folder, heldout=0.0, dedupe=1.0), inline, no_bar)
+    (document,) = open_store(tmp_path / "out")
+    assert len(document) == 61
