@@ -6,8 +6,6 @@ r"""Predictions of a fine-tuned model for a file, or for lines from standard inp
   python -m experiments.predict --model=runs/squad --input=dev-v1.1.json --n_best=5
   python -m experiments.predict --model=dslim/bert-base-NER --input=news.txt --aggregation=simple
 
-The model is a run, or a released model with a head (classifier, tagger, reader, …): a folder or a hub name.
-
 A file is read like the files of the task; its labels are ignored. A .txt file and standard input have one example per
 line: a text, or words with spaces; pairs, questions (question, context) and choices (text, choice, choice …) have tabs
 between their parts. The output has the order of the input. Tables (.csv, .tsv, .parquet) have the columns of the input,
@@ -33,7 +31,7 @@ FLAGS = flags.FLAGS
 
 def define() -> None:
     """Define the flags."""
-    flags.DEFINE_string("model", None, "A run of finetune, or a released model with a head.", required=True)
+    flags.DEFINE_string("model", None, "A run, or a released model with a head: a folder or a hub name.", required=True)
     flags.DEFINE_string("input", "-", "Files like the task's (or .parquet), a .txt of one example per line, or -.")
     flags.DEFINE_string("output", "-", "The file to write: .csv, .tsv, .jsonl, .parquet; - for JSON lines to stdout.")
     flags.DEFINE_bool("overwrite", False, "Replace --output if it exists.")

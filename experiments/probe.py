@@ -1,7 +1,6 @@
 r"""Study the layers of encoders, and compare them with static vectors: tables and figures on one page.
 
-Linear probes of every layer on a treebank in CoNLL-U (--tasks=control:pos: words with random labels);
-with --what=efficiency, by the size of their training data:
+Linear probes of every layer on a treebank; with --what=efficiency, by the size of their training data:
   python -m experiments.probe --what=probe --model=runs/elmo,runs/bert --static=glove.6B.50d.txt --output=analysis \
       --train=en_ewt-ud-train.conllu --dev=en_ewt-ud-dev.conllu --test=en_ewt-ud-test.conllu
 The register of a word's text, which is its file, or the speech level of a Korean sentence if there is one file:
@@ -15,8 +14,6 @@ Attention heads that follow the arcs of a treebank, layer weights that tasks lea
   python -m experiments.probe --what=attention --model=runs/bert --test=en_ewt-ud-test.conllu --output=analysis
   python -m experiments.probe --what=weights --model=runs/tagger --output=analysis
   python -m experiments.probe --what=toyworld --model=runs/bert_toy,runs/elmo_toy --words=bank,배 --output=analysis
-
-A study writes report.html, table.csv and its figures into a folder of its name; `vectors` keeps computed vectors.
 """
 
 from absl import flags
@@ -35,13 +32,13 @@ def define() -> None:
     flags.DEFINE_enum("what", None, list(STUDIES), "The study.", required=True)
     flags.DEFINE_list("model", [], "Encoders, with commas between: anything `load` understands.")
     flags.DEFINE_list("static", [], "Files of static vectors (GloVe, word2vec, fastText) to compare with.")
-    flags.DEFINE_string("output", None, "The folder for pages, tables and vectors.", required=True)
+    flags.DEFINE_string("output", None, "A folder; each study has one in it: report.html, table.csv.", required=True)
     flags.DEFINE_string("train", None, "A treebank in CoNLL-U; SemCor; for neighbours and register texts.")
     flags.DEFINE_string("dev", None, "A treebank, to choose the penalty by.")
     flags.DEFINE_string("test", None, "A treebank; or SemCor, instead of some documents of --train.")
     flags.DEFINE_string("encoding", "utf-8", "Of these files: utf-8, cp949, …")
     flags.DEFINE_integer("limit", None, "Sentences to read from each file; without it all.", lower_bound=1)
-    flags.DEFINE_list("tasks", list(TASKS), "pos, relation, head_distance, features such as Case; control:pos.")
+    flags.DEFINE_list("tasks", list(TASKS), "pos, relation, head_distance, Case …; control:pos has random labels.")
     flags.DEFINE_list("layers", None, "Numbers (0: token vectors, -1: the last); without it all.")
     flags.DEFINE_list("fractions", [f"{share:g}" for share in FRACTIONS], "Shares of the training sentences.")
     flags.DEFINE_list("seeds", ["0", "1", "2"], "Of the sentences drawn; the first splits documents, and senses.")

@@ -1,4 +1,4 @@
-r"""Share a model on the hub: its files, a model card (README.md), and the hashes of all files.
+r"""Share a model on the hub: its files, a model card, and the hashes of all files.
 
   python -m experiments.push --model=runs/reviews --to=my-name/reviews --license=apache-2.0
   python -m experiments.push --model=runs/reviews --to=my-name/reviews --dry_run --output=reviews_hub

@@ -123,7 +123,7 @@ plan PLAN --config.data=/nowhere | /nowhere
 probe --what=toyworld --output=x --model=a --words= | --words= is empty: give a value, or leave it out
 probe --what=toyworld --output=x --model=a,a | --model=a,a has a path twice: name each once
 probe --what=toyworld --output=x --model=a,./a | --model=a,./a has a path twice: name each once
-probe --what=sense --output=x | --what=sense is not known; it is one of probe, efficiency, senses,
+probe --what=sense --output=x | --what=sense is not known; it is one of probe, efficiency, register, senses,
 probe --what=sense --output=x | ; did you mean senses?
 extract EXTRACT --column=-5 | --column=-5: expected a whole number of at least 0
 extract EXTRACT --layer=1 | no flag --layer; did you mean --layers?
@@ -151,7 +151,7 @@ benchmarks.transfer --output=x --models=tests/goldens/elmo_tiny --ways=all,gradu
 benchmarks.transfer --output=x --models=tests/goldens/elmo_tiny --ways=gradul | did you mean gradual?
 benchmarks.transfer --output=x --models=nothing | nothing
 benchmarks.attention --output=x --what=words | --what=words needs --model=…, a trained Transformer
-benchmarks.attention --output=x --what=heads --language=ko | --what=heads trains its own models: leave out --model and
+benchmarks.attention --output=x --what=heads --language=ko | --what=heads trains its own models: leave out --model, --language and
 benchmarks.attention --output=x --what=words --model=tests/goldens/elmo_tiny | this model gives no attention maps
 benchmarks.writing --masked=runs/none --next=runs/none | runs/none
 """
