@@ -1,11 +1,8 @@
-r"""Raw text -> a folder of training shards with its tokenizer.
+"""Raw text -> a folder of training shards with its tokenizer.
 
   python -m experiments.prepare_data --input='novels/*.txt' --split=sentences --output=corpora/novels
-  python -m experiments.prepare_data --input=reviews.jsonl.gz --text_field=review --tokenizer=sentencepiece \
-      --vocab_size=16000 --workers=2 --output=corpora/reviews  # Korean reviews from JSON lines, two processes
-  python -m experiments.prepare_data --input='novels/*.txt' --split=sentences --tokenizer=words --output=corpora/words
+  python -m experiments.prepare_data --input=reviews.jsonl.gz --text_field=review --dedupe=0.8 --output=corpora/reviews
   python -m experiments.prepare_data --source=news.en --target=news.ko --output=corpora/news  # line-aligned
-  python -m experiments.prepare_data --verify --output=corpora/novels
 The same command resumes a preparation that was stopped.
 """
 
@@ -16,8 +13,6 @@ from absl import flags
 from bert_elmo_jax.data.corpora.run_preparation import prepare_from_flags
 
 from .command_line.start import start
-
-FLAGS = flags.FLAGS
 
 
 def define() -> None:
@@ -35,9 +30,10 @@ def define() -> None:
     flags.DEFINE_string("text_field", "text", "The field or column that holds the text, in .jsonl and tables.")
     flags.DEFINE_enum("on_bad", "error", ["error", "skip"], "Report an unusable line, or skip and count it.")
     flags.DEFINE_float("max_line_mb", 4.0, "Longer lines are bad input.", 0.001, 1024)
-    flags.DEFINE_float(
-        "dedupe", 0.0, "Leave out documents this similar to an earlier one: 0.5 to 1, such as 0.8.", 0, 1
-    )
+    flags.DEFINE_float("dedupe", 0.0, "0.5 to 1: leave out documents this similar to earlier ones.", 0, 1)
+    flags.DEFINE_string("filter", "", "default: leave out poor text; or with other limits, such as default,words=3.")
+    flags.DEFINE_string("mix", "", "Weights of the inputs by their names, such as novels=0.7,reviews=0.3.")
+    flags.DEFINE_float("temperature", 1.0, "Or shares as bytes ** temperature: 0 makes inputs equal.", 0, 1)
     flags.DEFINE_string("tokenizer", "wordpiece", "wordpiece, sentencepiece, byte_bpe or words; or a folder.")
     flags.DEFINE_integer("vocab_size", 8192, "Size of a trained vocabulary, special pieces included.", 4, 10**7)
     flags.DEFINE_float("sample_mb", 32.0, "Text to train it on.", 0.001, 10**6)
@@ -55,11 +51,10 @@ def define() -> None:
 
 def main() -> None:
     """Prepare the corpus, or verify it."""
-    prepare_from_flags(FLAGS.flag_values_dict(), flags_set=[name for name in FLAGS if FLAGS[name].present])
+    values = flags.FLAGS
+    prepare_from_flags(values.flag_values_dict(), flags_set=[name for name in values if values[name].present])
 
 
 if __name__ == "__main__":
-    headings = {"input": "Files", "documents": "The text", "dedupe": "What is left out", "heldout": "The shards"}
-    start(
-        "prepare_data", define, main, headings | {"tokenizer": "The vocabulary"}, hint="quote globs and use --input='…'"
-    )
+    headings = {"input": "Files", "documents": "The text", "tokenizer": "The vocabulary", "heldout": "The shards"}
+    start("prepare_data", define, main, headings, hint="quote globs and use --input='…'")

@@ -66,6 +66,11 @@ prepare_data --output=x --input=a --tokenizer=bert | neither a folder nor one of
 prepare_data --output=x --verify | no such folder
 prepare_data --output=x --input=a --tokenizer=sentencepiece --lowercase | has no effect with --tokenizer=sentencepiece
 prepare_data --output=x --input=a --tokenizer=words --sample_mb=3 | --sample_mb has no effect with --tokenizer=words
+prepare_data --output=x --input=a --dedupe=0.2 | give 0.5 to 1, for example 0.8
+prepare_data --output=x --input=a --filter=strict | must begin with default
+prepare_data --output=x --input=a --mix=a=1 | a mixture needs two or more inputs
+prepare_data --output=x --input=a --input=b --mix=a=1,c=1 | no --input is named 'c'; they are a, b
+prepare_data --output=x --input=a --input=b --mix=a=1,b=1 --temperature=0.7 | both set the shares; leave one out
 prepare_data --output=x stray.txt | unexpected argument 'stray.txt'
 """
 CONFIGS = """

@@ -168,18 +168,21 @@ def iterate_sentences(source: Source, start: int, end: int, tally: Tally) -> Ite
 def iterate_sample(sources: Sequence[Source], reading: Reading, megabytes: float, seed: int) -> Iterator[str]:
     """Yield sentences from random stretches spread evenly over the sources, or all sentences if they fit."""
     tally = Tally(reading)
-    total, stretch = sum(source.size for source in sources), 1 << 18
+    sizes = [source.size * source.copies for source in sources]
+    total, stretch = sum(sizes), 1 << 18
     stretches = max(1, int(megabytes * (1 << 20)) // stretch)
     if total <= stretches * stretch:
         for source in sources:
-            yield from iterate_sentences(source, 0, source.size, tally)
+            for _ in range(max(1, round(source.copies))):
+                yield from iterate_sentences(source, 0, source.size, tally)
         return
     coins = random.Random(seed)
-    ends = list(itertools.accumulate(source.size for source in sources))
+    ends = list(itertools.accumulate(sizes))
     for k in range(stretches):
         place = int(k * total / stretches + coins.random() * (total / stretches - stretch))
         number, left = bisect.bisect_right(ends, place), stretch
-        start = place - (ends[number] - sources[number].size)
+        # Where a mixture repeats a source, stretches from it overlap.
+        start = int((place - (ends[number] - sizes[number])) / sources[number].copies)
         while left > 0 and number < len(sources):  # a stretch may cover several small files
             end = min(start + left, sources[number].size)
             yield from iterate_sentences(sources[number], start, end, tally)

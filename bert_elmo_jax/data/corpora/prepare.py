@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bert_elmo_jax.data.corpora.cleaning.clean_texts import Cleaning, clean
+from bert_elmo_jax.data.corpora.cleaning.filters import read_limits
+from bert_elmo_jax.data.corpora.cleaning.mixtures import check_mixture, mix_sources
 from bert_elmo_jax.data.corpora.corpus import iterate_sample
 from bert_elmo_jax.data.corpora.reading import BadInput, Reading, Source, Tally, describe, find_files, has_text, shown
 from bert_elmo_jax.data.corpora.runners import Report, Runner, run_here
@@ -32,7 +34,7 @@ from bert_elmo_jax.text.words import WordVocabulary
 SHARD = 16 << 20  # bytes of text per shard; small, so that a laptop's corpus keeps several cores busy
 TRAINED = ("wordpiece", "sentencepiece", "byte_bpe", "words")
 DROPPED = "dropped.json"
-LATER_OPTIONS = {"min_count": 1, "dedupe": 0.0}
+LATER_OPTIONS = {"min_count": 1, "dedupe": 0.0, "filter": "", "mix": "", "temperature": 1.0}
 UNFINISHED = re.compile(r"^(\.lock|plan\.json.*|work|.*\.partial)$")  # files that exist before any step is finished
 Phase = Callable[[str, int], contextlib.AbstractContextManager[Report]]  # takes a name and the bytes to process
 
@@ -55,6 +57,9 @@ class Request:
     seed: int = 0
     reading: Reading = field(default_factory=Reading)
     dedupe: float = 0.0  # the similarity of near-duplicates that are left out; 0: none
+    filter: str = ""  # "default" leaves out documents of poor quality; its limits can be changed
+    mix: str = ""  # weights of the inputs, "novels=0.7,reviews=0.3"
+    temperature: float = 1.0  # or shares that are proportional to bytes ** temperature
 
     def __post_init__(self) -> None:
         if not self.inputs:
@@ -69,6 +74,9 @@ class Request:
                 f"--dedupe={self.dedupe:g} is the share of shingles that near-duplicates have in common: give 0.5 to "
                 "1, for example 0.8, or 0 to keep all documents"
             )
+        if self.filter:
+            read_limits(self.filter)
+        check_mixture(self.mix, self.temperature, self.inputs)
         if _is_words(self) and self.shards > MERGED:
             raise ValueError(f"shards={self.shards}: a word model merges all shards at once; use at most {MERGED}")
 
@@ -269,15 +277,18 @@ def _unpack_all(files: list[Source], request: Request, tally: Tally, runner: Run
 
 
 def _clean(sources: list[Source], request: Request, tally: Tally, runner: Runner, phase: Phase) -> list[Source]:
-    """Leave out the documents that the request does not want, and write a report of them."""
-    cleaning = Cleaning(request.dedupe)
-    if cleaning == Cleaning():
-        return sources
-    output = Path(request.output)
-    sources, report = clean(sources, request.reading, output, cleaning, runner, phase, tally)
-    write_json(output / DROPPED, report)
-    if not sources:
-        raise _no_text(request, f"every document was left out; {output / DROPPED} says why")
+    """Leave documents out and mix the inputs as requested, and write a report."""
+    cleaning, output = Cleaning(request.dedupe, request.filter), Path(request.output)
+    report: dict[str, Any] = {}
+    if cleaning != Cleaning():
+        sources, report = clean(sources, request.reading, output, cleaning, runner, phase, tally)
+        write_json(output / DROPPED, report)
+        if not sources:
+            raise _no_text(request, f"every document was left out; {output / DROPPED} says why")
+    if request.mix or request.temperature != 1:
+        mixed = mix_sources(sources, request.inputs, request.reading, request.mix, request.temperature)
+        sources, report["mixture"] = mixed
+        write_json(output / DROPPED, report)
     return sources
 
 

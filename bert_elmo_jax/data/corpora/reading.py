@@ -81,6 +81,7 @@ class Source:
     size: int  # bytes of `plain`
     sample: str  # fingerprint of parts of the content, fast for files of any size
     rows: bool = False  # True if `plain` has the texts of a table's rows, which `write_texts` has written
+    copies: float = 1.0  # times that its documents are in a mixture
 
     @cached_property
     def is_json(self) -> bool:

@@ -47,7 +47,9 @@ def read_request(values: Mapping[str, Any], flags_set: Iterable[str] = ()) -> Re
     values["tokenizer"] = local_copy(values["tokenizer"])
     reading = Reading(**{field.name: values[field.name] for field in dataclasses.fields(Reading)})
     fields = [field.name for field in dataclasses.fields(Request) if field.name not in ("inputs", "reading")]
-    request = Request(tuple(values["input"]), reading=reading, **{name: values[name] for name in fields})
+    request = Request(
+        tuple(values["input"]), reading=reading, **{name: values[name] for name in fields if name in values}
+    )
     refuse_idle_options(request, [name for name in flags_set if name in fields])
     return request
 
@@ -116,9 +118,13 @@ def print_report(manifest: Mapping[str, Any], output: str, seconds: float, *, ex
 
 
 def print_dropped(report: Mapping[str, Any], path: Path) -> None:
-    """Print how many documents were left out for each reason, with an example."""
-    total = report["documents"]
-    print(f"  {report['remaining']:,} of {total:,} documents remain; examples of the others are in {path}")
-    for reason, entry in report["dropped"].items():
-        print(f"  left out: {entry['documents']:,} ({entry['documents'] / total:.1%}) × {reason}")
-        print(f"    {entry['samples'][0]['text'][:100]}")
+    """Print how many documents were left out for each reason, with an example, and the shares of a mixture."""
+    if total := report.get("documents"):
+        print(f"  {report['remaining']:,} of {total:,} documents remain; examples of the others are in {path}")
+        for reason, entry in report["dropped"].items():
+            print(f"  left out: {entry['documents']:,} ({entry['documents'] / total:.1%}) × {reason}")
+            print(f"    {entry['samples'][0]['text'][:100]}")
+    for name, entry in report.get("mixture", {}).items():
+        print(
+            f"  {name}: {entry['share']:.1%} of the mixture, {entry['copies']:.2f} copies of {entry['bytes']:,} bytes"
+        )

@@ -6,10 +6,12 @@ The content of a shard depends only on the plan.
 import contextlib
 import hashlib
 import itertools
+import math
 import os
 import shutil
 import unicodedata
 from array import array
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -19,6 +21,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Integer
 
+from bert_elmo_jax.data.corpora.cleaning.mixtures import count_copies
 from bert_elmo_jax.data.corpora.corpus import iterate_documents
 from bert_elmo_jax.data.corpora.reading import Reading, Source, Tally
 from bert_elmo_jax.data.corpora.store import FILES, PARTS, NpyAppender
@@ -182,26 +185,41 @@ def write_documents(
     job: Job, folder: Path, dtype: np.dtype, encoders: dict[str, Encode], report: Callable[[int], object]
 ) -> dict[str, Any]:
     """Write every sentence of the job to its part; return the shard's entry in the manifest."""
-    tally = Tally(job.reading)
+    tally = first_tally = Tally(job.reading)
     document = 0
     with contextlib.ExitStack() as files:
         writers = {part: PartWriter(folder / part, dtype, encoders[part], files) for part in PARTS}
         for number, source, start, end in job.ranges:
             done = start
-            for place, sentences in iterate_documents(source, start, end, tally):
-                writer = writers["heldout" if is_heldout(job.seed, number, place, job.heldout) else "train"]
-                for sentence in sentences:
-                    writer.add(sentence, document)
-                    if tally.place - done > 1 << 16 and done < end:
-                        report(min(tally.place, end) - done)
-                        done = min(tally.place, end)
-                document += 1
+            for turn in range(math.ceil(source.copies)):  # a mixture repeats documents
+                if turn:
+                    tally = Tally(job.reading)  # its bad lines have been counted
+                for place, sentences in iterate_documents(source, start, end, tally):
+                    heldout = is_heldout(job.seed, number, place, job.heldout)
+                    if turn >= _count_turns(job, number, place, source.copies, heldout=heldout):
+                        deque(sentences, maxlen=0)
+                        continue
+                    writer = writers["heldout" if heldout else "train"]
+                    for sentence in sentences:
+                        writer.add(sentence, document)
+                        if tally.place - done > 1 << 16 and done < end:
+                            report(min(tally.place, end) - done)
+                            done = min(tally.place, end)
+                    document += 1
             report(end - done)
         counts = {part: writer.finish() for part, writer in writers.items()}
-    entry: dict[str, Any] = {"skipped": dict(sorted(tally.skipped.items()))}
+    entry: dict[str, Any] = {"skipped": dict(sorted(first_tally.skipped.items()))}
     for part in PARTS:
         entry[part] = {"counts": counts[part], "files": {name: file_facts(folder / part / name) for name in FILES}}
     return entry
+
+
+def _count_turns(job: Job, source: int, place: int, copies: float, *, heldout: bool) -> int:
+    """Return how many times a document is written; one that is held out, at most once."""
+    if copies == 1:
+        return 1
+    count = count_copies(copies, job.seed, source, place)
+    return min(count, 1) if heldout else count
 
 
 def file_facts(path: Path) -> dict[str, Any]:

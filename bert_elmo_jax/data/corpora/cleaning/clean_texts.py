@@ -23,6 +23,7 @@ import numpy as np
 from jaxtyping import Integer
 
 from bert_elmo_jax.data.corpora.cleaning import near_duplicates
+from bert_elmo_jax.data.corpora.cleaning.filters import REASONS, judge_documents, read_limits
 from bert_elmo_jax.data.corpora.corpus import iterate_documents
 from bert_elmo_jax.data.corpora.reading import Reading, Source, Tally, shown
 from bert_elmo_jax.data.corpora.runners import Report, Runner
@@ -38,7 +39,6 @@ BAND_KEYS = 1 << 23  # keys of a band in memory at once
 PAIRS = 1 << 13  # pairs compared at once
 SAMPLES, SAMPLE_CHARACTERS = 5, 200
 NEAR_DUPLICATE = "a near-duplicate"
-REASONS = ("",)  # by verdict
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,7 @@ class Cleaning:
     """Which documents are left out."""
 
     dedupe: float = 0.0  # the similarity of near-duplicates; 0: they are kept
+    filter: str = ""  # "default", or with changes, see `read_limits`
 
 
 @dataclass(frozen=True)
@@ -165,6 +166,7 @@ class _Judge:
 
     def __init__(self, cleaning: Cleaning):
         self.cleaning = cleaning
+        self.limits = read_limits(cleaning.filter) if cleaning.filter else None
         self.table = near_duplicates.WordHashes()
         self.places: list[tuple[int, int]] = []
         self.documents: list[list[str]] = []
@@ -179,6 +181,8 @@ class _Judge:
         """Return the verdicts (0: pass), the places of documents that pass, and their signatures."""
         words = [" ".join(lines).split() for lines in self.documents]
         verdicts = np.zeros(len(words), np.uint8)
+        if self.limits and words:
+            verdicts = judge_documents(self.documents, words, self.limits, self.table)
         passing = np.flatnonzero(verdicts == 0)
         places = np.array(self.places, np.int64).reshape(-1, 2)[passing]
         signatures = None

@@ -20,6 +20,7 @@ from bert_elmo_jax.data.corpora.cleaning.near_duplicates import (
 )
 from bert_elmo_jax.data.corpora.prepare import prepare
 from bert_elmo_jax.data.corpora.reading import Reading
+from bert_elmo_jax.data.corpora.runners import local_runner, ray_runner
 from bert_elmo_jax.data.corpora.store import open_store, verify
 
 from ...conftest import ask, inline, no_bar
@@ -133,6 +134,16 @@ def test_a_kill_between_any_two_jobs_changes_no_byte(tmp_path, planted, deduplic
     with pytest.raises(KeyboardInterrupt):
         prepare(request, mortal, no_bar)
     prepare(request, inline, no_bar)
+    assert tree(tmp_path / "out") == tree(deduplicated)
+
+
+@pytest.mark.parametrize("workers", [2, 3, pytest.param("ray", marks=pytest.mark.long)])
+def test_workers_change_no_byte(tmp_path, planted, deduplicated, tokenizer_folder, workers):
+    if workers == "ray":
+        pytest.importorskip("ray", reason="needs the extra `cluster`")
+    runner = ray_runner() if workers == "ray" else local_runner(workers)
+    request = ask(planted[0], tmp_path / "out", tokenizer_folder, shards=3, heldout=0.1, dedupe=0.8)
+    prepare(request, runner, no_bar)
     assert tree(tmp_path / "out") == tree(deduplicated)
 
 
