@@ -247,9 +247,9 @@ def link_band(work: str, threshold: float, job: BandJob, report: Report) -> None
             np.concatenate([np.zeros(0, np.uint64), *keys]), np.concatenate([np.zeros(0, np.int64), *documents])
         )
         similar = _compare(signatures, members, firsts, threshold)
-        others = np.flatnonzero(~similar & (neighbours != firsts))
-        others = others[_compare(signatures, members[others], neighbours[others], threshold)]
-        links = [(members[similar], firsts[similar]), (members[others], neighbours[others])]
+        chained = np.flatnonzero(~similar & (neighbours != firsts))
+        chained = chained[_compare(signatures, members[chained], neighbours[chained], threshold)]
+        links = [(members[similar], firsts[similar]), (members[chained], neighbours[chained])]
         with open_atomically(target) as out:
             np.save(out, np.concatenate([np.stack(pair, axis=1) for pair in links]))
     report(job.size)
@@ -347,8 +347,8 @@ def _merge_reports(reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
     samples: dict[str, list[dict[str, Any]]] = {}
     for report in reports:
         counts.update(report["counts"])
-        for reason, some in report["samples"].items():
-            samples[reason] = [*samples.get(reason, []), *some][:SAMPLES]
+        for reason, more in report["samples"].items():
+            samples[reason] = [*samples.get(reason, []), *more][:SAMPLES]
     remaining = counts.pop("remaining", 0)
     dropped = {reason: {"documents": counts[reason], "samples": samples[reason]} for reason in sorted(counts)}
     return {"documents": remaining + counts.total(), "remaining": remaining, "dropped": dropped}

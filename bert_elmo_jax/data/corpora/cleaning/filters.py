@@ -57,20 +57,20 @@ def read_limits(text: str) -> tuple[Limits, Limits]:
         if name not in names:
             near = did_you_mean(name, names)
             raise ValueError(f"--filter={text}: no limit {name!r}; the limits are {', '.join(names)}{near}")
-        whole = name in ("words", "phrase")
+        is_count = name in ("words", "phrase")
         try:
-            values[name] = int(number) if whole else float(number)
+            values[name] = int(number) if is_count else float(number)
         except ValueError:
             values[name] = -1
-        if not 0 <= values[name] <= (1_000_000 if whole else 1) or (name == "phrase" and not values[name]):
-            expected = "a whole number" if whole else "a share from 0 to 1"
+        if not 0 <= values[name] <= (1_000_000 if is_count else 1) or (name == "phrase" and not values[name]):
+            expected = "a whole number" if is_count else "a share from 0 to 1"
             raise ValueError(f"--filter={text}: {name}={number} should be {expected}")
     return dataclasses.replace(ENGLISH, **values), dataclasses.replace(KOREAN, **values)  # type: ignore[arg-type]
 
 
 @lru_cache(maxsize=1)
 def _character_classes() -> Integer[np.ndarray, "65536"]:
-    """Return the class of each character of the basic plane; symbols stand for all others."""
+    """Return the class of each character of the basic plane; others are symbols."""
     classes = np.full(1 << 16, SYMBOL, np.uint8)
     for code in range(1 << 16):
         sign = chr(code)
@@ -105,7 +105,7 @@ def judge_documents(
     characters = np.maximum(letters + counts[PLAIN] + counts[SYMBOL], 1)
     korean = counts[HANGUL] > KOREAN_SHARE * letters
     shares = {
-        "words": np.array([len(some) for some in words]),
+        "words": np.array([len(document) for document in words]),
         "letters": letters / characters,
         "symbols": counts[SYMBOL] / characters,
         "repeated_lines": np.array([_repeated_lines(lines) for lines in documents]),

@@ -9,6 +9,7 @@ import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from bert_elmo_jax.data.corpora.reading import Reading, Source, Tally, find_files
 from bert_elmo_jax.did_you_mean import did_you_mean
@@ -74,10 +75,10 @@ def check_mixture(mix: str, temperature: float, inputs: Sequence[str]) -> None:
 
 def mix_sources(
     sources: Sequence[Source], inputs: Sequence[str], reading: Reading, mix: str, temperature: float
-) -> tuple[list[Source], dict[str, dict[str, float]]]:
+) -> tuple[list[Source], dict[str, dict[str, Any]]]:
     """Return the sources with their numbers of copies, and for each input its bytes, share and copies.
 
-    Without weights, shares are proportional to bytes ** temperature: 1 leaves the inputs as they are, 0 makes them
+    Without weights, shares are proportional to bytes ** temperature: 1 changes nothing, 0 makes them
     equal.
     """
     owners: dict[str, str] = {}

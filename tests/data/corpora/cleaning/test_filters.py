@@ -91,6 +91,6 @@ def test_wrong_limits_are_named(text, message):
         Request(("a.txt",), "out", filter=text)
 
 
-def test_nothing_left_is_an_error(mixed, tokenizer_folder):
+def test_an_empty_corpus_is_an_error(mixed, tokenizer_folder):
     with pytest.raises(ValueError, match=r"every document was left out; .*dropped.json says why"):
         prepare(ask(mixed, mixed / "out", tokenizer_folder, filter="default,words=9999"), inline, no_bar)

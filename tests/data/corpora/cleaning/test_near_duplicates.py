@@ -40,17 +40,17 @@ def random_words(coins, count):
     return [f"{coins.choice('강물산배집')}{coins.randrange(10_000)}" for _ in range(count)]
 
 
-def planted_pair(coins, wanted, length=100):
-    """Return two documents of about a wanted similarity: the second has another ending."""
+def planted_pair(coins, planned, length=100):
+    """Return two documents of about a planned similarity: the second has another ending."""
     words = random_words(coins, length)
-    same = round(2 * (length - SHINGLE + 1) * wanted / (1 + wanted)) + SHINGLE - 1
+    same = round(2 * (length - SHINGLE + 1) * planned / (1 + planned)) + SHINGLE - 1
     return words, words[:same] + random_words(coins, length - same)
 
 
-@pytest.mark.parametrize(("threshold", "wanted"), [(0.8, 0.75), (0.8, 0.8), (0.8, 0.85), (0.6, 0.6), (0.9, 0.93)])
-def test_pairs_are_found_with_the_predicted_recall(threshold, wanted):
+@pytest.mark.parametrize(("threshold", "planned"), [(0.8, 0.75), (0.8, 0.8), (0.8, 0.85), (0.6, 0.6), (0.9, 0.93)])
+def test_pairs_are_found_with_the_predicted_recall(threshold, planned):
     coins, count = random.Random(7), 400
-    pairs = [planted_pair(coins, wanted) for _ in range(count)]
+    pairs = [planted_pair(coins, planned) for _ in range(count)]
     expected = np.mean([expected_recall(similarity(*pair), threshold) for pair in pairs])
     signatures = make_signatures(*hash_shingles([d for pair in pairs for d in pair], SHINGLE, WordHashes()), threshold)
     left, right = signatures[:, ::2], signatures[:, 1::2]
