@@ -10,8 +10,9 @@ Write a corpus and tasks, train a model, and compare it with the best possible s
 '배를'
 """
 
+from typing import TYPE_CHECKING
+
 from bert_elmo_jax.lazy_imports import lazy_names
-from bert_elmo_jax.toyworld.exact_ceilings import exact_ceiling
 from bert_elmo_jax.toyworld.oracle import (
     MASK,
     fill_masks,
@@ -23,7 +24,6 @@ from bert_elmo_jax.toyworld.oracle import (
     topic_posteriors,
     word_log_probabilities,
 )
-from bert_elmo_jax.toyworld.readers import READERS, VIEWS, Place, View, best_reader, list_places, word_label_table
 from bert_elmo_jax.toyworld.scores import Best, best_masked, best_next, best_senses, best_topics, perplexity
 from bert_elmo_jax.toyworld.tasks import (
     SPLITS,
@@ -38,5 +38,15 @@ from bert_elmo_jax.toyworld.tasks import (
 )
 from bert_elmo_jax.toyworld.translation import distinct_pairs, right_translations, translations
 from bert_elmo_jax.toyworld.world import Document, Sentence, ToyWorld
+
+if TYPE_CHECKING:
+    from bert_elmo_jax.toyworld.exact_ceilings import exact_ceiling as exact_ceiling
+    from bert_elmo_jax.toyworld.readers import READERS as READERS
+    from bert_elmo_jax.toyworld.readers import VIEWS as VIEWS
+    from bert_elmo_jax.toyworld.readers import Place as Place
+    from bert_elmo_jax.toyworld.readers import View as View
+    from bert_elmo_jax.toyworld.readers import best_reader as best_reader
+    from bert_elmo_jax.toyworld.readers import list_places as list_places
+    from bert_elmo_jax.toyworld.readers import word_label_table as word_label_table
 
 __all__, __getattr__ = lazy_names(__name__, __file__)

@@ -33,7 +33,7 @@ def pool(encoder, words, lengths, key):
 @pytest.fixture
 def params():
     init = jax.jit(init_pool_classifier, static_argnums=(1, 2))
-    return {"encoder": {"scale": jnp.float32(0.7)}, "classifier": init(jax.random.key(0), 2, (5, 3))}
+    return {"encoder": {"scale": jnp.float32(0.7)}, "classifier": init(jax.random.key(0), 6, (5, 3))}
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))

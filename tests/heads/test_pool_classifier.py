@@ -47,7 +47,7 @@ def test_padding_has_no_gradient():
 @functools.cache
 def params_with_figures():
     init = jax.jit(init_pool_classifier, static_argnums=(1, 2))
-    params, rng = jax.device_get(init(jax.random.key(0), 2, (5, 3))), np.random.default_rng(1)
+    params, rng = jax.device_get(init(jax.random.key(0), 6, (5, 3))), np.random.default_rng(1)
     for layer in params.values():
         layer["norm"] = {n: rng.uniform(0.5, 2.0, x.shape).astype(np.float32) for n, x in layer["norm"].items()}
     return params
