@@ -290,7 +290,8 @@ def test_words_that_bring_their_vectors():
     x, variables = jax.device_get(jax.jit(words.init_with_output)(jax.random.key(0), ids, None, brought))
     table = variables["params"]
     assert x[0, 0].tolist() == [9.0] * 4
-    np.testing.assert_array_equal(x[0, 1:], [*table["specials"], table["table"][0], table["table"][2]])
+    # The compiler draws the fresh table twice, for each of the two results.
+    np.testing.assert_allclose(x[0, 1:], [*table["specials"], table["table"][0], table["table"][2]], rtol=1e-6)
     outside = np.asarray(jax.jit(words.apply)(variables, np.array([[5, -1, 0]])))
     assert np.isnan(outside[0, :2]).all() and np.isfinite(outside[0, 2]).all()
     alone = WordInput(1, 0, 4)  # no word at all is known
