@@ -52,7 +52,7 @@ def largest_difference(ours, theirs, mask):
 @pytest.mark.parametrize("name, outputs", MODELS)
 def test_onnx_has_the_numbers_of_the_model_at_three_sizes(name, outputs, onnxruntime, tmp_path):
     model = load(GOLDENS / name)
-    if model.reads is None and hasattr(model, "tokenizer"):
+    if model.reads is None and hasattr(type(model), "tokenizer"):
         model._reads = load(GOLDENS / "bert_tiny").reads
     sizes = export_model(model, tmp_path / "out")
     assert list(sizes) == ["onnx/model.onnx"]
