@@ -11,8 +11,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 # Licences that allow as much as Apache-2.0; files under MPL-2.0 are used unchanged.
-PERMITTED = {"0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "CC0-1.0", "CNRI-Python", "ISC", "MIT", "MIT-0", "MPL-2.0",
-             "PSF-2.0", "Zlib"}  # fmt: skip
+PERMITTED = {"0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "CC0-1.0", "CNRI-Python", "ISC", "MIT", "MIT-0",
+             "MPL-2.0", "PSF-2.0", "Zlib"}  # fmt: skip
 # Packages whose metadata do not say it in known words: the licence in their repository.
 KNOWN = {"flatbuffers": "Apache-2.0", "grain": "Apache-2.0"}
 # For other systems and Pythons, so not installed everywhere.
