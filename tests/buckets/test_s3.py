@@ -33,7 +33,7 @@ def sweep(add):
         add.transfer(
             f"rate {rate}", "score", "finetune", of="accuracy", seeds=(0,), init="INIT", task="classification",
             train=File("train.csv"), dev=File("dev.csv"), epochs=8.0, batch_size=8, eval_every=20,
-            checkpoint_every=3, **{"optimizer.learning_rate": rate},
+            checkpoint_every=4, **{"optimizer.learning_rate": rate},
         )
 '''
 
@@ -166,7 +166,7 @@ def kill_again_and_again(programs, words, address, s3):
 
 FINETUNE = [
     "finetune", "--task=classification", f"--init={GOLDENS / 'bert_tiny'}", "--config.epochs=20",
-    "--config.batch_size=8", "--config.eval_every=40", "--config.checkpoint_every=3",
+    "--config.batch_size=8", "--config.eval_every=40", "--config.checkpoint_every=4",
 ]  # fmt: skip
 
 
