@@ -221,7 +221,7 @@ def small_finetuning(words, command):
         small.remove("--config.word_size=4")
     if "bcn" in command:
         small += fields({"feed_size": 4})
-    if "features" in command:
+    if "entities_features" in command or "features:" in command:
         small += fields({"features.lstm_size": 4})
     until = f"{value_of(words, 'workdir')}/runs/*/result.json" if "--grid" in command else ""
     return Start(words[0], words[1:] + small, until=until)

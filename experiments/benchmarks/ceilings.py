@@ -5,7 +5,7 @@ reads their frozen layers. The command goes on where it was stopped:
   python -m experiments.benchmarks.ceilings --workdir=runs/ceilings --output=ceilings
 
 Only the ceilings of a world, in seconds; any size, in English or Korean:
-  python -m experiments.benchmarks.ceilings --only_ceilings --topics=24 --words=6 --language=ko --output=ceilings
+  python -m experiments.benchmarks.ceilings --only_ceilings --topics=24 --words=6 --language=ko
 """
 
 from pathlib import Path
@@ -25,7 +25,7 @@ FLAGS = flags.FLAGS
 
 def define() -> None:
     """Define the flags."""
-    flags.DEFINE_string("output", None, "The folder for figures.", required=True)
+    flags.DEFINE_string("output", None, "The folder for figures; --only_ceilings has none.")
     flags.DEFINE_string("workdir", None, "The folder of the trained systems.")
     flags.DEFINE_float("share", SHARE, "The steps, as a share of those of own_three_encoders.", lower_bound=0.0)
     flags.DEFINE_integer("places", PLACES, "Labelled words to train a probe.", lower_bound=40)
@@ -48,14 +48,16 @@ def main() -> None:
     """Print the tables and write the figures."""
     world = ToyWorld(FLAGS.language, topics=FLAGS.topics, words=FLAGS.words)
     if FLAGS.only_ceilings:
+        if FLAGS.output is not None:
+            raise ValueError("--only_ceilings prints tables and draws nothing: leave out --output")
         findings = list_ceilings(world)
-    elif FLAGS.workdir is None:
-        raise ValueError("give --workdir=…, where the trained systems stay, or --only_ceilings")
+    elif FLAGS.workdir is None or FLAGS.output is None:
+        raise ValueError("give --workdir=…, where the trained systems stay, and --output=…, or --only_ceilings")
     elif (world.language, world.topics, world.words) != (TOY_DATA.language, TOY_DATA.topics, TOY_DATA.words):
         raise ValueError("the systems are trained on one world: --language, --topics and --words need --only_ceilings")
     else:
         findings = study_systems(Path(FLAGS.workdir), world, FLAGS.share, FLAGS.places)
-    for path in write_findings(findings, FLAGS.output):
+    for path in write_findings(findings, FLAGS.output or ""):
         print(path)
 
 

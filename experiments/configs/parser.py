@@ -31,7 +31,6 @@ def get_config() -> ConfigDict:
     c.dropout = 0.5  # of the hidden layer
     c.word_dropout = 0.0  # of the vectors of words
     c.mix_dropout = 0.0
-    c.word_size = 50
     c.update(epochs=20.0, patience=5)
     # The paper's optimizer: name=adagrad, learning_rate=0.01, gradient_scale=1000 (so that the first square of its sum,
     # 1, means nothing), clip=1e9.
