@@ -26,6 +26,7 @@ CORPORA = {
         "corpora/novels",
         "corpora/reviews",
         "corpora/my",
+        "corpora/korean_both",
         "data/wiki",
         "data/books",
         "data/web",
@@ -100,6 +101,9 @@ def write_texts_and_corpora(root: Path) -> None:
     )
     for name, text in (("news.en", english), ("news.ko", korean)):
         (root / name).write_text(text, encoding="utf-8")
+    (root / "korean").mkdir()
+    for name in ("general", "reviews"):
+        (root / "korean" / f"{name}.txt").write_text(korean * 20, encoding="utf-8")
     table = "".join(f"{en}\t{ko}\n" for en, ko in zip(english.splitlines(), korean.splitlines()))
     (root / "sts.tsv").write_text(table, encoding="utf-8")
     (root / "news.tsv").write_text(f"english\tkorean\n{table}", encoding="utf-8")
@@ -181,7 +185,7 @@ def write_sweeps_data(root: Path) -> None:
     data = root / "data"
     for name in ("sst2", "mrpc", "squad", "nsmc"):
         shutil.copytree(root / name, data / name)
-    for name, files in (("uner", "en_ewt-ud-*.iob2"), ("glove", "glove.txt")):
+    for name, files in (("uner", "en_ewt-ud-*.iob2"), ("glove", "glove.txt"), ("ud", "en_ewt-ud-*.conllu")):
         (data / name).mkdir()
         for file in root.glob(files):
             shutil.copy(file, data / name)
