@@ -84,5 +84,7 @@ if __name__ == "__main__":
         predictions = predict(lines, int(os.environ.get("MAX_NEW", "32")))
     except ValueError as error:
         sys.exit(f"run.py: {error}")
+    except Exception as error:  # of the libraries, about files that are missing or damaged
+        sys.exit(f"run.py: {type(error).__name__}: {str(error).strip() or 'the folder is not complete'}")
     for prediction in predictions:
         print(json.dumps(prediction, ensure_ascii=False))

@@ -5,8 +5,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
-from bert_elmo_jax.files import read_json, read_text
+from bert_elmo_jax.files import read_json
 from bert_elmo_jax.report.language import Language
+from bert_elmo_jax.runs.start_run import read_costs, sum_costs
 from bert_elmo_jax.weights.hub import NAME
 
 Say = Callable[[str, str], str]  # a sentence in English and in Korean -> the one of the card's language
@@ -14,7 +15,6 @@ PIPELINES = {
     "classification": "text-classification", "regression": "text-classification", "tags": "token-classification",
     "questions": "question-answering", "sentences": "sentence-similarity", "choice": "multiple-choice",
 }  # fmt: skip
-PATHS = ("train", "dev", "test", "init", "encoder", "tokenizer", "adapter", "workdir")  # fields that may name folders
 
 
 class Card(NamedTuple):
@@ -43,9 +43,9 @@ def read_run(folder: str | Path) -> dict[str, Any]:
     folder = Path(folder)
     files = {"run": "run.json", "result": "result.json", "corpora": "data.json"}
     fields: dict[str, Any] = {field: read_json(folder / name, default={}) for field, name in files.items()}
-    costs = folder / "costs.jsonl"
-    lines = [line for line in read_text(costs).splitlines() if line.strip()] if costs.is_file() else []
-    fields["costs"] = json.loads(lines[-1]) if lines else {}
+    starts = read_costs(folder)  # a run that was resumed has several
+    sums = {name: sum_costs(folder, name) for name in ("seconds", "processor")}
+    fields["costs"] = {**starts[-1], **sums} if starts else {}
     return fields
 
 
@@ -154,21 +154,36 @@ def _data(card: Card, say: Say) -> str:
 
 
 def _training(card: Card, say: Say) -> str:
-    run = {name: value for name, value in card.run.items() if value not in (None, "", {}, [])}
+    run = {name: hide_folders(value) for name, value in card.run.items() if value not in (None, "", {}, [])}
     if not run:
         return say("How the model was trained is not known.", "학습 방법은 알려져 있지 않습니다.")
-    for name in PATHS:
-        if isinstance(run.get(name), str) and "/" in run[name] and (run[name][0] in "/~." or Path(run[name]).exists()):
-            run[name] = PurePath(run[name]).name
     text = f"```json\n{json.dumps(run, indent=1, ensure_ascii=False)}\n```\n"
     return f"{_cost(card, say)}\n\n{text}"
+
+
+def hide_folders(value: Any) -> Any:
+    """Return a field of a run, also one with fields of its own, whose paths on this machine are names alone.
+
+    >>> hide_folders({"data": "/home/me/corpora/novels", "train": "~/a.csv,~/b.csv", "init": "google-bert/bert-base"})
+    {'data': 'novels', 'train': 'a.csv,b.csv', 'init': 'google-bert/bert-base'}
+    """
+    if isinstance(value, Mapping):
+        return {name: hide_folders(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [hide_folders(part) for part in value]
+    if not isinstance(value, str):
+        return value
+    return ",".join(
+        PurePath(part).name if "/" in part and (part.strip()[0] in "/~." or Path(part).exists()) else part
+        for part in value.split(",")
+    )
 
 
 def _cost(card: Card, say: Say) -> str:
     costs = card.costs
     if "seconds" not in costs:
         return say("What the training cost is not known.", "학습 비용은 알려져 있지 않습니다.")
-    minutes, device = costs["seconds"] / 60, costs.get("device", "")
+    minutes, device = costs["seconds"] / 60, costs.get("device") or say("a machine", "한 컴퓨터")
     processor = costs.get("processor")
     extra = "" if processor is None else say(f", {processor / 60:,.1f} minutes of processor time",
                                              f", 프로세서 시간 {processor / 60:,.1f}분")  # fmt: skip

@@ -36,7 +36,8 @@ def run(tmp_path):
     write_json(
         folder / "run.json", {"program": "finetune", "init": "klue/bert-base", "train": "/home/me/secret/train.csv"}
     )
-    (folder / "costs.jsonl").write_text(json.dumps({"seconds": 600, "processor": 1200, "device": "1 × cpu"}) + "\n")
+    start = json.dumps({"seconds": 300, "processor": 600, "device": "1 × cpu"})
+    (folder / "costs.jsonl").write_text(f"{start}\n{start}\n")  # it was resumed once
     return folder
 
 
