@@ -30,11 +30,14 @@ def test_parts_have_documents_of_their_own():
 
 def test_ceilings_alone_need_no_training(program, capsys, tmp_path):
     benchmark = program("benchmarks.ceilings")
-    for name, value in {"only_ceilings": True, "topics": 2, "words": 2, "output": str(tmp_path)}.items():
+    for name, value in {"only_ceilings": True, "topics": 2, "words": 2}.items():
         setattr(flags.FLAGS, name, value)
     benchmark.main()
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[:2] for line in lines if line.startswith("senses")] == [["senses", "0.512"]]
+    flags.FLAGS.output = str(tmp_path)
+    with pytest.raises(ValueError, match="leave out --output"):
+        benchmark.main()
     flags.FLAGS.only_ceilings = False
     with pytest.raises(ValueError, match="--workdir"):
         benchmark.main()
