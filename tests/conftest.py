@@ -8,6 +8,7 @@ import os
 import re
 import socket
 import sys
+import zlib
 from importlib.metadata import version
 from pathlib import Path
 
@@ -103,7 +104,7 @@ GOLDENS = Path(__file__).parent / "goldens"
 SHARED = Path(__file__).parents[2] / "shared"
 
 
-FIRST = ("test_toy_scale", "test_notebooks", "test_pages", "test_portable")  # files
+FIRST = ("test_commands", "test_toy_scale", "test_notebooks", "test_pages", "test_portable")  # files
 
 
 def pytest_collection_modifyitems(items):
@@ -113,6 +114,19 @@ def pytest_collection_modifyitems(items):
         for item in items:
             if item.get_closest_marker("devices"):
                 item.add_marker(pytest.mark.skip(reason="needs eight devices: set TEST_DEVICES=8"))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Run the tests of a file in one worker, but share out the documented commands, which take an hour."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class Scheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid):
+            file = super()._split_scope(nodeid)
+            return f"{file} {zlib.crc32(nodeid.encode()) % 3}" if file.endswith("test_commands.py") else file
+
+    return Scheduling(config, log)
 
 
 def resident_bytes():
