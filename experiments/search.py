@@ -26,7 +26,7 @@ from bert_elmo_jax.sweeps.search.trials import SAMPLERS
 from .command_line.start import read_values, start
 
 FLAGS = flags.FLAGS
-NAMES = ("workdir", "over", "program", "trials", "sampler", "score", "lowest", "end_bad", "seed", "device")
+NAMES = ("workdir", "over", "program", "trials", "sampler", "score", "lowest", "end_bad", "seed", "device", "language")
 
 
 def define() -> None:
@@ -39,6 +39,7 @@ def define() -> None:
     flags.DEFINE_string("score", None, "The figure to raise; by default the one that selects the program's best model.")
     flags.DEFINE_bool("lowest", False, "Lower the figure instead.")
     flags.DEFINE_bool("end_bad", True, "End a trial early if its score is below the others' median at that evaluation.")
+    flags.DEFINE_enum("language", None, ["en", "ko"], "Of the report. Default: the locale's.")
     flags.DEFINE_integer("seed", 0, "Of the drawn values.", lower_bound=0)
     flags.DEFINE_string("device", "", "The number of a GPU or TPU chip; none for a CPU.")
 

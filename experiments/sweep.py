@@ -25,7 +25,19 @@ from bert_elmo_jax.sweeps.run_sweep import run_sweep
 from .command_line.start import read_values, start
 
 FLAGS = flags.FLAGS
-NAMES = ("workdir", "scale", "data", "runner", "jobs", "devices", "retries", "address", "resources", "track")
+NAMES = (
+    "workdir",
+    "scale",
+    "data",
+    "runner",
+    "jobs",
+    "devices",
+    "retries",
+    "address",
+    "resources",
+    "track",
+    "language",
+)
 
 
 def define() -> None:
@@ -36,6 +48,7 @@ def define() -> None:
     flags.DEFINE_string("workdir", None, "The folder of all runs; sweeps in it share their common runs.")
     flags.DEFINE_string("data", None, "The folder of real data; a sweep without it names its files.")
     flags.DEFINE_list("track", [], "Trackers that get the figures and report of each run: mlflow, wandb.")
+    flags.DEFINE_enum("language", None, ["en", "ko"], "Of the report. Default: the locale's.")
     flags.DEFINE_enum("runner", "local", ["local", "ray", "print"], "This machine, a Ray cluster, or printed commands.")
     flags.DEFINE_integer("jobs", None, "Points at a time: by default one per device, on Ray as many as fit.", 1)
     flags.DEFINE_list("devices", [], "Numbers of GPUs or TPU chips, one for each job; none for a CPU.")

@@ -156,6 +156,85 @@ KOREAN: Mapping[str, str] = {
         "텍스트 열과 레이블 열이 있는 표로 미세 조정하기"
     ),
     "Its translations, in Python": "파이썬에서 번역하기",
+    # Sweeps and searches
+    "gain": "향상",
+    "paper": "논문",
+    "{row} (reference)": "{row}(기준)",
+    "{score} ({count} of {seeds} seeds)": "{score}(시드 {seeds}개 중 {count}개)",
+    "mean ± standard deviation over {seeds} seeds of the task": "과제 시드 {seeds}개의 평균 ± 표준편차",
+    "one seed": "시드 하나",
+    "Measured ({how}): {scores}.": "측정한 점수({how}): {scores}.",
+    "The paper's figures: {source}.": "논문의 수치: {source}.",
+    "A gain is the difference to the row above, with its 95% interval over the seeds (Student's t, paired).": (
+        "향상은 바로 위 행과의 차이이며, 괄호 안은 시드를 짝지어 구한 95% 신뢰 구간입니다(스튜던트 t)."
+    ),
+    "One seed: no test for chance.": "시드가 하나뿐이어서 우연인지 검정하지 않았습니다.",
+    "No row is marked: the reference row, {row}, has no cells at this scale.": (
+        "기준 행 {row}에 이 규모의 칸이 없어서 표시한 행이 없습니다."
+    ),
+    "\\* differs from the reference row, {row}, by a paired t-test over the seeds (p < {level}, two-sided). "
+    "{seeds} seeds detect only large differences: the mean difference must be {least} times the standard deviation "
+    "of the differences.": (
+        "\\* 기준 행({row})과 다릅니다(시드를 짝지은 t 검정, 양측, p < {level}). "
+        "시드 {seeds}개로는 큰 차이만 찾아냅니다. 평균 차이가 차이들의 표준편차의 {least}배는 되어야 합니다."
+    ),
+    "No test and no mark where all seeds differ by the same from the reference row: {places}.": (
+        "모든 시드에서 기준 행과의 차이가 똑같은 곳은 검정하거나 표시하지 않았습니다: {places}."
+    ),
+    "once": "한 번",
+    "{count} times": "{count}번",
+    "Each seed has a pretraining of its own, so the deviations show its variation, too.": (
+        "시드마다 사전 학습을 따로 했으므로 표준편차에 사전 학습의 변동도 들어 있습니다."
+    ),
+    "The seeds vary the task only: each row has one pretraining, and they do not show its variation.": (
+        "시드는 과제 학습에만 적용됩니다. 행마다 사전 학습은 한 번뿐이어서 그 변동은 나타나지 않습니다."
+    ),
+    "Compared {times}: {chance} would be marked by chance if no row differed; {marked} are. {varied}": (
+        "{times} 비교했습니다. 아무 차이가 없어도 우연히 {chance}개가 표시되며, 실제로 표시된 것은 {marked}개입니다. "
+        "{varied}"
+    ),
+    "{column}: {order}": "{column}: {order}",
+    "{first}; {second}": "{first}; {second}",
+    "the order of rows says nothing here: all of ours are equal.": (
+        "우리 점수가 모두 같아서 행의 순서로는 알 수 있는 것이 없습니다."
+    ),
+    "order of rows as the paper's: Kendall's τ = {tau}, all {pairs} pairs agree.": (
+        "논문과 비교한 행의 순서: 켄달의 τ = {tau}, {pairs}쌍이 모두 일치합니다."
+    ),
+    "{better} > {worse} (paper by {paper}, here {ours}{noise}{by_chance})": (
+        "{better} > {worse}(논문에서는 {paper} 차이, 여기서는 {ours}{noise}{by_chance})"
+    ),
+    ": within chance": ", 우연의 범위 안",
+    "order of rows as the paper's: Kendall's τ = {tau}, {agree} of {pairs} pairs agree; not so {notes}.": (
+        "논문과 비교한 행의 순서: 켄달의 τ = {tau}, {pairs}쌍 중 {agree}쌍이 일치합니다. 일치하지 않는 쌍: {notes}."
+    ),
+    "The plot of the sweep's file fails: {error}": "스윕 파일의 그림을 그리지 못했습니다: {error}",
+    "{ready} of {count} runs done.": "실행 {count}개 중 {ready}개가 끝났습니다.",
+    "Scale {scale}.": "규모는 {scale}입니다.",
+    "{seconds} seconds of runs, one after the other. The whole sweep:": (
+        "실행 시간을 모두 더하면 {seconds}초입니다. 전체 스윕의 명령:"
+    ),
+    "What it cost": "비용",
+    "What it is": "설명",
+    "seed {seed}": "시드 {seed}",
+    "shared": "공유",
+    "seconds unknown": "시간 모름",
+    "not done": "끝나지 않음",
+    "{count} starts": "{count}회 시작",
+    "its report": "이 실행의 보고서",
+    "Search for {score}": "{score} 탐색",
+    "best": "최고",
+    "Each dot is the best score of all trials up to there.": "점은 그때까지 한 모든 시도의 최고 점수입니다.",
+    "The best so far": "그때까지의 최고",
+    "trial": "시도",
+    "trial {number}": "시도 {number}",
+    "end": "상태",
+    "steps": "스텝 수",
+    "done": "끝남",
+    "ended early": "일찍 끝냄",
+    "failed": "실패",
+    "The search": "탐색",
+    "The trials": "시도 목록",
     # Command and curves
     "Command": "명령",
     "Settings": "설정",

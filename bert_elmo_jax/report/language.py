@@ -12,7 +12,7 @@ Translate = Callable[..., str]  # (phrase, **values) -> the phrase in the langua
 
 
 class Phrase(str):
-    """An English sentence that remembers its template and its values, so that a page can translate it.
+    """An English sentence that remembers its template and its values, which may be phrases, so a page can translate it.
 
     >>> Phrase("{count} rows", count=30)
     '30 rows'
@@ -40,7 +40,10 @@ def translator(language: Language) -> Translate:
         if language == "en" or phrase.template not in KOREAN:
             return str(phrase)
         template = KOREAN[phrase.template]
-        return template.format(**phrase.values) if phrase.values else template
+        texts = {
+            name: translate(value) if isinstance(value, Phrase) else value for name, value in phrase.values.items()
+        }
+        return template.format(**texts) if texts else template
 
     return translate
 

@@ -7,10 +7,12 @@ import csv
 import html
 import io
 from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
 from pathlib import Path
 
 from bert_elmo_jax.files import write_text
 from bert_elmo_jax.report.figure_files import write_figures
+from bert_elmo_jax.report.language import Language, Phrase, Translate, translator
 from bert_elmo_jax.report.page import draw_code, draw_details, draw_figures, draw_table, write_page
 from bert_elmo_jax.runs.start_run import read_costs, sum_costs
 from bert_elmo_jax.sweeps.definition import Sweep
@@ -26,7 +28,7 @@ def write_markdown(table: Table) -> str:
     sweep = table.sweep
     head, *rows = list_cells(table)
     scale = f"Scale `{sweep.scale}`. " if sweep.scale else ""
-    lines = [f"# {sweep.title}", "", f"{scale}{describe_columns(sweep)}", ""]
+    lines = [f"# {sweep.title}", "", f"{scale}{' '.join(describe_columns(sweep))}", ""]
     lines += [_format_row(head), _format_row(["---"] * len(head)), *map(_format_row, rows), ""]
     lines += [f"- {line}" for line in [*explain_marks(table), *compare_orders(table)]]
     lines += ["", sweep.notes] if sweep.notes else []
@@ -36,10 +38,10 @@ def write_markdown(table: Table) -> str:
 def list_cells(table: Table) -> list[list[str]]:
     """Return the table's head and rows; next to each column are the gains of a path, and the paper's figures."""
     paper = table.sweep.paper
-    extra = ["gain"] * table.sweep.path + ["paper"] * paper.has_figures
+    extra = [Phrase("gain")] * table.sweep.path + [Phrase("paper")] * paper.has_figures
     lines = [["", *(word for column in table.columns for word in (column, *extra))]]
     for row in table.rows:
-        line = [f"{row} (reference)" if row == paper.reference else row]
+        line = [Phrase("{row} (reference)", row=row) if row == paper.reference else row]
         for column in table.columns:
             score, figure = table.scores.get((row, column)), paper.figure(row, column)
             line.append("" if score is None else write_cell(score, table.p(row, column)))
@@ -60,8 +62,10 @@ def write_cell(score: Score, p: float | None = None) -> str:
     if score.mean is None:
         return score.why or "–"
     apart = "" if score.deviation is None else f" ± {score.deviation:.2f}"
-    few = "" if score.count == len(score.values) else f" ({score.count} of {len(score.values)} seeds)"
-    return f"{score.mean:.2f}{apart}{' *' if p is not None and p < LEVEL else ''}{few}"
+    text = f"{score.mean:.2f}{apart}{' *' if p is not None and p < LEVEL else ''}"
+    if score.count == len(score.values):
+        return text
+    return Phrase("{score} ({count} of {seeds} seeds)", score=text, count=score.count, seeds=len(score.values))
 
 
 def write_gain(gain: Gain | None) -> str:
@@ -76,46 +80,54 @@ def write_gain(gain: Gain | None) -> str:
     return f"{gain.mean:+.2f}{interval}"
 
 
-def describe_columns(sweep: Sweep) -> str:
-    """Return a sentence that says what the columns measure."""
+def describe_columns(sweep: Sweep) -> Iterator[Phrase]:
+    """Yield sentences that say what the columns measure."""
     scores = dict.fromkeys(f"{cell.column}: {cell.of}" for cell in sweep.cells)
     seeds = max(len(cell.seeds) for cell in sweep.cells)
-    how = f"mean ± standard deviation over {seeds} seeds of the task" if seeds > 1 else "one seed"
-    paper = f" The paper's figures: {sweep.paper.source}." if sweep.paper.has_figures else ""
-    return f"Measured ({how}): {'; '.join(scores)}.{paper}"
+    several = Phrase("mean ± standard deviation over {seeds} seeds of the task", seeds=seeds)
+    how = several if seeds > 1 else Phrase("one seed")
+    yield Phrase("Measured ({how}): {scores}.", how=how, scores="; ".join(scores))
+    if sweep.paper.has_figures:
+        yield Phrase("The paper's figures: {source}.", source=sweep.paper.source)
 
 
-def explain_marks(table: Table) -> Iterator[str]:
+def explain_marks(table: Table) -> Iterator[Phrase]:
     """Yield the remarks on what the marks mean."""
-    seeds = max(len(cell.seeds) for cell in table.sweep.cells)
+    seeds, reference = max(len(cell.seeds) for cell in table.sweep.cells), table.sweep.paper.reference
     if table.sweep.path:
-        yield "A gain is the difference to the row above, with its 95% interval over the seeds (Student's t, paired)."
+        yield Phrase(
+            "A gain is the difference to the row above, with its 95% interval over the seeds (Student's t, paired)."
+        )
     compared = [p for row in table.rows for column in table.columns if (p := table.p(row, column)) is not None]
     if seeds < 2:
-        yield "One seed: no test for chance."
+        yield Phrase("One seed: no test for chance.")
         return
-    if not any(row == table.sweep.paper.reference for row, _ in table.scores):
-        yield f"No row is marked: the reference row, {table.sweep.paper.reference}, has no cells at this scale."
+    if not any(row == reference for row, _ in table.scores):
+        yield Phrase("No row is marked: the reference row, {row}, has no cells at this scale.", row=reference)
         return
-    yield (
-        f"\\* differs from the reference row, {table.sweep.paper.reference}, by a paired t-test over the seeds "
-        f"(p < {LEVEL}, two-sided). {seeds} seeds detect only large differences: the mean difference must be "
-        f"{find_least_difference(seeds):.2f} times the standard deviation of the differences."
-    )
+    yield Phrase(
+        "\\* differs from the reference row, {row}, by a paired t-test over the seeds (p < {level}, two-sided). "
+        "{seeds} seeds detect only large differences: the mean difference must be {least} times the standard deviation "
+        "of the differences.", row=reference, level=LEVEL, seeds=seeds, least=f"{find_least_difference(seeds):.2f}",
+    )  # fmt: skip
     if table.constant:
         places = "; ".join(f"{row}, {column}" for row, column in table.constant)
-        yield f"No test and no mark where all seeds differ by the same from the reference row: {places}."
+        yield Phrase(
+            "No test and no mark where all seeds differ by the same from the reference row: {places}.", places=places
+        )
     if compared:
-        times = "once" if len(compared) == 1 else f"{len(compared)} times"
+        times = Phrase("once") if len(compared) == 1 else Phrase("{count} times", count=len(compared))
         varied = (
-            "Each seed has a pretraining of its own, so the deviations show its variation, too."
+            Phrase("Each seed has a pretraining of its own, so the deviations show its variation, too.")
             if varies_pretraining(table.sweep)
-            else "The seeds vary the task only: each row has one pretraining, and they do not show its variation."
+            else Phrase(
+                "The seeds vary the task only: each row has one pretraining, and they do not show its variation."
+            )
         )
-        yield (
-            f"Compared {times}: {LEVEL * len(compared):.2g} would be marked by chance if no row differed; "
-            f"{sum(p < LEVEL for p in compared)} are. {varied}"
-        )
+        yield Phrase(
+            "Compared {times}: {chance} would be marked by chance if no row differed; {marked} are. {varied}",
+            times=times, chance=f"{LEVEL * len(compared):.2g}", marked=sum(p < LEVEL for p in compared), varied=varied,
+        )  # fmt: skip
 
 
 def varies_pretraining(sweep: Sweep) -> bool:
@@ -124,30 +136,42 @@ def varies_pretraining(sweep: Sweep) -> bool:
     return any(begins) and all(len(set(identities)) == len(identities) for identities in begins)
 
 
-def compare_orders(table: Table) -> Iterator[str]:
+def compare_orders(table: Table) -> Iterator[Phrase]:
     """Yield one remark per column: how the order of its rows agrees with the paper's."""
     for column in table.columns:
         order = table.order(column)
         if order.pairs:
-            yield f"{column}: {describe_order(order)}"
+            yield Phrase("{column}: {order}", column=column, order=describe_order(order))
 
 
-def describe_order(order: Order) -> str:
+def join_phrases(first: Phrase, second: Phrase) -> Phrase:
+    """Return two phrases as one, with a semicolon between."""
+    return Phrase("{first}; {second}", first=first, second=second)
+
+
+def describe_order(order: Order) -> Phrase:
     """Describe how the order of rows agrees with the paper's, with the size of every disagreement.
 
     >>> describe_order(Order(1.0, (), 3))
     "order of rows as the paper's: Kendall's τ = 1.00, all 3 pairs agree."
     """
     if order.tau is None:
-        return "the order of rows says nothing here: all of ours are equal."
-    begin = f"order of rows as the paper's: Kendall's τ = {order.tau:.2f}"
+        return Phrase("the order of rows says nothing here: all of ours are equal.")
+    values = {"tau": f"{order.tau:.2f}", "pairs": order.pairs}
     if not order.against:
-        return f"{begin}, all {order.pairs} pairs agree."
+        return Phrase("order of rows as the paper's: Kendall's τ = {tau}, all {pairs} pairs agree.", **values)
     notes = []
     for pair in order.against:
-        noise = "" if pair.p is None else f", p = {pair.p:.2f}" + (": within chance" if pair.p >= LEVEL else "")
-        notes.append(f"{pair.better} > {pair.worse} (paper by {pair.paper:.1f}, here {pair.ours:+.2f}{noise})")
-    return f"{begin}, {order.pairs - len(order.against)} of {order.pairs} pairs agree; not so {'; '.join(notes)}."
+        noise = "" if pair.p is None else f", p = {pair.p:.2f}"
+        by_chance = Phrase(": within chance") if pair.p is not None and pair.p >= LEVEL else ""
+        notes.append(Phrase(
+            "{better} > {worse} (paper by {paper}, here {ours}{noise}{by_chance})", better=pair.better,
+            worse=pair.worse, paper=f"{pair.paper:.1f}", ours=f"{pair.ours:+.2f}", noise=noise, by_chance=by_chance,
+        ))  # fmt: skip
+    return Phrase(
+        "order of rows as the paper's: Kendall's τ = {tau}, {agree} of {pairs} pairs agree; not so {notes}.", **values,
+        agree=order.pairs - len(order.against), notes=reduce(join_phrases, notes),
+    )  # fmt: skip
 
 
 def format_csv(lines: Sequence[Mapping[str, object]]) -> str:
@@ -190,10 +214,12 @@ def _format_row(cells: Sequence[str]) -> str:
     return f"| {' | '.join(' '.join(cell.replace('|', '/').split()) for cell in cells)} |"
 
 
-def write_sweep_report(table: Table, folders: Folders, folder: Path, command: str) -> None:
+def write_sweep_report(table: Table, folders: Folders, folder: Path, command: str, language: Language = "en") -> None:
     """Write the report of all points that are done."""
-    sweep = table.sweep
-    head, *rows = list_cells(table)
+    sweep, translate = table.sweep, translator(language)
+    head, *rows = [
+        [translate(cell) if isinstance(cell, Phrase) else cell for cell in line] for line in list_cells(table)
+    ]
     means = {place: score.mean for place, score in table.scores.items() if score.mean is not None}
     drawn = ""
     if sweep.plot is not None and means:
@@ -202,31 +228,38 @@ def write_sweep_report(table: Table, folders: Folders, folder: Path, command: st
             drawn = draw_figures([figure])
             write_figures(folder, {"figure": figure})
         except Exception as error:  # an error in the sweep's file must not stop its runs
-            drawn = f"<p>The plot of the sweep's file fails: {html.escape(f'{type(error).__name__}: {error}')}</p>"
-    remarks = (line.removeprefix("\\") for line in (*explain_marks(table), *compare_orders(table)))
+            text = translate("The plot of the sweep's file fails: {error}", error=f"{type(error).__name__}: {error}")
+            drawn = f"<p>{html.escape(text, quote=False)}</p>"
+    remarks = (translate(line).removeprefix("\\") for line in (*explain_marks(table), *compare_orders(table)))
     items = "".join(f"<li>{html.escape(line)}</li>" for line in remarks)
     costs = list_costs(sweep, folders)
     spent = sum(float(str(line["seconds"])) for line in costs if line["seconds"])
     ready = sum(bool(line["done"]) for line in costs)
-    about = f"{ready} of {len(costs)} runs done. {html.escape(describe_columns(sweep))}"
+    about = [translate("{ready} of {count} runs done.", ready=ready, count=len(costs))]
+    if sweep.scale:
+        about.insert(0, translate("Scale {scale}.", scale=sweep.scale))
+    about += map(translate, describe_columns(sweep))
+    total = translate("{seconds} seconds of runs, one after the other. The whole sweep:", seconds=f"{spent:,.0f}")
     sections = [
-        ("", f"<p>{f'Scale <b>{html.escape(sweep.scale)}</b>: ' if sweep.scale else ''}{about}</p>"),
+        ("", f"<p>{html.escape(' '.join(about))}</p>"),
         ("", f"{draw_table(head, rows)}{drawn}<ul>{items}</ul>"),
         ("", f"<p>{html.escape(sweep.notes)}</p>" if sweep.notes else ""),
-        ("What it cost", f"<p>{spent:,.0f} seconds of runs, one after the other. The whole sweep:</p>"),
-        ("", draw_code(command) + "".join(_cost(line, folders, folder) for line in costs)),
-        ("What it is", draw_code(sweep.about.strip())),
+        (translate("What it cost"), f"<p>{html.escape(total)}</p>"),
+        ("", draw_code(command) + "".join(_cost(line, folders, translate) for line in costs)),
+        (translate("What it is"), draw_code(sweep.about.strip())),
     ]
-    write_page(folder / "report.html", sweep.title, sections, STYLE + PAPER_STYLE * sweep.paper.has_figures)
+    write_page(folder / "report.html", sweep.title, sections, STYLE + PAPER_STYLE * sweep.paper.has_figures, language)
 
 
-def _cost(line: Mapping[str, object], folders: Folders, folder: Path) -> str:
+def _cost(line: Mapping[str, object], folders: Folders, translate: Translate) -> str:
     """Return a run's entry: its cell, its cost and device, its command, and a link to its own report."""
-    seed = f"seed {line['seed']}" if line["seed"] != "" else ""
-    title = ", ".join(str(part) for part in (line["row"], line["column"], seed) if part)
-    cost = f"{line['seconds']} s" if line["seconds"] else ("seconds unknown" if line["done"] else "not done")
-    again = f", {line['starts']} starts" if int(str(line["starts"])) > 1 else ""
-    where = f" on {line['device']}" if line["device"] else ""
+    seed = translate("seed {seed}", seed=line["seed"]) if line["seed"] != "" else ""
+    column = translate("shared") if line["column"] == "shared" else line["column"]
+    title = ", ".join(str(part) for part in (line["row"], column, seed) if part)
+    cost = f"{line['seconds']} s" if line["seconds"] else translate("seconds unknown" if line["done"] else "not done")
+    again = translate("{count} starts", count=line["starts"]) if int(str(line["starts"])) > 1 else ""
+    details = ", ".join(str(part) for part in (cost, line["device"], again) if part)
     page = folders.workdir / "points" / str(line["run"]) / "report.html"
-    link = f'<a href="../points/{html.escape(str(line["run"]))}/report.html">its report</a>' if page.is_file() else ""
-    return draw_details(f"{title}: {cost}{where}{again}", draw_code(str(line["command"])) + link)
+    name = html.escape(translate("its report"))
+    link = f'<a href="../points/{html.escape(str(line["run"]))}/report.html">{name}</a>' if page.is_file() else ""
+    return draw_details(f"{title}: {details}", draw_code(str(line["command"])) + link)

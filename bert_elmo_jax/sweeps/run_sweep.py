@@ -16,6 +16,7 @@ from bert_elmo_jax.families import all_families, get_family
 from bert_elmo_jax.files import hash_file, read_json, write_json
 from bert_elmo_jax.inference.task_networks import check_task
 from bert_elmo_jax.programs import SWEEPS
+from bert_elmo_jax.report.language import Language, choose_language
 from bert_elmo_jax.runs.adaptation import check_adaptation
 from bert_elmo_jax.runs.config_files import NAMED
 from bert_elmo_jax.runs.field_ranges import check_fields
@@ -218,6 +219,7 @@ def run_sweep(
     resources: Sequence[str] = (),
     command: str = "",
     track: Sequence[str] = (),
+    language: str | None = None,
 ) -> int:
     """Run all points of a sweep that are not done, and write its table; return the exit status.
 
@@ -225,6 +227,7 @@ def run_sweep(
     """
     check_places(runner, jobs, devices, address, read_resources(resources))
     check_trackers(track)
+    page_language = choose_language(language)
     sweep = read_sweep(file, scale)
     folders = Folders(
         Path(workdir).expanduser().absolute(),
@@ -246,7 +249,7 @@ def run_sweep(
             started = Processes(jobs or max(1, len(devices)), devices, folders.workdir / "compiled")
             where = f"devices {', '.join(devices)}" if devices else "this machine"
         try:
-            return run_and_report(sweep, folders, started, retries, command, where)
+            return run_and_report(sweep, folders, started, retries, command, where, page_language)
         finally:
             started.close()
 
@@ -270,7 +273,10 @@ def check_places(
         )
 
 
-def run_and_report(sweep: Sweep, folders: Folders, runner: Runner, retries: int, command: str, where: str) -> int:
+def run_and_report(
+    sweep: Sweep, folders: Folders, runner: Runner, retries: int, command: str, where: str,
+    language: Language = "en",
+) -> int:  # fmt: skip
     """Run all points that are not done, and write the table whenever one ends; return the exit status."""
     folder, progress = folders.workdir / sweep.folder, Progress(folders, runner.slots)
     folder.mkdir(parents=True, exist_ok=True)
@@ -286,7 +292,7 @@ def run_and_report(sweep: Sweep, folders: Folders, runner: Runner, retries: int,
         lost |= {name: f"not run: needs {which}" for name, which in state.blocked.items()}
         table = read_table(sweep, folders, lost)
         write_tables(table, folders, folder)
-        write_sweep_report(table, folders, folder, command)
+        write_sweep_report(table, folders, folder, command, language)
         progress.changed(state)
         return table
 

@@ -14,6 +14,7 @@ from bert_elmo_jax.networks import NetworkConfig
 from bert_elmo_jax.report.korean_phrases import KOREAN
 from bert_elmo_jax.report.language import Phrase, choose_language, translator
 from bert_elmo_jax.runs import model_facts, run_report, task_report, task_result
+from bert_elmo_jax.sweeps.search.run_search import ENDS
 
 PACKAGE = Path(__file__).parents[2] / "bert_elmo_jax"
 
@@ -25,7 +26,7 @@ def names_of(template):
 def phrases_of_the_sources():
     """Return the texts that are given to `translate` or `Phrase` as they stand."""
     texts = set()
-    for file in [*(PACKAGE / "runs").glob("*.py"), *(PACKAGE / "report").glob("*.py")]:
+    for file in (file for folder in ("runs", "report", "sweeps") for file in (PACKAGE / folder).rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("translate", "Phrase") and node.args:
                 texts |= {one.value for one in ast.walk(node.args[0]) if isinstance(one, ast.Constant)} - {"test", "-"}
@@ -37,6 +38,7 @@ def test_every_phrase_has_its_korean():
         *task_result.TASK_NAMES.values(), *model_facts.TITLES.values(), *run_report.UNITS.values(),
         *task_report.AXES, task_report.NONE, task_report.ONE_TAG, task_report.ONE_LABEL,
         *(title for inputs in (Pieces(), Words(), Pairs()) for title, _ in inputs.next_steps(Path("runs/a"))),
+        *ENDS.values(), "trial", "end", "steps",
         *(network.CALLED for network in [NetworkConfig, *NetworkConfig.__subclasses__()]),
     }  # fmt: skip
     assert sorted((phrases_of_the_sources() | listed) - KOREAN.keys() - {"an ESIM"}) == []
@@ -74,6 +76,12 @@ def test_values_are_not_translated_and_braces_are_kept():
     korean = translator("ko")
     assert korean(Phrase("always '{label}'", label="mean {x}")) == "항상 'mean {x}'"
     assert korean("a phrase without Korean {x}") == "a phrase without Korean {x}"
+
+
+def test_a_value_may_be_a_phrase():
+    phrase = Phrase("Measured ({how}): {scores}.", how=Phrase("one seed"), scores="NER: F1")
+    assert phrase == "Measured (one seed): NER: F1."
+    assert translator("ko")(phrase) == "측정한 점수(시드 하나): NER: F1."
 
 
 def test_the_locale_chooses_the_language():

@@ -5,6 +5,7 @@ import dataclasses
 import io
 import json
 import math
+import re
 
 import pytest
 
@@ -99,6 +100,26 @@ def test_what_is_written(sweeps, made, tmp_path):
     assert "python -m experiments.finetune" in page and "http" not in page.replace("https://arxiv", "")
     costs = (tmp_path / "out" / "costs.csv").read_text()
     assert costs.count("python -m experiments.") == len(made.sweep.points)
+
+
+def test_a_report_in_korean_has_the_same_figures(sweeps, made, tmp_path):
+    """Only names and descriptions of the sweep's own file stay as they are."""
+    table = made({**SCORES, ("b", "NER"): (0.11, 0.2101, None)}, {})
+    pages = []
+    for language in ("en", "ko"):
+        sweeps.report.write_sweep_report(table, made.folders, tmp_path, "…", language)
+        pages.append((tmp_path / "report.html").read_text(encoding="utf-8"))
+    numbers = [sorted(re.findall(r"\d+\.\d+", re.sub(r"<style>.*?</style>", "", page))) for page in pages]
+    assert numbers[0] == numbers[1]
+    assert '<html lang="ko">' in pages[1]
+    for english, korean in (
+        ("a (reference)", "a(기준)"), (">paper<", ">논문<"), ("(2 of 3 seeds)", "(시드 3개 중 2개)"),
+        ("differs from the reference row", "기준 행(a)과 다릅니다"), ("not so", "일치하지 않는 쌍"),
+        ("within chance", "우연의 범위 안"), ("would be marked by chance", "우연히"), ("What it cost", "비용"),
+        ("runs done", "끝났습니다"), ("seed 0", "시드 0"),
+    ):  # fmt: skip
+        assert english in pages[0] and english not in pages[1], english
+        assert korean in pages[1], korean
 
 
 def test_seeds_are_paired_by_their_numbers(sweeps):

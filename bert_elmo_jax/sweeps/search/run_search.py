@@ -1,5 +1,6 @@
 """One start of a search: read the program's command, run trials, and keep the results up to date."""
 
+import html
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,6 +13,7 @@ from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.families import get_family
 from bert_elmo_jax.files import write_text
 from bert_elmo_jax.report.figures import Lines
+from bert_elmo_jax.report.language import Language, choose_language, translator
 from bert_elmo_jax.report.page import draw_code, draw_details, draw_figures, draw_table, write_page
 from bert_elmo_jax.runs.config_files import NAMED, check_program, override, read_config, read_flags, show_value
 from bert_elmo_jax.runs.field_ranges import check_fields
@@ -50,11 +52,13 @@ def run_search(
     seed: int = 0,
     device: str = "",
     command: str = "",
+    language: str | None = None,
 ) -> int:
     """Search over the fields of a program's command, whose flags are `words`; return the exit status.
 
     The other arguments are the flags of the program `search`; the report shows `command`.
     """
+    page_language = choose_language(language)
     check_devices([device] if device else [], "--device")
     base = read_command(program, words)
     space, score = read_space(over, base.config), score or name_score(program, base.config)
@@ -72,14 +76,14 @@ def run_search(
             try:
                 finished = run_trials(
                     search, study, runner, trials=trials, sampler=sampler, seed=seed, say=say, stop=stop,
-                    changed=lambda: write_results(search, study, command),
+                    changed=lambda: write_results(search, study, command, page_language),
                 )  # fmt: skip
             finally:
                 runner.close()
         if not finished:
             say("stopped; the same command continues")
             return train.STOPPED
-        say(write_results(search, study, command))
+        say(write_results(search, study, command, page_language))
         say(f"{search.workdir / 'report.html'}: all trials, each with its command")
     return 0
 
@@ -153,9 +157,9 @@ def list_results(search: Search, study: Any) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: (row[score] is None, sign * (row[score] or 0.0), row["trial"]))
 
 
-def write_results(search: Search, study: Any, command: str) -> str:
+def write_results(search: Search, study: Any, command: str, language: Language = "en") -> str:
     """Write `table.md`, `table.csv` and `report.html`; return the table as Markdown."""
-    rows = list_results(search, study)
+    rows, translate = list_results(search, study), translator(language)
     if not rows:
         return ""
     head = [name for name in rows[0] if name not in ("run", "command")]
@@ -168,12 +172,20 @@ def write_results(search: Search, study: Any, command: str) -> str:
     for trial in list_trials(study):
         if trial.state.name == "COMPLETE":
             curve.append((trial.number + 1, best(trial.value, curve[-1][1]) if curve else trial.value))
-    note = "Each dot is the best score of all trials up to there."
-    drawn = draw_figures([Lines("The best so far", "trial", search.score, {"best": curve}, note=note)] if curve else [])
+    title, legend = translate("Search for {score}", score=search.score), translate("best")
+    note = translate("Each dot is the best score of all trials up to there.")
+    best_so_far = Lines(translate("The best so far"), translate("trial"), search.score, {legend: curve}, note=note)
     for row in rows:
         page = f"trials/{row['run']}/report.html"
-        link = f'<a href="{page}">its report</a>' if (search.workdir / page).is_file() else ""
-        trials += draw_details(f"trial {row['trial']}", draw_code(row["command"]) + link)
-    sections = [("", draw_table(head, cells) + drawn), ("The search", draw_code(command)), ("The trials", trials)]
-    write_page(search.workdir / "report.html", f"Search for {search.score}", sections)
+        name = html.escape(translate("its report"))
+        link = f'<a href="{page}">{name}</a>' if (search.workdir / page).is_file() else ""
+        trials += draw_details(translate("trial {number}", number=row["trial"]), draw_code(row["command"]) + link)
+    names = [translate(name) if name in ("trial", "end", "steps") else name for name in head]
+    cells = [[translate(cell) if name == "end" else cell for name, cell in zip(head, line)] for line in cells]
+    sections = [
+        ("", draw_table(names, cells) + draw_figures([best_so_far] if curve else [])),
+        (translate("The search"), draw_code(command)),
+        (translate("The trials"), trials),
+    ]
+    write_page(search.workdir / "report.html", title, sections, language=language)
     return text

@@ -384,6 +384,18 @@ def test_real_trials(tmp_path):
     assert text.count("| done |") + text.count("| ended early |") == 4 and text.count("| done |") >= 3
 
 
+def test_a_report_in_korean(go, parts):
+    *_, study, _, _, workdir = go("w", trials=4)
+    space = parts.trials.read_space("optimizer.learning_rate=1e-4..1e-2", CONFIG)
+    asked = parts.trials.Search("finetune", "finetune.py", space, "dev/f1", False, workdir, {})
+    text = parts.run_search.write_results(asked, study, "the command", "ko")
+    page = (workdir / "report.html").read_text(encoding="utf-8")
+    assert '<html lang="ko">' in page and "dev/f1 탐색" in page
+    for english, korean in (("done", "끝남"), ("trial", "시도"), ("steps", "스텝 수"), ("The trials", "시도 목록")):
+        assert korean in page and f">{english}" not in page
+    assert "| done |" in text, "the Markdown stays as it is"
+
+
 def test_a_report_escapes_what_it_shows(go, parts):
     bad = "<script>alert(1)</script>"
     *_, study, _, _, workdir = go("w", trials=2)
