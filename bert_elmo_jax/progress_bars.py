@@ -10,6 +10,7 @@ from tqdm import tqdm
 
 EVERY = 10.0  # seconds between two lines
 LINE = "{desc}{percentage:3.0f}%| {n_fmt}/{total_fmt} {unit} [{elapsed}<{remaining}, {rate_fmt}{postfix}]"
+_in_place_of_bars: Callable[[], object] | None = None
 LINE_WITHOUT_TOTAL = "{desc}{n_fmt} {unit} [{elapsed}, {rate_fmt}{postfix}]"
 
 
@@ -30,6 +31,7 @@ def progress_bar(
     predicting: 100%| 2/2 texts [00:00<00:00, ...texts/s]
     """
     stream = sys.stderr if file is None else file
+    shown = shown and _in_place_of_bars is None
     if stream.isatty():
         return Bar(total=total, desc=desc or None, unit=unit, file=stream, disable=not shown, **options)
     options = {"bar_format": LINE_WITHOUT_TOTAL if total is None else LINE, "mininterval": EVERY, **options}
@@ -38,11 +40,28 @@ def progress_bar(
     )
 
 
+@contextlib.contextmanager
+def replace_bars(step: Callable[[], object]) -> Iterator[None]:
+    """Show no bars in a worker process: whenever one would move, call `step`, which may raise to stop the work."""
+    global _in_place_of_bars
+    before, _in_place_of_bars = _in_place_of_bars, step
+    try:
+        yield
+    finally:
+        _in_place_of_bars = before
+
+
 class Bar(tqdm):
     """A bar of tqdm that names long waits, and leaves them out of the time left."""
 
     _time: Callable[[], float]  # of tqdm
     shapes: set[Hashable] | None = None  # of batches that were computed, to name compilations; None: they have no name
+
+    def update(self, n: float | None = 1) -> bool | None:
+        """Count what was done."""
+        if _in_place_of_bars is not None:
+            _in_place_of_bars()
+        return super().update(n)
 
     @contextlib.contextmanager
     def waiting_for(self, name: str) -> Iterator[None]:

@@ -13,13 +13,17 @@ model that was pretrained here splits them as prepare_data did (--word_rule):
 The output has one array per text, named by its number from 0: [layers, units, width]. HDF5 also has
 `sentence_to_index` (JSON), as ELMo's own dumps have, and suits millions of texts, since few are in memory at a time.
 All texts are checked first. Finished parts are kept next to the output (at the end this needs twice its size): the same
-command resumes after any stop and gives the same file. The last line has the share of padding among all positions.
+command resumes after any stop and gives the same file. The last line has the share of padding among all positions. Each
+of several input files gets an output of its own with a * in --output; --workers and --runner=ray share them out:
+  python -m experiments.extract --model=runs/base --input='texts/*.txt' --output='vectors/*.h5' --workers=2
 """
 
 from absl import flags
 
 from bert_elmo_jax.inference.extract import extract
+from bert_elmo_jax.inference.many_files import check_shared, share_files
 
+from .command_line.sharing import SHARING, define_sharing
 from .command_line.start import read_layers, read_values, start
 
 FLAGS = flags.FLAGS
@@ -42,13 +46,19 @@ def define() -> None:
     flags.DEFINE_integer("warmup", None, "How often ELMo reads each text before the reading that counts. Default: 0.")
     flags.DEFINE_integer("batch_size", 32, "Most rows per batch; it bounds memory.")
     flags.DEFINE_enum("dtype", "float32", ["float32", "bfloat16", "int8"], "The type that the model computes in.")
+    define_sharing()
     flags.DEFINE_bool("untrusted", False, "First read the model in a process that may open no other file; see load.")
 
 
 def main() -> None:
     """Extract the vectors."""
-    layers = read_layers(FLAGS.layers)
-    extract(FLAGS.model, FLAGS.input, FLAGS.output, layers=layers, **read_values((*OPTIONS, "untrusted")))
+    options = {"layers": read_layers(FLAGS.layers), **read_values((*OPTIONS, "untrusted"))}
+    sharing = read_values(SHARING)
+    if check_shared(FLAGS.output, **sharing):
+        count = share_files(extract, FLAGS.model, FLAGS.input, FLAGS.output, options, **sharing)
+        print(f"{FLAGS.output}: the vectors of {count} files")
+    else:
+        extract(FLAGS.model, FLAGS.input, FLAGS.output, **options)
 
 
 if __name__ == "__main__":

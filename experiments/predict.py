@@ -15,15 +15,21 @@ probabilities, a number, tags and probabilities, the choice, or the answer with 
 An existing file is replaced only with --overwrite. A stopped prediction keeps its lines in `<output>.partial/`, and the
 same command continues from there, unless it read standard input; started once more after the end, it says that the
 file is complete. Texts that are longer than the model reads are cut, and the end says how many; with
---stride=32, classes and numbers of single texts are the mean over parts that overlap.
+--stride=32, classes and numbers of single texts are the mean over parts that overlap. Each of several input files gets
+an output of its own with a * in --output; --workers and --runner=ray share them out:
+  python -m experiments.predict --model=runs/reviews --input='new/*.csv' --output='predictions/*.csv' --workers=2
 """
+
+import sys
 
 from absl import flags
 
 from bert_elmo_jax.inference.entities import AGGREGATIONS
+from bert_elmo_jax.inference.many_files import check_shared, share_files
 from bert_elmo_jax.inference.predict_file import predict_file
 from bert_elmo_jax.inference.predictions import check_ending
 
+from .command_line.sharing import SHARING, define_sharing
 from .command_line.start import read_values, start
 
 FLAGS = flags.FLAGS
@@ -45,6 +51,7 @@ def define() -> None:
     flags.DEFINE_integer("batch_size", 32, "Rows per batch.", lower_bound=1)
     flags.DEFINE_enum("dtype", "float32", ["float32", "bfloat16", "int8"], "The type that the model computes in.")
     flags.DEFINE_enum("on_bad", "stop", ["stop", "skip"], "skip: rows that cannot be read, listed in a file.")
+    define_sharing()
     flags.DEFINE_bool("untrusted", False, "First read the model in a process that may open no other file; see load.")
 
 
@@ -52,7 +59,12 @@ def main() -> None:
     """Write the predictions."""
     check_ending(FLAGS.output)
     names = "n_best batch_size aggregation stride text pair encoding dtype overwrite guard_formulas on_bad untrusted"
-    predict_file(FLAGS.model, FLAGS.input, FLAGS.output, **read_values(names.split()))
+    options, sharing = read_values(names.split()), read_values(SHARING)
+    if check_shared(FLAGS.output, **sharing):
+        count = share_files(predict_file, FLAGS.model, FLAGS.input, FLAGS.output, options, **sharing)
+        print(f"{FLAGS.output}: the predictions of {count} files", file=sys.stderr)
+    else:
+        predict_file(FLAGS.model, FLAGS.input, FLAGS.output, **options)
 
 
 if __name__ == "__main__":

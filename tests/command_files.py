@@ -27,6 +27,7 @@ CORPORA = {
         "corpora/reviews",
         "corpora/my",
         "corpora/korean_both",
+        "corpora/korean_pieces",
         "data/wiki",
         "data/books",
         "data/web",
@@ -35,6 +36,13 @@ CORPORA = {
     "words": ("corpora/novels_words", "corpora/novel", "corpora/wikitext2", "corpora/wikitext103", "data/1b"),
     "hub": ("corpora/law", "data/law"),  # with the vocabulary of the model that is trained further
 }
+# docs/how_to_add.md has the same file, with dots in place of the function's body.
+ATTENTION = """
+from bert_elmo_jax.nn.attention import reference, register_attention
+from bert_elmo_jax.experiments.configs.bert import get_config
+
+register_attention("mine", lambda *arrays, **options: reference(*arrays, **options))
+"""
 SENSES = "# newdoc id = {0}\nriver\triver\tNN\t{1}\t1:0{1}:00::\t_\t_\nboat\t_\tNN\t_\t_\t_\t_\n\n"
 TREE = "1\t{0}\t_\tNOUN\t_\tNumber={2}\t2\tnsubj\t_\t_\n2\t{1}\t_\tVERB\t_\tPerson={3}|Tense={4}\t0\troot\t_\t_\n\n"
 
@@ -69,6 +77,11 @@ def write_hub(root: Path) -> None:
         convert(str(root / "model"), model / "snapshots" / ("0" * 40))
         (model / "refs").mkdir()
         (model / "refs" / "main").write_text("0" * 40, encoding="utf-8")
+    entities = root / "hub" / "models--dslim--bert-base-NER"
+    shutil.copytree(GOLDENS / "released_heads" / "bert_ner", entities / "snapshots" / ("0" * 40))
+    (entities / "refs").mkdir()
+    (entities / "refs" / "main").write_text("0" * 40, encoding="utf-8")
+    shutil.copytree(GOLDENS / "released_heads" / "roberta_nli3", root / "my-nli")
     writer = f"models--{WRITER.replace('/', '--')}"
     shutil.copytree(root / DEEP / "hub" / writer, root / "hub" / writer)
 
@@ -79,7 +92,7 @@ def write_texts_and_corpora(root: Path) -> None:
     write_documents(root / "text.txt", documents)
     for name in ("reviews.txt", "my.txt", "novels.txt"):
         write_documents(root / name, documents[:30])
-    for name in ("texts.txt", "sentences.txt"):
+    for name in ("texts.txt", "sentences.txt", "news.txt"):
         lines = [line for document in documents[:10] for line in document]
         (root / name).write_text("\n".join(["they play", "we play", *lines]) + "\n", encoding="utf-8")
     levels = [f"나는 {n}번 집에 {verb} ." for n in range(9) for verb in ("간다", "가요")]
@@ -99,8 +112,10 @@ def write_texts_and_corpora(root: Path) -> None:
     english, korean = (
         "".join(f"{line}\n" for line in lines) for lines in (["the pear", "the sea"] * 9, ["배", "바다"] * 9)
     )
-    for name, text in (("news.en", english), ("news.ko", korean)):
+    for name, text in (("news.en", english), ("news.ko", korean), ("wmt.en", english), ("wmt.de", korean)):
         (root / name).write_text(text, encoding="utf-8")
+    (root / "wikitext-2").mkdir()
+    (root / "wikitext-2" / "wiki.valid.tokens").write_text(english, encoding="utf-8")
     (root / "korean").mkdir()
     for name in ("general", "reviews"):
         (root / "korean" / f"{name}.txt").write_text(korean * 20, encoding="utf-8")
@@ -142,11 +157,12 @@ def write_task_files(root: Path) -> None:
             "",
         )
     ]
+    lines["nli"] = ["premise,hypothesis", *(f"{a},{b}" for a, b, _ in some)]
     lines["trec"] = [f"{'DESC:def' if good else 'HUM:ind'} {text}" for text, good in rows]
     lines["korsts"] = ["genre\tfilename\tyear\tid\tscore\tsentence1\tsentence2", *lines["stsb"]]
     lines["iob2"] = [f"{n}\t{line}\t-\t-" if line else "" for n, line in enumerate(lines["tags"], 1)]
     files = {
-        "my.csv": ("my.csv", "dev.csv", "new.csv"), "nsmc": ("nsmc/train.tsv", "nsmc/dev.tsv"),
+        "my.csv": ("my.csv", "dev.csv", "new.csv"), "nli": ("pairs.csv",), "nsmc": ("nsmc/train.tsv", "nsmc/dev.tsv"),
         "rte": ("rte/train.tsv", "rte/dev.tsv"), "mrpc": ("mrpc/train.tsv", "mrpc/dev.tsv"),
         "stsb": ("stsb/sts-train.csv", "stsb/sts-dev.csv"), "snli": ("snli_1.0_train.txt", "snli_1.0_dev.txt"),
         "sst5": ("stsa.fine.train", "stsa.fine.dev", "stsa.fine.test", "sst5/train.txt", "sst5/dev.txt",
@@ -177,14 +193,20 @@ def write_task_files(root: Path) -> None:
     reviews = (root / "docs" / "tutorials" / "reviews.csv").read_text(encoding="utf-8")
     (root / "reviews_cp949.csv").write_text(reviews, encoding="cp949")
     (root / "reviews.csv").write_text(reviews, encoding="utf-8")
+    for folder, source in (("new", "new.csv"), ("texts", "sentences.txt")):
+        (root / folder).mkdir()
+        shutil.copy(root / source, root / folder)
     (root / "my_sweep.py").write_bytes(EXAMPLE.read_bytes())
+    (root / "mine.py").write_text(ATTENTION, encoding="utf-8")
 
 
 def write_sweeps_data(root: Path) -> None:
     """Write the folders that sweeps read, as experiments/sweeps/_scales.py lists them."""
     data = root / "data"
-    for name in ("sst2", "mrpc", "squad", "nsmc"):
+    for name in ("sst2", "mrpc", "squad", "nsmc", "trec"):
         shutil.copytree(root / name, data / name)
+    shutil.copy(root / "nsmc" / "train.tsv", data / "nsmc" / "train_10000.tsv")
+    shutil.copy(root / "reviews.txt", data / "nsmc" / "unlabelled.txt")
     for name, files in (("uner", "en_ewt-ud-*.iob2"), ("glove", "glove.txt"), ("ud", "en_ewt-ud-*.conllu")):
         (data / name).mkdir()
         for file in root.glob(files):
@@ -206,7 +228,7 @@ def write_sweeps_data(root: Path) -> None:
     for place, source in (("wiki", "data/wiki"), ("1b", "data/1b"), ("novels", "corpora/novels"),
                           ("novels_words", "corpora/novels_words"), ("reviews", "corpora/reviews"),
                           ("reviews_words", "corpora/novels_words"), ("sts_words", "data/wmt_words"),
-                          ("wmt", "data/wmt")):  # fmt: skip
+                          ("korean_pieces", "corpora/korean_pieces"), ("wmt", "data/wmt")):  # fmt: skip
         shutil.copytree(root / source, data / "corpora" / place)
     shutil.copytree(data, root / "shared" / "data")
 

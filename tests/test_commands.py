@@ -68,7 +68,7 @@ COMMANDS = {command: places for command, places in collect().items() if command 
 TRAINING = {"log_every": 1, "batch_size": 2}
 PRETRAINING = {**TRAINING, "steps": 2, "eval_every": 2, "checkpoint_every": 2, "eval_batches": 1,
                "toyworld.documents": 60}  # fmt: skip
-BERT = {"length": 16, "long_length": 32, "long_batch_size": 2}
+BERT = {"length": 16, "long_length": 32, "long_batch_size": 2, "accumulate": 1}
 BERT_SIZES = {"num_layers": 2, "hidden_size": 8, "num_heads": 2, "feed_forward_size": 8, "max_positions": 32}
 ELMO = {"length": 4, "negatives": 8}
 ELMO_SIZES = {"cell_size": 8, "projection_size": 4, "filters": "((1,4),(2,4))"}
@@ -93,11 +93,13 @@ BENCHMARKS = {
 }  # fmt: skip
 # Words of commands that read upper layers of a BERT, which need a model of twelve.
 UPPER_LAYERS = {"--layers=9,12", "--config=finetune:entities_features"}
-WRITTEN = ("workdir", "output", "to")  # flags that name a program's output
+WRITTEN = ("workdir", "output", "to", "new")  # flags that name a program's output
 NO_FILES = ("onnx", "stablehlo", "my-name/reviews")  # formats of an export and repositories, which `--to` names, too
 # Commands that cannot do here what they are for: their exit status, a part of their message, and why.
 REFUSED = {
     "--peer_python=/path/to/python": (2, "No such file or directory: '/path/to/python'", "the peers are not installed"),
+    "--fastai_python=/path/to/python": (2, "No such file or directory: '/path/to/python'", "fastai is not installed"),
+    "benchmarks.torch_gpu": (2, "torch", "torch is not installed"),
     "--tiny --turns=1$": (2, "no peer is there to compare with", "the peers are not installed"),
     "--topology=v5e:": (2, "pip install 'bert_elmo_jax[tpu]'", "libtpu is not installed"),
     "--config.model.attention=splash": (2, "a kernel for TPUs, but the platform is cpu", "there is no TPU"),
@@ -177,7 +179,7 @@ def start_of(command):
     program = words[0].removeprefix("experiments.")
     if program.startswith("benchmarks."):
         words += BENCHMARKS.get(program.removeprefix("benchmarks."), [])
-        if "--steps=" in words:
+        if "--steps=none" in words:
             words.remove("--steps=tiny")
     elif words[-1] != "--help" and program in SMALL:
         return SMALL[program](words, command)
@@ -191,18 +193,15 @@ def value_of(words, flag, default=""):
 
 
 def small_pretraining(words, command):
-    kinds = {"bert": (BERT, BERT_SIZES), "gpt": (BERT, BERT_SIZES), "transformer": (PAIRS, PAIR_SIZES),
-             "cove": (PAIRS, {"lstm_size": 8}), "awd_lstm": (AWD_LSTM, AWD_LSTM_SIZES),
-             "bart": ({"length": 24}, PAIR_SIZES),
+    kinds = {"elmo": (ELMO, ELMO_SIZES), "transformer": (PAIRS, PAIR_SIZES), "cove": (PAIRS, {"lstm_size": 8}),
+             "awd_lstm": (AWD_LSTM, AWD_LSTM_SIZES), "bart": ({"length": 24}, PAIR_SIZES),
              "static": ({"length": 16, "min_count": 1}, {"hidden_size": 8})}  # fmt: skip
-    own, sizes = next((kind for name, kind in kinds.items() if f"--config={name}:" in command), (ELMO, ELMO_SIZES))
+    own, sizes = next((kind for name, kind in kinds.items() if f"--config={name}:" in command), (BERT, BERT_SIZES))
     small = fields({**PRETRAINING, **own})
     if "--init" not in command:
         small += fields(sizes, "model.")
     if "elmo:toy" in command or "elmo:quickstart" in command:
         small.remove("--config.negatives=8")
-    if "gpt:small" in command:
-        small += fields({"accumulate": 1})
     if "cove:original" in command:
         small += fields({"model.vector_size": 2})  # of the stand-in for GloVe
     devices = 8 if "mesh" in command else 1
@@ -277,7 +276,7 @@ MADE = [
     ("python -m experiments.pretrain --config=gpt:novels --config.data=corpora/novels "
      "--workdir=runs/gpt_novels", ["--config.eval_batches="], ()),
     ("python -m experiments.pretrain --config=awd_lstm:original "
-     "--config.data=corpora/wikitext103 --workdir=runs/lm", [], ()),
+     "--config.data=corpora/wikitext103 --workdir=runs/lm", [], ("runs/awd_lstm_novels",)),
     ("python -m experiments.pretrain --config=awd_lstm:backward "
      "--config.data=corpora/wikitext103 --workdir=runs/lm_backward", [], ()),
     ("python -m experiments.pretrain --config=awd_lstm:original "
@@ -313,6 +312,7 @@ def copy_inputs(inputs, place, start):
         for flag in WRITTEN:
             if name := value_of(start.words, flag):
                 shutil.rmtree(place / name, ignore_errors=True)
+                (place / name).unlink(missing_ok=True)
     if value_of(start.words, "encoding") == "cp949":
         for file in (place / "my.csv", place / "new.csv"):
             text = file.read_text(encoding="utf-8")
@@ -354,9 +354,10 @@ def find_fault(command, start, done, place):
         return f"status {done.status}, {done.seen or 'nothing'} was seen"
     if "Traceback" in done.err:
         return "a traceback"
-    written = [place / name for flag in WRITTEN if (name := value_of(start.words, flag)) not in ("", *NO_FILES)]
+    written = [name for flag in WRITTEN if (name := value_of(start.words, flag)) not in ("", *NO_FILES)]
     if not (done.out.strip() or written):
         return "it has printed nothing"
+    written = [file for name in written for file in (sorted(place.glob(name)) if "*" in name else [place / name])]
     lacking = [file for file in written if not file.exists() or (file.is_dir() and not any(file.iterdir()))]
     return f"it has not written {lacking}" if lacking and "--runner=print" not in start.words else ""
 

@@ -2,7 +2,7 @@ r"""The input pipeline alone: tokens per second and cost of its plans, compared 
 
   python -m experiments.benchmarks.pipeline                                       # on a generated corpus
   python -m experiments.benchmarks.pipeline --data=corpora/novels --words=corpora/novels_words
-  python -m experiments.benchmarks.pipeline --data=corpora/reviews --words= --steps=
+  python -m experiments.benchmarks.pipeline --data=corpora/reviews --words=none --steps=none
   python -m experiments.benchmarks.pipeline --steps=base                        # where there is a GPU
 
 One process makes the batches, without workers. `first batch` is the time from opening the corpus to its first batch;

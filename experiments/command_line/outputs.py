@@ -31,6 +31,10 @@ def local_outputs(program: str, names: Collection[str]) -> Iterator[None]:
                         f"--{name}={address} is written by one machine, and --{other}={FLAGS[other].value} is for "
                         "several: give a folder that all of them share"
                     )
+            if "*" in address:
+                raise ValueError(
+                    f"--{name}={address}: several outputs in a bucket are not written at once; use a folder"
+                )
             if program in WRITE_FILES:
                 path = stack.enter_context(open_output(address))
             else:

@@ -94,8 +94,11 @@ def _work(function: Callable[[J, Report], None], job: J) -> None:
     function(job, report)
 
 
-def ray_runner(address: str | None = None) -> Runner:
-    """Return a runner on a Ray cluster that shares one file system (`None`: the current cluster, else a local one)."""
+def ray_runner(address: str | None = None, gpus: float = 0.0) -> Runner:
+    """Return a runner on a Ray cluster that shares one file system and reserves so many GPUs for each job.
+
+    `address=None` is the current cluster, else a local one.
+    """
     try:
         import ray
     except ImportError as error:
@@ -103,7 +106,7 @@ def ray_runner(address: str | None = None) -> Runner:
 
     def run(function: Callable[[J, Report], None], jobs: Sequence[J], report: Report) -> None:
         with _ray_session(ray, address):
-            task = ray.remote(max_retries=3)(_ray_work)
+            task = ray.remote(max_retries=3, num_gpus=gpus)(_ray_work)
             sizes = {task.remote(function, job): getattr(job, "size", 0) for job in jobs}
             waiting = list(sizes)
             while waiting:

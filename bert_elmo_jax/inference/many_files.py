@@ -1,0 +1,94 @@
+"""Several input files shared out over processes or a Ray cluster; each has an output file of its own."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bert_elmo_jax.data.corpora.runners import Report, local_runner, ray_runner
+from bert_elmo_jax.data.tasks.files import check_file, list_files
+from bert_elmo_jax.progress_bars import progress_bar, replace_bars
+
+
+@dataclass(frozen=True)
+class FileJob:
+    """One call for one input file of so many bytes: `call(model, source, target, **options)`."""
+
+    call: Callable[..., int]
+    model: str
+    source: str
+    target: str
+    options: Mapping[str, Any]
+    size: int
+
+
+def share_files(
+    call: Callable[..., int],
+    model: str,
+    source: str,
+    target: str,
+    options: Mapping[str, Any],
+    *,
+    workers: int = 1,
+    runner: str = "local",
+    ray_address: str | None = None,
+    gpus: float = 0.0,
+) -> int:
+    """Call `predict_file` or `extract` for each file of `source`, and return the number of files.
+
+    In `target`, `*` stands for the name of the input without its ending. The files are shared out over `workers`
+    processes of this machine, or, with `runner="ray"`, over a cluster that shares its files and reserves `gpus` for
+    each. Each file is written as by a call of its own: a file that is complete is left alone, and the same call
+    continues those that were stopped.
+    """
+    files = list_files(source)
+    jobs = [
+        FileJob(call, model, file, output, options, Path(file).stat().st_size if check_file(file).is_file() else 0)
+        for file, output in zip(files, name_outputs(files, target))
+    ]
+    Path(target).parent.mkdir(parents=True, exist_ok=True)
+    run = ray_runner(ray_address, gpus) if runner == "ray" else local_runner(workers)
+    with progress_bar(sum(job.size for job in jobs), f"{len(jobs)} files", "B", unit_scale=True) as bar:
+        run(work, jobs, bar.update)
+    return len(jobs)
+
+
+def name_outputs(files: Sequence[str], target: str) -> list[str]:
+    """Return the output of each file: the pattern with the file's name, without its ending, in place of `*`.
+
+    >>> name_outputs(["may/a.csv", "june/b.csv"], "predictions/*.jsonl")
+    ['predictions/a.jsonl', 'predictions/b.jsonl']
+    """
+    if "*" not in Path(target).name or target.count("*") > 1:
+        raise ValueError(f"--output={target}: expected one * in the name of the file, such as predictions/*.csv")
+    stems: dict[str, str] = {}
+    for file in files:
+        stem = Path(file).stem
+        if stem in stems:
+            raise ValueError(
+                f"--output={target}: {stems[stem]} and {file} would both be written to {target.replace('*', stem)}; "
+                "rename one, or predict them one after the other"
+            )
+        stems[stem] = file
+    return [target.replace("*", stem) for stem in stems]
+
+
+def check_shared(target: str, workers: int, runner: str, ray_address: str | None, gpus: float) -> bool:
+    """Return True if `target` names an output for each file; raise for flags that mean nothing without one."""
+    if "*" in target:
+        if runner == "local" and (ray_address or gpus):
+            raise ValueError("--ray_address and --gpus are for --runner=ray: add it, or leave them out")
+        return True
+    if workers > 1 or runner != "local" or ray_address or gpus:
+        raise ValueError(
+            f"--workers, --runner=ray and --gpus share out input files, and each needs an output of its own: in place "
+            f"of --output={target}, give --output='predictions/*.csv', where * stands for the name of the input"
+        )
+    return False
+
+
+def work(job: FileJob, report: Report) -> None:
+    """Do a job; `report` takes the bytes that are done, and may raise to stop it."""
+    with replace_bars(lambda: report(0)):
+        job.call(job.model, job.source, job.target, **job.options)
+    report(job.size)
