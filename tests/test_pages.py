@@ -138,6 +138,8 @@ def test_commands_name_flags_and_fields_that_exist(page, program, flags):
     file = ROOT / "experiments" / f"{program.replace('.', '/')}.py"
     assert file.is_file(), f"{page} starts {program}"
     source = file.read_text(encoding="utf-8")
+    if "define_sharing" in source:
+        source += (ROOT / "experiments" / "command_line" / "sharing.py").read_text(encoding="utf-8")
     ours, _, theirs = flags.partition(" -- ")  # behind which search has the flags of another program
     for flag in set(re.findall(r"--(\w+)", ours)) - {"help"}:
         exists = re.search(rf'DEFINE_\w+\(\s*"({flag}|{flag.removeprefix("no")})"', source)
