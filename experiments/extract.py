@@ -6,24 +6,22 @@ One text per line. An encoder fed with pieces gives its last layer, one vector p
 Words that are split already (CoNLL columns, the word in column 0), layers 9 and 12, one vector per word:
   python -m experiments.extract --model=runs/base --input=train.conll --layers=9,12 --units=words --output=train.h5
 
-An ELMo gives all its layers, one vector per word, as its authors' program writes them. Lines are split at whitespace; a
-model that was pretrained here splits them as prepare_data did (--word_rule):
+An ELMo gives all its layers, one vector per word. Lines are split at whitespace, or, by a model that was pretrained
+here, as prepare_data did (--word_rule):
   python -m experiments.extract --model=elmo_2x4096_512_2048cnn_2xhighway --input=texts.txt --output=vectors.h5
 
 The output has one array per text, named by its number from 0: [layers, units, width]. HDF5 also has
 `sentence_to_index` (JSON), as ELMo's own dumps have, and suits millions of texts, since few are in memory at a time.
 All texts are checked first. Finished parts are kept next to the output (at the end this needs twice its size): the same
-command resumes after any stop and gives the same file. The last line has the share of padding among all positions. Each
-of several input files gets an output of its own with a * in --output; --workers and --runner=ray share them out:
-  python -m experiments.extract --model=runs/base --input='texts/*.txt' --output='vectors/*.h5' --workers=2
+command resumes after any stop and gives the same file. With a * in --output, each of several input files has an output
+of its own, and --workers or --runner=ray share them out.
 """
 
 from absl import flags
 
 from bert_elmo_jax.inference.extract import extract
-from bert_elmo_jax.inference.many_files import check_shared, share_files
 
-from .command_line.sharing import SHARING, define_sharing
+from .command_line.sharing import call_for_files, define_sharing
 from .command_line.start import read_layers, read_values, start
 
 FLAGS = flags.FLAGS
@@ -52,13 +50,7 @@ def define() -> None:
 
 def main() -> None:
     """Extract the vectors."""
-    options = {"layers": read_layers(FLAGS.layers), **read_values((*OPTIONS, "untrusted"))}
-    sharing = read_values(SHARING)
-    if check_shared(FLAGS.output, **sharing):
-        count = share_files(extract, FLAGS.model, FLAGS.input, FLAGS.output, options, **sharing)
-        print(f"{FLAGS.output}: the vectors of {count} files")
-    else:
-        extract(FLAGS.model, FLAGS.input, FLAGS.output, **options)
+    call_for_files(extract, {"layers": read_layers(FLAGS.layers), **read_values((*OPTIONS, "untrusted"))})
 
 
 if __name__ == "__main__":

@@ -1,35 +1,28 @@
 r"""Predictions of a fine-tuned model for a file, or for lines from standard input: a table, or JSON lines.
 
   python -m experiments.predict --model=runs/reviews --input=new.csv --output=predictions.csv
-  python -m experiments.predict --model=runs/sst2 --input=sst2/test.tsv --output=predictions.jsonl
   echo 'so good' | python -m experiments.predict --model=runs/sst2
   python -m experiments.predict --model=runs/squad --input=dev-v1.1.json --n_best=5
   python -m experiments.predict --model=dslim/bert-base-NER --input=news.txt --aggregation=simple
+  python -m experiments.predict --model=runs/reviews --input='new/*.csv' --output='predictions/*.csv' --workers=2
 
 A file is read like the files of the task; its labels are ignored. A .txt file and standard input have one example per
 line: a text, or words with spaces; pairs, questions (question, context) and choices (text, choice, choice …) have tabs
-between their parts. The output has the order of the input. Tables (.csv, .tsv, .parquet) have the columns of the input,
-or its text, and then `predicted` and `probability`. Other files have JSON lines: id, text, and, by task, the label and
-probabilities, a number, tags and probabilities, the choice, or the answer with its characters and the n best.
-
-An existing file is replaced only with --overwrite. A stopped prediction keeps its lines in `<output>.partial/`, and the
-same command continues from there, unless it read standard input; started once more after the end, it says that the
-file is complete. Texts that are longer than the model reads are cut, and the end says how many; with
---stride=32, classes and numbers of single texts are the mean over parts that overlap. Each of several input files gets
-an output of its own with a * in --output; --workers and --runner=ray share them out:
-  python -m experiments.predict --model=runs/reviews --input='new/*.csv' --output='predictions/*.csv' --workers=2
+between their parts. Tables (.csv, .tsv, .parquet) have the columns of the input, or its text, and then `predicted` and
+`probability`. Other files have JSON lines: id, text, and the label and probabilities, a number, tags, the choice, or
+the answer with its characters and the n best. With a * in --output, each input file has an output, and --workers or
+--runner=ray share them out. An existing file is replaced only with --overwrite. A stopped prediction is continued by
+the same command, unless it read standard input. Texts that are longer than the model reads are cut, and the end says
+how many; with --stride=32, classes and numbers of single texts are the mean over parts that overlap.
 """
-
-import sys
 
 from absl import flags
 
 from bert_elmo_jax.inference.entities import AGGREGATIONS
-from bert_elmo_jax.inference.many_files import check_shared, share_files
 from bert_elmo_jax.inference.predict_file import predict_file
 from bert_elmo_jax.inference.predictions import check_ending
 
-from .command_line.sharing import SHARING, define_sharing
+from .command_line.sharing import call_for_files, define_sharing
 from .command_line.start import read_values, start
 
 FLAGS = flags.FLAGS
@@ -59,12 +52,7 @@ def main() -> None:
     """Write the predictions."""
     check_ending(FLAGS.output)
     names = "n_best batch_size aggregation stride text pair encoding dtype overwrite guard_formulas on_bad untrusted"
-    options, sharing = read_values(names.split()), read_values(SHARING)
-    if check_shared(FLAGS.output, **sharing):
-        count = share_files(predict_file, FLAGS.model, FLAGS.input, FLAGS.output, options, **sharing)
-        print(f"{FLAGS.output}: the predictions of {count} files", file=sys.stderr)
-    else:
-        predict_file(FLAGS.model, FLAGS.input, FLAGS.output, **options)
+    call_for_files(predict_file, read_values(names.split()))
 
 
 if __name__ == "__main__":

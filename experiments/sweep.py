@@ -1,6 +1,5 @@
 r"""Run a sweep: all runs of a paper's table, side by side, and the table of their results.
 
-  python -m experiments.sweep --sweep=bert_table8 --jobs=2 --workdir=runs/sweeps
   python -m experiments.sweep --sweep=elmo_table2 --scale=laptop --data=data --workdir=runs/sweeps --jobs=2
   python -m experiments.sweep --sweep=… --scale=one_gpu --data=data --workdir=runs/sweeps --devices=0,1,2,3
   python -m experiments.sweep --sweep=… --scale=paper --data=/shared/data --workdir=/shared/sweeps --runner=ray
@@ -8,8 +7,8 @@ r"""Run a sweep: all runs of a paper's table, side by side, and the table of the
 Each point of a sweep is a run of a program; --runner=print prints the commands of all points, stage by stage. The same
 command resumes a sweep that was stopped or killed, a changed definition reruns only what it changes, and sweeps in one
 --workdir share their pretraining. WORKDIR/NAME-SCALE/ has the table (table.md, table.csv, costs.csv, report.html),
-which is rewritten whenever a run ends. Exit status: 0 done, 1 some points failed, 2 refused, 75 stopped on request and
-saved; `timeout --preserve-status 540 python -m …` saves after nine minutes, and exits with 75 until all is done.
+rewritten whenever a run ends. Exit status: 0 done, 1 some points failed, 2 refused, 75 stopped on request and saved:
+`timeout --preserve-status 540 python -m …` exits with 75 until all is done.
 """
 
 import shlex
@@ -25,19 +24,7 @@ from bert_elmo_jax.sweeps.run_sweep import run_sweep
 from .command_line.start import read_values, start
 
 FLAGS = flags.FLAGS
-NAMES = (
-    "workdir",
-    "scale",
-    "data",
-    "runner",
-    "jobs",
-    "devices",
-    "retries",
-    "address",
-    "resources",
-    "track",
-    "language",
-)
+NAMES = "workdir scale data runner jobs devices retries address resources track language".split()
 
 
 def define() -> None:

@@ -1,5 +1,6 @@
 """Several input files shared out over processes or a Ray cluster; each has an output file of its own."""
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,14 +34,17 @@ def share_files(
     runner: str = "local",
     ray_address: str | None = None,
     gpus: float = 0.0,
-) -> int:
-    """Call `predict_file` or `extract` for each file of `source`, and return the number of files.
+) -> None:
+    """Call `predict_file` or `extract` for all files of `source`, or, with a `*` in `target`, for each alone.
 
-    In `target`, `*` stands for the name of the input without its ending. The files are shared out over `workers`
-    processes of this machine, or, with `runner="ray"`, over a cluster that shares its files and reserves `gpus` for
-    each. Each file is written as by a call of its own: a file that is complete is left alone, and the same call
-    continues those that were stopped.
+    `*` stands for the name of the input without its ending. The files are then shared out over `workers` processes of
+    this machine, or, with `runner="ray"`, over a cluster that shares its files and reserves `gpus` for each. Each file
+    is written as by a call of its own: a file that is complete is left alone, and the same call continues those that
+    were stopped.
     """
+    if not check_shared(target, workers, runner, ray_address, gpus):
+        call(model, source, target, **options)
+        return
     files = list_files(source)
     jobs = [
         FileJob(call, model, file, output, options, Path(file).stat().st_size if check_file(file).is_file() else 0)
@@ -50,7 +54,7 @@ def share_files(
     run = ray_runner(ray_address, gpus) if runner == "ray" else local_runner(workers)
     with progress_bar(sum(job.size for job in jobs), f"{len(jobs)} files", "B", unit_scale=True) as bar:
         run(work, jobs, bar.update)
-    return len(jobs)
+    print(f"{target}: the outputs of {len(jobs)} files", file=sys.stderr)
 
 
 def name_outputs(files: Sequence[str], target: str) -> list[str]:

@@ -107,10 +107,10 @@ def test_shared_out_they_are_as_if_alone(run, files, how):
     if "runner" in how:
         pytest.importorskip("ray", reason="needs the extra `cluster`")
     arguments = predict_file, run, str(files / "new" / "*.tsv"), str(files / "out" / "*.csv"), {}
-    assert share_files(*arguments, **how) == 3
+    share_files(*arguments, **how)
     assert written(files / "out") == alone(run, files)
     times = {file: file.stat().st_mtime_ns for file in (files / "out").glob("*.csv")}
-    assert share_files(*arguments, **how) == 3
+    share_files(*arguments, **how)
     assert times == {file: file.stat().st_mtime_ns for file in (files / "out").glob("*.csv")}, "complete ones stay"
 
 
