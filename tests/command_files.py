@@ -90,7 +90,7 @@ def write_texts_and_corpora(root: Path) -> None:
     """Write raw texts, and the corpora that prepare_data makes of them."""
     documents = random_documents(0, 200)
     write_documents(root / "text.txt", documents)
-    for name in ("reviews.txt", "my.txt", "novels.txt"):
+    for name in ("reviews.txt", "my.txt", "novels.txt", "wiki.train.tokens"):
         write_documents(root / name, documents[:30])
     for name in ("texts.txt", "sentences.txt", "news.txt"):
         lines = [line for document in documents[:10] for line in document]

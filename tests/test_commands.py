@@ -99,6 +99,8 @@ NO_FILES = ("onnx", "stablehlo", "my-name/reviews")  # formats of an export and 
 REFUSED = {
     "--peer_python=/path/to/python": (2, "No such file or directory: '/path/to/python'", "the peers are not installed"),
     "--fastai_python=/path/to/python": (2, "No such file or directory: '/path/to/python'", "fastai is not installed"),
+    "benchmarks.gpu_steps": (2, "--cases=tiny tries the program without a GPU", "there is no GPU"),
+    "benchmarks.gpu_kernels --output": (2, "--interpret --rows=64 checks the values here", "there is no GPU"),
     "benchmarks.torch_gpu": (2, "torch", "torch is not installed"),
     "--tiny --turns=1$": (2, "no peer is there to compare with", "the peers are not installed"),
     "--topology=v5e:": (2, "pip install 'bert_elmo_jax[tpu]'", "libtpu is not installed"),

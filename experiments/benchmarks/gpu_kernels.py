@@ -205,6 +205,8 @@ def tune_losses(logits: Any, targets: Any) -> None:
 def main() -> None:
     """Check and measure; a failure of one part leaves the others."""
     timed = not FLAGS.interpret
+    if timed and jax.default_backend() != "gpu":
+        raise ValueError(f"there is no GPU, only {jax.default_backend()}: --interpret --rows=64 checks the values here")
     parts: list[Callable[[], None]] = [measure_ceilings] if timed else []
     parts += [
         lambda: check_norm(FLAGS.rows, 768, timed), lambda: check_gelu(FLAGS.rows, 3072, timed),

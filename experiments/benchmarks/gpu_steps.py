@@ -112,6 +112,11 @@ def _timed(run: Any) -> float:
 
 def main() -> None:
     """Measure every case with every set of kernels."""
+    if jax.default_backend() != "gpu" and FLAGS.cases != ["tiny"]:
+        raise ValueError(
+            f"--cases={','.join(FLAGS.cases)} would take hours on {jax.default_backend()}, the only device here: "
+            "--cases=tiny tries the program without a GPU"
+        )
     if FLAGS.launch:
         with open(FLAGS.launch, encoding="utf-8") as file:
             LAUNCH.update({name: tuple(way) for name, way in json.load(file).items()})
