@@ -161,7 +161,7 @@ KOREAN: Mapping[str, str] = {
     "paper": "논문",
     "{row} (reference)": "{row}(기준)",
     "{score} ({count} of {seeds} seeds)": "{score}(시드 {seeds}개 중 {count}개)",
-    "mean ± standard deviation over {seeds} seeds of the task": "과제 시드 {seeds}개의 평균 ± 표준편차",
+    "mean ± standard deviation over {seeds} seeds of the task": "과제 시드 {seeds}개의 평균 ± 표준 편차",
     "one seed": "시드 하나",
     "Measured ({how}): {scores}.": "측정한 점수({how}): {scores}.",
     "The paper's figures: {source}.": "논문의 수치: {source}.",
@@ -176,7 +176,7 @@ KOREAN: Mapping[str, str] = {
     "{seeds} seeds detect only large differences: the mean difference must be {least} times the standard deviation "
     "of the differences.": (
         "\\* 기준 행({row})과 다릅니다(시드를 짝지은 t 검정, 양측, p < {level}). "
-        "시드 {seeds}개로는 큰 차이만 찾아냅니다. 평균 차이가 차이들의 표준편차의 {least}배는 되어야 합니다."
+        "시드 {seeds}개로는 큰 차이만 찾아냅니다. 평균 차이가 차이들의 표준 편차의 {least}배는 되어야 합니다."
     ),
     "No test and no mark where all seeds differ by the same from the reference row: {places}.": (
         "모든 시드에서 기준 행과의 차이가 똑같은 곳은 검정하거나 표시하지 않았습니다: {places}."
@@ -184,7 +184,7 @@ KOREAN: Mapping[str, str] = {
     "once": "한 번",
     "{count} times": "{count}번",
     "Each seed has a pretraining of its own, so the deviations show its variation, too.": (
-        "시드마다 사전 학습을 따로 했으므로 표준편차에 사전 학습의 변동도 들어 있습니다."
+        "시드마다 사전 학습을 따로 했으므로 표준 편차에 사전 학습의 변동도 들어 있습니다."
     ),
     "The seeds vary the task only: each row has one pretraining, and they do not show its variation.": (
         "시드는 과제 학습에만 적용됩니다. 행마다 사전 학습은 한 번뿐이어서 그 변동은 나타나지 않습니다."
