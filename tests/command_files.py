@@ -92,7 +92,7 @@ def write_texts_and_corpora(root: Path) -> None:
     write_documents(root / "text.txt", documents)
     for name in ("reviews.txt", "my.txt", "novels.txt", "wiki.train.tokens"):
         write_documents(root / name, documents[:30])
-    for name in ("texts.txt", "sentences.txt", "news.txt"):
+    for name in ("texts.txt", "sentences.txt", "news.txt", "new.txt"):
         lines = [line for document in documents[:10] for line in document]
         (root / name).write_text("\n".join(["they play", "we play", *lines]) + "\n", encoding="utf-8")
     levels = [f"나는 {n}번 집에 {verb} ." for n in range(9) for verb in ("간다", "가요")]

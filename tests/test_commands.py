@@ -274,7 +274,8 @@ MADE = [
     ("python -m experiments.pretrain --config=elmo:novels --config.data=corpora/novels_words "
      "--workdir=runs/elmo_novels", ["--config.eval_batches="], ("runs/elmo",)),
     ("python -m experiments.pretrain --config=gpt:toy --workdir=runs/gpt_toy",
-     fields({"toyworld.heldout": 0.2, "length": 128, "long_length": 128, "model.max_positions": 128}), ()),
+     fields({"toyworld.heldout": 0.2, "length": 128, "long_length": 128, "model.max_positions": 128}),
+     ("runs/gpt",)),
     ("python -m experiments.pretrain --config=gpt:novels --config.data=corpora/novels "
      "--workdir=runs/gpt_novels", ["--config.eval_batches="], ()),
     ("python -m experiments.pretrain --config=awd_lstm:original "
