@@ -160,6 +160,7 @@ def write_task_files(root: Path) -> None:
     lines["nli"] = ["premise,hypothesis", *(f"{a},{b}" for a, b, _ in some)]
     lines["trec"] = [f"{'DESC:def' if good else 'HUM:ind'} {text}" for text, good in rows]
     lines["korsts"] = ["genre\tfilename\tyear\tid\tscore\tsentence1\tsentence2", *lines["stsb"]]
+    lines["chunks"] = [line.replace("\t", "\tNN\t") for line in lines["tags"]]
     lines["iob2"] = [f"{n}\t{line}\t-\t-" if line else "" for n, line in enumerate(lines["tags"], 1)]
     files = {
         "my.csv": ("my.csv", "dev.csv", "new.csv"), "nli": ("pairs.csv",), "nsmc": ("nsmc/train.tsv", "nsmc/dev.tsv"),
@@ -172,6 +173,7 @@ def write_task_files(root: Path) -> None:
         "topics": ("runs/quickstart/tasks/topics/train.tsv", "runs/quickstart/tasks/topics/dev.tsv"),
         "klue_ner": ("klue_ner/train.tsv", "klue_ner/dev.tsv"),
         "tags": ("train.conll", "senses/train.conll", "senses/dev.conll", "eng.train", "eng.testa", "eng.testb"),
+        "chunks": ("train.txt", "test.txt"),
         "iob2": tuple(f"en_ewt-ud-{part}.iob2" for part in ("train", "dev", "test")),
     }  # fmt: skip
     for name, places in files.items():

@@ -204,6 +204,12 @@ def small_pretraining(words, command):
         small += fields(sizes, "model.")
     if "elmo:toy" in command or "elmo:quickstart" in command:
         small.remove("--config.negatives=8")
+    if "config=deberta:" in command:
+        small += fields({"model.position_buckets": 16})
+    if "config=bert_modern:" in command or "config=eurobert:base" in command:
+        small += fields({"optimizer.cooldown": 1})
+    if "config.teacher=google-bert/" in command:
+        small += fields({"data": "corpora/law"})  # prepared with the stand-in's tokenizer
     if "cove:original" in command:
         small += fields({"model.vector_size": 2})  # of the stand-in for GloVe
     devices = 8 if "mesh" in command else 1
@@ -254,7 +260,7 @@ def small_server(words, command):
 
 
 def small_quickstart(words, command):
-    return Start(words[0], words[1:], until="runs/quickstart/*/metrics.jsonl")
+    return Start(words[0], words[1:], until="runs/quickstart/*/result.json")
 
 
 SMALL = {"pretrain": small_pretraining, "finetune": small_finetuning, "plan": small_plan, "sweep": small_sweep,
