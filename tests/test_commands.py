@@ -209,7 +209,7 @@ def small_pretraining(words, command):
     if "config=bert_modern:" in command or "config=eurobert:base" in command:
         small += fields({"optimizer.cooldown": 1})
     if "config.teacher=google-bert/" in command:
-        small += fields({"data": "corpora/law"})  # prepared with the stand-in's tokenizer
+        small += fields({"data": "corpora/law", "model.hidden_size": 16})  # of the stand-in's tokenizer and width
     if "cove:original" in command:
         small += fields({"model.vector_size": 2})  # of the stand-in for GloVe
     devices = 8 if "mesh" in command else 1

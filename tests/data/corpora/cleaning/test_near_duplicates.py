@@ -137,6 +137,7 @@ def test_a_kill_between_any_two_jobs_changes_no_byte(tmp_path, planted, deduplic
     assert tree(tmp_path / "out") == tree(deduplicated)
 
 
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")  # Ray's
 @pytest.mark.parametrize("workers", [2, 3, pytest.param("ray", marks=pytest.mark.long)])
 def test_workers_change_no_byte(tmp_path, planted, deduplicated, tokenizer_folder, workers):
     if workers == "ray":
