@@ -57,7 +57,7 @@ class Bar(tqdm):
     _time: Callable[[], float]  # of tqdm
     shapes: set[Hashable] | None = None  # of batches that were computed, to name compilations; None: they have no name
 
-    def update(self, n: float | None = 1) -> bool | None:
+    def update(self, n: float | int | None = 1) -> bool | None:
         """Count what was done."""
         if _in_place_of_bars is not None:
             _in_place_of_bars()
