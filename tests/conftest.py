@@ -22,6 +22,8 @@ os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + f" {FLAG}={DEVICES}"
 # XLA's concurrent scheduler starts independent collectives in a different order on each simulated device. On two cores,
 # all threads can then wait for each other until XLA aborts the process.
 os.environ["XLA_FLAGS"] += " --xla_cpu_enable_concurrency_optimized_scheduler=false"
+# Where tests share two cores, one of eight simulated devices may keep the others waiting for longer than 40 seconds.
+os.environ["XLA_FLAGS"] += " --xla_cpu_collective_call_terminate_timeout_seconds=200"
 # All cores are busy anyway, and a program that is compiled as one part needs a fifth less processor time than as many.
 os.environ["XLA_FLAGS"] += " --xla_cpu_parallel_codegen_split_count=1"
 if version("jaxlib").startswith("0.10."):

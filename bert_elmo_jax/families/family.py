@@ -320,6 +320,21 @@ def check_choices(config: Any) -> None:
             raise ValueError(f"{part.name} is {value!r}; it is one of {', '.join(allowed)}{hint}")
 
 
+def show_config(config: Any) -> str:
+    """Return a configuration as text, in which fields of `ADDED` are named only if they are not at their default.
+
+    Fingerprints are made of this text, so those of files and runs from before such a field stay the same.
+    """
+    parts = [part for part in dataclasses.fields(config) if part.name not in config.ADDED]
+    parts += [part for part in dataclasses.fields(config) if part not in parts and _is_changed(config, part)]
+    shown = ", ".join(f"{part.name}={getattr(config, part.name)!r}" for part in parts)
+    return f"{type(config).__name__}({shown})"
+
+
+def _is_changed(config: Any, part: dataclasses.Field) -> bool:
+    return bool(getattr(config, part.name) != part.default)
+
+
 def choose_preset(name: str, presets: Mapping[str, Any]) -> Any:
     """Return the fields of a named size."""
     if name not in presets:

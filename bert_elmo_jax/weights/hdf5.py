@@ -79,8 +79,9 @@ def _refuse_other_files(path: Path, file: h5py.File) -> None:
     while waiting:
         group, prefix = waiting.pop()
         for key in group:
-            name = f"{prefix}{key}"
-            kind = group.id.links.get_info(key.encode()).type
+            stored = key if isinstance(key, bytes) else key.encode()  # a damaged name may be no UTF-8
+            name = f"{prefix}{stored.decode(errors='replace')}"
+            kind = group.id.links.get_info(stored).type
             if kind == h5py.h5l.TYPE_SOFT:
                 continue  # leads to another name of this file, which is visited, too
             if kind != h5py.h5l.TYPE_HARD:

@@ -32,7 +32,8 @@ def test_vectors_are_close_to_float32(name):
     float32, int8 = load_once(GOLDENS / name), load_once(GOLDENS / name, dtype="int8")
     tokens = np.random.default_rng(0).integers(5, float32.config.vocab_size, (3, 12))
     outputs = (
-        model.forward(tokens, mask=np.arange(12)[None, :] < np.array([[12], [9], [4]])) for model in (float32, int8)
+        model.forward(tokens, mask=(np.arange(12)[None, :] < np.array([[12], [9], [4]])).astype(np.int32))
+        for model in (float32, int8)
     )
     first, second = (np.asarray(output.last) for output in outputs)
     for row, size in enumerate((12, 9, 4)):

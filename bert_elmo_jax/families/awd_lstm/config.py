@@ -4,7 +4,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from bert_elmo_jax.families.family import check_choices, choose_preset
+from bert_elmo_jax.families.family import check_choices, choose_preset, show_config
 
 RATES = ("output_dropout", "hidden_dropout", "input_dropout", "embedding_dropout", "weight_dropout")
 POOLING = ("last", "max", "mean")  # of the vectors of a document's words
@@ -54,6 +54,9 @@ class AwdLstmConfig:
 
     ADDED: ClassVar[tuple[str, ...]] = ("pooling",)  # after the first runs
     TRAINING_ONLY: ClassVar[tuple[str, ...]] = RATES  # fields that a run from given weights may choose
+
+    def __str__(self) -> str:
+        return show_config(self)
 
     def __post_init__(self) -> None:
         check_choices(self)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, get_args
 
 from bert_elmo_jax.did_you_mean import nearest
-from bert_elmo_jax.families.family import check_choices, choose_preset
+from bert_elmo_jax.families.family import check_choices, choose_preset, show_config
 from bert_elmo_jax.files import read_json, write_json
 
 FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
@@ -94,6 +94,9 @@ class ElmoConfig:
     num_heads: int = 4
 
     ADDED: ClassVar[tuple[str, ...]] = ("reader", "num_heads")  # after the first runs
+
+    def __str__(self) -> str:
+        return show_config(self)
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
