@@ -40,10 +40,10 @@ def bind_parts(module: nn.Module, parts: Sequence[str]) -> Any:
     """Return a module whose `apply` takes parameters with exactly these parts.
 
     >>> import jax
-    >>> dense = bind_parts(nn.Dense(2), ["kernel", "bias"])
-    >>> params = dense.init(jax.random.key(0), jax.numpy.ones((1, 3)))["params"]
-    >>> dense.apply({"params": params}, jax.numpy.ones((1, 3))).shape
-    (1, 2)
+    >>> norm = bind_parts(nn.LayerNorm(), ["scale", "bias"])
+    >>> params = norm.init(jax.random.key(0), jax.numpy.ones((1, 3)))["params"]
+    >>> norm.apply({"params": params}, jax.numpy.ones((1, 3))).shape
+    (1, 3)
     """
     fields = {f.name: getattr(module, f.name) for f in dataclasses.fields(module) if f.name not in ("parent", "name")}
     module_class: Any = type(module)

@@ -204,7 +204,7 @@ def prepare_head(
 def describe_cut_texts(rows: Sequence[Row], max_length: int, max_positions: int) -> str:
     """Return how many training texts lose their ends, and how to read more of them; empty if none does.
 
-    >>> pieces = (np.arange(8),)
+    >>> pieces = (np.arange(8, dtype=np.int32),)
     >>> describe_cut_texts([Row(0, pieces, pieces, lost=3), Row(1, pieces, pieces)], 8, 512)
     '1 of 2 training texts is longer than 8 pieces, and its end is not read; --config.max_length= takes up to 512'
     """

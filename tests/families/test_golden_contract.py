@@ -127,7 +127,9 @@ def test_loss_and_every_gradient(golden):
             total, weight = cross_entropy(logits, jnp.asarray(targets), jnp.asarray(targets >= 0, jnp.float32))
         if "nsp" in params:
             order = model.family.head("nsp", model.config).apply({"params": params["nsp"]}, output.pooled)
-            further, count = cross_entropy(order, golden.inputs["sop_labels"].astype(np.int32), jnp.ones(len(order)))
+            further, count = cross_entropy(
+                order, jnp.asarray(golden.inputs["sop_labels"], np.int32), jnp.ones(len(order))
+            )
             return total / weight + further / count
         return total / weight
 

@@ -61,6 +61,7 @@ def test_predictions_change_in_few_rows():
     assert max(abs(a.probability - b.probability) for a, b in zip(before, after)) < 0.1
 
 
+@pytest.mark.usefixtures("as_users_run")
 def test_converted_folder_is_smaller_and_computes_the_same(tmp_path):
     source, small, same = GOLDENS / "bert_tiny", tmp_path / "small", tmp_path / "same"
     assert convert(str(source), small, dtype="int8")[0] == "run"
@@ -85,6 +86,7 @@ def test_converted_folder_is_smaller_and_computes_the_same(tmp_path):
             call()
 
 
+@pytest.mark.usefixtures("as_users_run")
 def test_other_models_types_and_gradients_are_refused():
     with pytest.raises(ValueError, match="is no transformer"):
         load(GOLDENS / "elmo_tiny", dtype="int8")

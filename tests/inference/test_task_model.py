@@ -190,6 +190,7 @@ INVALID = [  # task, input and message
 ]
 
 
+@pytest.mark.usefixtures("as_users_run")
 def test_invalid_inputs(runs):
     for name, value, message in INVALID:
         with pytest.raises(ValueError, match=message):

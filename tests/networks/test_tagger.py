@@ -213,6 +213,7 @@ def test_the_loss_is_that_of_its_parts():
     config = dataclasses.replace(CONFIG, mix_l2=0.5)
     params, batch = params_of(config), batch_of(config)
     params["mix"]["input"]["weights"] = np.array([1.0, 2.0, -1.0], np.float32)
+    params = jax.tree.map(jnp.asarray, params)
     terms, _ = loss_and_gradients(config, params, batch)
 
     @jax.jit
@@ -229,7 +230,7 @@ def test_the_loss_is_that_of_its_parts():
 @pytest.mark.parametrize("output", ["crf", "softmax"])
 def test_best_tags_are_legal_and_probable(output):
     config = dataclasses.replace(CONFIG, output=output)
-    params = jax.tree.map(lambda x: x * 3, params_of(config))
+    params = jax.tree.map(lambda x: jnp.asarray(x) * 3, params_of(config))
     decode = jax.jit(lambda batch: best_tags(config, LEGAL, params, batch))
     for seed in range(5):
         batch = batch_of(config, seed=seed)

@@ -214,7 +214,7 @@ def test_an_encoder_that_is_trained_along(name):
     kind = KINDS[name]
     config = dataclasses.replace(kind.config, tuned=True)
     batch = batch_of(examples_of(kind, LENGTHS), 6, 8)
-    params = params_of(kind)
+    params = jax.tree.map(jnp.asarray, params_of(kind))
     rest = {name: array for name, array in batch.items() if name != "layers"} | {"mine": batch["layers"]}
 
     def encode(params, batch, key):

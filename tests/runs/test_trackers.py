@@ -106,7 +106,7 @@ def wandb(monkeypatch):
 
 
 def write(run, steps, names=("mlflow",), settings=None):
-    with open_trackers(names, run, settings or {"a": {"b": 1}}) as opened:
+    with open_trackers(list(names), run, settings or {"a": {"b": 1}}) as opened:
         for step in steps:
             for tracker in opened:
                 tracker.write(step, {"loss": float(step), "dev/f1": float("nan") if step % 2 else 0.5})
@@ -153,7 +153,7 @@ def test_a_run_that_began_without_a_tracker_sends_its_earlier_lines(tmp_path, ml
 
 
 def test_the_report_and_scores_are_attached_and_the_status_says_how_it_ended(tmp_path, mlflow, wandb):
-    with open_trackers(RECORDS, tmp_path, {}) as opened:
+    with open_trackers(list(RECORDS), tmp_path, {}) as opened:
         (tmp_path / "report.html").write_text("done")
         for tracker in opened:
             tracker.attach([tmp_path / "report.html"], {"dev.f1": 0.5})

@@ -88,6 +88,7 @@ REFUSED = [  # trainer, texts, size, and message
 ]
 
 
+@pytest.mark.usefixtures("as_users_run")
 def test_invalid_training_arguments_raise():
     for train, texts, size, message in REFUSED:
         with pytest.raises((ValueError, TypeError), match=message):

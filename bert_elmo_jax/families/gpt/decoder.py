@@ -34,7 +34,7 @@ def make_decoder(config: GptConfig) -> Decoder:
         # A product with the table as stored, [V, D], takes one and a half times as long for one row on a CPU.
         return {"encoder": params["encoder"], "softmax": {"kernel": params["encoder"]["embeddings"]["word"].T}}
 
-    def start(params: Any, prompt: AnyArray, mask: AnyArray | None, slots: int) -> Memory:
+    def start(params: Any, prompt: AnyArray, mask: AnyArray | None, slots: Any) -> Memory:
         shape = (prompt.shape[0], config.num_heads, slots, config.head_size)
         empty = jnp.zeros(shape, config.dtype)
         return {f"layer_{i}": {"key": empty, "value": empty} for i in range(config.num_layers)}

@@ -84,7 +84,7 @@ def test_drop_add_norm(shape, rate):
 
 
 def test_drop_add_norm_without_a_key_drops_nothing():
-    x, y, *vectors = draw((4, 8), (4, 8), (8,), (8,), (8,))
+    x, y, *vectors = map(jnp.asarray, draw((4, 8), (4, 8), (8,), (8,), (8,)))
     dropped, whole = (drop_add_norm(x, y, *vectors, rate, None, EPS)[0] for rate in (0.1, 0.0))
     assert (dropped == whole).all()
 
@@ -143,7 +143,7 @@ def test_losses_of_rows(size):
     logits[0, 0, :2] = 50.0  # a tie: the first wins
     targets = np.array([[0, size - 1, -100, 2, 3, 1], [4, 0, 1, 2, 3, 4]])
     targets[1, 0] = logits[1, 0].argmax()
-    weights = np.array([[1.0, 0.5, 0.0, 1.0, 1.0, 1.0], [1.0] * 6], np.float32)
+    targets, weights = jnp.asarray(targets), jnp.array([[1.0, 0.5, 0.0, 1.0, 1.0, 1.0], [1.0] * 6])
 
     @jax.jit
     def both(logits):
