@@ -366,7 +366,8 @@ def find_fault(command, start, done, place):
     written = [name for flag in WRITTEN if (name := value_of(start.words, flag)) not in ("", *NO_FILES)]
     if not (done.out.strip() or written):
         return "it has printed nothing"
-    written = [file for name in written for file in (sorted(place.glob(name)) if "*" in name else [place / name])]
+    matches = [sorted(place.glob(name)) if "*" in name else [] for name in written]
+    written = [file for name, files in zip(written, matches) for file in (files or [place / name])]
     lacking = [file for file in written if not file.exists() or (file.is_dir() and not any(file.iterdir()))]
     return f"it has not written {lacking}" if lacking and "--runner=print" not in start.words else ""
 

@@ -105,7 +105,7 @@ def test_from_scores_to_a_folder(files, model, tmp_path):
     result = json.loads((tmp_path / "run" / "result.json").read_text())
     assert result["score"] == "spearman" and set(result["dev"]) == {"spearman", "pearson"}
     losses = [line["loss"] for line in read_metrics(tmp_path / "run") if "loss" in line]
-    assert np.mean(losses[-4:]) < 0.8 * losses[0]
+    assert losses[-1] < losses[0] / 2
     made = load(tmp_path / "run")
     assert made.sentence_head == SentenceHead(("cls", "mean"), ("normalize",), 32)
     a, b = made.sentences(["the good film", "좋다 영화"])
