@@ -196,6 +196,11 @@ def _place(leaf: Any, sharding: NamedSharding) -> jax.Array:
     return jax.make_array_from_callback(host.shape, sharding, lambda index: host[index])
 
 
+def _first_copy(values: jax.Array) -> jax.Array:
+    """Return what lies on the first device; `values[0]` would be a program of all devices, which may block a step."""
+    return values.addressable_shards[0].data[0]
+
+
 def over_pmap(step: Step, carry_axis: int | None = 0, constants: Mapping[str, Any] = EMPTY) -> Parallel:
     """Run the step (made with `axis=DEVICES`) on this process's devices, each with all parameters and `constants`.
 
@@ -219,8 +224,8 @@ def over_pmap(step: Step, carry_axis: int | None = 0, constants: Mapping[str, An
 
     def gather(state: State) -> State:
         if carry_axis is None:
-            return jax.tree.map(lambda a: a[0], state)
-        first = jax.tree.map(lambda a: a[0], dataclasses.replace(state, carry=None))
+            return jax.tree.map(_first_copy, state)
+        first = jax.tree.map(_first_copy, dataclasses.replace(state, carry=None))
         carry = jax.tree.map(lambda a: jnp.concatenate(list(a), carry_axis), state.carry)
         return dataclasses.replace(first, carry=carry)
 
@@ -231,6 +236,6 @@ def over_pmap(step: Step, carry_axis: int | None = 0, constants: Mapping[str, An
 
     def one(state: State, batch: Any) -> tuple[State, dict[str, Any]]:
         state, metrics = run(state, batch)
-        return state, {name: value[0] for name, value in metrics.items()}
+        return state, {name: _first_copy(value) for name, value in metrics.items()}
 
     return Parallel(place, put, one, gather, lambda batch: {**batch, **constants_on_one})
