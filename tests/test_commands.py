@@ -260,7 +260,7 @@ def small_server(words, command):
 
 
 def small_quickstart(words, command):
-    return Start(words[0], words[1:], until="runs/quickstart/*_*/model.json")
+    return Start(words[0], words[1:], until="runs/quickstart/*/metrics.jsonl")
 
 
 SMALL = {"pretrain": small_pretraining, "finetune": small_finetuning, "plan": small_plan, "sweep": small_sweep,

@@ -127,7 +127,7 @@ def test_vectors_of_several_files(run, files):
 
 @pytest.mark.long
 def test_stopped_in_the_middle_the_same_command_continues(run, files):
-    rows = "".join(f"good the film {n} {'very ' * (n % 9)}good\t0\n" for n in range(30_000))
+    rows = "".join(f"good the film {n} {'very ' * (n % 9)}good\t0\n" for n in range(80_000))
     (files / "new" / "b.tsv").write_text(f"sentence\tlabel\n{rows}", encoding="utf-8")
     command = [sys.executable, "-m", "experiments.predict", f"--model={run}", f"--input={files}/new/*.tsv",
                f"--output={files}/out/*.csv", "--workers=2"]  # fmt: skip

@@ -1,9 +1,12 @@
 """The parameters of all presets, and the picture of their growth."""
 
+import pytest
+
 from bert_elmo_jax.families import all_families
 from experiments.studies.preset_sizes import draw_sizes, list_preset_sizes
 
 
+@pytest.mark.long  # traces the shapes of fifty models
 def test_every_preset_has_a_year_and_a_size():
     sizes = list_preset_sizes()
     presets = {(family.name, preset) for family in all_families() for preset in family.presets} - {

@@ -55,10 +55,10 @@ def test_the_sample_for_a_vocabulary_follows_the_mixture(tmp_path):
     sources = []
     for name, copies in (("a", 0.4), ("b", 1.6)):
         path = tmp_path / f"{name}.txt"
-        path.write_text(f"{name}\n" * (1 << 20))
+        path.write_text(f"{name * 63}\n" * (1 << 15))
         sources.append(Source(str(path), str(path), path.stat().st_size, "", copies=copies))
     sample = list(iterate_sample(sources, Reading(), 2.0, 0))
-    assert sample.count("b") / len(sample) == pytest.approx(0.8, abs=0.13)
+    assert sample.count("b" * 63) / len(sample) == pytest.approx(0.8, abs=0.13)
 
 
 @pytest.mark.parametrize(
