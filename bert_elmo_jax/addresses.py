@@ -15,6 +15,7 @@ fetch = lazy_function("bert_elmo_jax.buckets.cache", "fetch")
 fetch_matches = lazy_function("bert_elmo_jax.buckets.cache", "fetch_matches")
 publish_file = lazy_function("bert_elmo_jax.buckets.published_file", "publish_file")
 publish_folder = lazy_function("bert_elmo_jax.buckets.published_folder", "publish_folder")
+COPIES: dict[str, str] = {}  # the address of each copy that this process uses, by its path
 SCHEMES = ("s3", "gs", "hf", "memory")
 # `Path` removes one of the two slashes.
 _ADDRESS = re.compile(rf"[A-Za-z][A-Za-z0-9+.-]+://|(?:{'|'.join(SCHEMES)}):/")
@@ -49,6 +50,17 @@ def local_copies(pattern: str) -> list[str]:
     if not is_address(pattern):
         return [pattern]
     return fetch_matches(pattern) if glob.has_magic(pattern) else [str(fetch(pattern))]
+
+
+def name_addresses(text: str) -> str:
+    """Return a text, such as an error, with addresses in place of the paths of their copies.
+
+    >>> name_addresses("reviews/train.csv:2: no label")
+    'reviews/train.csv:2: no label'
+    """
+    for copy, address in COPIES.items():
+        text = text.replace(copy, address)
+    return text
 
 
 @contextlib.contextmanager

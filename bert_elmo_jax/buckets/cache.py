@@ -17,6 +17,7 @@ import uuid
 from collections.abc import Mapping
 from pathlib import Path
 
+from bert_elmo_jax.addresses import COPIES
 from bert_elmo_jax.buckets.objects import Place, Stored, attempt, download, list_objects, open_place
 from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.files import is_locked, lock, read_json, write_json
@@ -90,6 +91,7 @@ def fetch(address: str | Path) -> Path:
                 _leave_out_training_state(copy, objects)
                 write_json(entry / ENTRY, {"address": place.address, "bytes": size})
             os.utime(entry / ENTRY)  # the time of its last use
+        COPIES[str(copy)] = place.address
         return copy
     raise OSError(f"{place.address} changed {LISTINGS} times while it was fetched: wait until it is written")
 
@@ -99,6 +101,8 @@ def fetch_matches(pattern: str) -> list[str]:
     place = open_place(pattern)
     scheme = place.address.partition(":")[0]
     paths = sorted(attempt(place, lambda: place.system.glob(place.path)))
+    if not paths and "" in list_objects(place):
+        return [str(fetch(pattern))]  # a name that has such characters
     if not paths:
         raise FileNotFoundError(f"{place.address}: no file matches; check the address")
     return [str(fetch(f"{scheme}://{path.lstrip('/')}")) for path in paths]
@@ -170,4 +174,4 @@ def _near_object(place: Place) -> str:
         names = [str(about["name"]).rstrip("/").rpartition("/")[2] for about in place.system.ls(folder, detail=True)]
     except Exception:  # this is only about a better message
         return ""
-    return did_you_mean(name, names)
+    return did_you_mean(name, [each for each in names if each != name])

@@ -22,7 +22,10 @@ CREDENTIALS = {
     "gs": "gcloud auth application-default login, or GOOGLE_APPLICATION_CREDENTIALS",
     "hf": "hf auth login, or HF_TOKEN",
 }
-REFUSED = re.compile(r"\b40[13]\b|Forbidden|AccessDenied|Access Denied|Unauthorized|NoCredentials|InvalidAccessKeyId")
+REFUSED = re.compile(
+    r"\b40[13]\b|Forbidden|AccessDenied|Access Denied|Unauthorized|NoCredentials|PartialCredentials|ProfileNotFound|"
+    "InvalidAccessKeyId"
+)
 NO_BUCKET = re.compile(r"bucket does not exist|NoSuchBucket|\bb/[^/\s]+/o$", re.IGNORECASE)  # the last of gcsfs
 Result = TypeVar("Result")
 
@@ -62,6 +65,8 @@ def open_place(address: str | Path) -> Place:
     scheme, _, name = str(address).partition(":")
     name = name.strip("/")
     address = f"{scheme}://{name}"
+    if scheme == "file":
+        raise ValueError(f"file:///{name} is a file of this machine: give its path, /{name}")
     if scheme not in SCHEMES:
         listed = ", ".join(f"{known}://" for known in SCHEMES)
         raise ValueError(f"{address}: {scheme}:// is not known; known are {listed}: download the files first")
@@ -77,6 +82,20 @@ def open_place(address: str | Path) -> Place:
             f"{address} needs the package {package} ({error}): pip install 'bert_elmo_jax[buckets]'"
         ) from None
     return Place(address, system, system._strip_protocol(address).rstrip("/"))
+
+
+def check_writable(place: Place) -> None:
+    """Raise ValueError for a place that is only read: a repository of the hub.
+
+    >>> check_writable(Place("hf://owner/model/run", None, "owner/model/run"))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ValueError: hf://owner/model/run is a repository, where every file would be a commit: give hf://buckets/OWNER/...
+    """
+    if place.address.startswith("hf://") and not place.address.startswith("hf://buckets/"):
+        raise ValueError(
+            f"{place.address} is a repository, where every file would be a commit: give hf://buckets/OWNER/NAME/…, or "
+            "an address of s3:// or gs://"
+        )
 
 
 def attempt(place: Place, action: Callable[[], Result]) -> Result:
@@ -103,6 +122,8 @@ def explain_lasting(place: Place, error: Exception) -> Exception | None:
     description = f"{type(error).__name__} {error}"
     if NO_BUCKET.search(description):
         return _missing_bucket(place)
+    if description.startswith("ParamValidationError"):  # of botocore; its first line says nothing
+        return ValueError(f"{place.address}: {' '.join(str(error).splitlines()[1:])[:200] or error}; check the address")
     if isinstance(error, FileNotFoundError | IsADirectoryError | NotADirectoryError | ImportError | ValueError):
         return error
     if isinstance(error, PermissionError) or (not isinstance(error, ConnectionError) and REFUSED.search(description)):
@@ -133,6 +154,11 @@ def list_objects(place: Place) -> dict[str, Stored]:
     for path, about in attempt(place, find).items():
         version = next((str(about[name]) for name in VERSIONS if about.get(name)), "")
         name = path.lstrip("/").removeprefix(place.path.lstrip("/")).removeprefix("/")
+        if Path(name).anchor or ".." in Path(name).parts:
+            raise ValueError(
+                f"{place.address}: the object {name!r} would be written outside of its folder here, which is refused: "
+                "rename or delete it"
+            )
         if not name.endswith("/"):  # an empty object in place of a folder; consoles make them
             objects[name] = Stored(int(about["size"] or 0), version)
     if len(objects) > 1:

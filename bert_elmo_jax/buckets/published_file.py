@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bert_elmo_jax.buckets.cache import ENTRY, find_entry, use_entry
-from bert_elmo_jax.buckets.objects import Place, Stored, download, list_objects, open_place, upload
+from bert_elmo_jax.buckets.objects import Place, Stored, check_writable, download, list_objects, open_place, upload
 from bert_elmo_jax.files import LockHeld, lock, read_json, write_json
 
 
@@ -16,6 +16,7 @@ def publish_file(address: str | Path) -> Iterator[Path]:
     A file that exists there is fetched first, so that programs ask before they replace it.
     """
     place = open_place(address)
+    check_writable(place)
     folder, _, name = place.address.rpartition("/")
     if folder.endswith(":/"):
         raise ValueError(
@@ -50,7 +51,7 @@ def publish_file(address: str | Path) -> Iterator[Path]:
 
 def _copy_current(parent: Place, names: tuple[str, ...], content: Path) -> None:
     """Make the local files those of the bucket."""
-    for name in names:
+    for name in reversed(names):  # so that an error is about the file that the user has named
         (content / name).unlink(missing_ok=True)
         stored = list_objects(open_place(f"{parent.address}/{name}")).get("")
         if stored is not None:

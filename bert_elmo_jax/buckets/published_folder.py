@@ -25,7 +25,15 @@ from typing import Any
 
 from bert_elmo_jax.buckets import lease as leases
 from bert_elmo_jax.buckets.cache import CHECKPOINT, ENTRY, MARKER, find_entry, make_room, use_entry
-from bert_elmo_jax.buckets.objects import Place, delete_objects, download, list_objects, open_place, upload
+from bert_elmo_jax.buckets.objects import (
+    Place,
+    check_writable,
+    delete_objects,
+    download,
+    list_objects,
+    open_place,
+    upload,
+)
 from bert_elmo_jax.files import LockHeld, lock, read_json, write_json
 
 POLL = 1.0  # seconds between two looks at the folder; a new marker is published at once
@@ -43,11 +51,7 @@ def publish_folder(address: str | Path, *, while_written: bool = True) -> Iterat
     Otherwise they are published only if the block ends without an error.
     """
     place = open_place(address)
-    if place.address.startswith("hf://") and not place.address.startswith("hf://buckets/"):
-        raise ValueError(
-            f"{place.address} is a repository, where every file would be a commit: give hf://buckets/OWNER/NAME/…, or "
-            "an address of s3:// or gs://"
-        )
+    check_writable(place)
     if "/" not in place.path.strip("/"):
         raise ValueError(f"{place.address} is a whole bucket: give a folder in it, such as {place.address}/run")
     entry = find_entry(place.address, "run")

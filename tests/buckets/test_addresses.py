@@ -7,6 +7,7 @@ from bert_elmo_jax import load
 from bert_elmo_jax.buckets.cache import fetch
 from bert_elmo_jax.buckets.objects import list_objects, open_place
 from bert_elmo_jax.data.corpora.run_preparation import prepare_from_flags
+from bert_elmo_jax.data.tasks.files import BadRow
 from bert_elmo_jax.data.tasks.task import read_examples, task_named
 
 
@@ -27,6 +28,17 @@ def test_task_files_are_read(bucket):
     task = task_named("classification")
     for files in (f"{bucket}/*.csv", f"{bucket}/a.csv,{bucket}/b.csv"):
         assert [example.text for example in read_examples(files, task)] == ["a", "b"]
+
+
+def test_a_program_names_the_address_of_a_file_with_a_mistake(bucket, capsys):
+    from experiments.command_line.start import refuse
+
+    put(f"{bucket}/a.csv", b"text,label\na,1\nb\n")
+    with pytest.raises(BadRow) as mistake:
+        read_examples(f"{bucket}/*.csv", task_named("classification"))
+    with pytest.raises(SystemExit):
+        refuse("finetune", mistake.value)
+    assert capsys.readouterr().err.startswith(f"finetune: {bucket}/a.csv:3: ")
 
 
 @pytest.mark.long

@@ -86,6 +86,25 @@ def test_a_folder_and_a_glob(bucket):
         local_copies(f"{bucket}/data/*.tsv")
 
 
+def test_a_file_name_with_the_signs_of_a_glob(bucket):
+    put(f"{bucket}/data/part [1].csv")
+    assert [Path(copy).name for copy in local_copies(f"{bucket}/data/part [1].csv")] == ["part [1].csv"]
+
+
+@pytest.mark.parametrize("name", ["../../outside.txt", "a/../../../outside.txt", "/outside.txt"])
+def test_objects_that_would_be_written_outside_of_their_folder_are_refused(name, bucket, monkeypatch):
+    put(f"{bucket}/run/model.json")
+    system = open_place(f"{bucket}/run").system
+    usual = system.find
+
+    def find_also(path, **options):  # as S3 does; the file system in memory resolves such names
+        return {**usual(path, **options), f"{path}/{name}": {"size": 5, "created": "now"}}
+
+    monkeypatch.setattr(system, "find", find_also)
+    with pytest.raises(ValueError, match=r"would be written outside of its folder here, which is refused"):
+        fetch(f"{bucket}/run")
+
+
 def test_a_large_file_comes_in_ranges_and_a_cut_costs_one(bucket, faulty, monkeypatch):
     monkeypatch.setattr(objects, "RANGE", 10)
     data = bytes(range(35))
@@ -137,6 +156,7 @@ def test_missing_objects_are_named(bucket):
         ("ftp://host/train.csv", "ftp:// is not known; known are s3://, gs://, hf://, memory://"),
         ("https://host/train.csv", "https:// is not known"),
         ("s3://", "names no bucket; expected s3://BUCKET/NAME"),
+        ("file:///data/train.csv", "is a file of this machine: give its path, /data/train.csv"),
     ],
 )
 def test_wrong_addresses_are_explained(address, message):

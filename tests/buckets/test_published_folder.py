@@ -8,6 +8,7 @@ import pytest
 from bert_elmo_jax.buckets import lease, published_folder
 from bert_elmo_jax.buckets.cache import ENTRY
 from bert_elmo_jax.buckets.objects import download, list_objects, open_place
+from bert_elmo_jax.buckets.published_file import publish_file
 from bert_elmo_jax.buckets.published_folder import Publisher, publish_folder
 from bert_elmo_jax.train.checkpoint import damage, saved_steps, write_file_list
 
@@ -235,6 +236,8 @@ def test_files_that_are_private_stay_here(bucket, machine):
 
 def test_repositories_of_the_hub_are_refused():
     with pytest.raises(ValueError, match="every file would be a commit"), publish_folder("hf://me/model"):
+        pass
+    with pytest.raises(ValueError, match="every file would be a commit"), publish_file("hf://me/model/new.csv"):
         pass
 
 

@@ -79,6 +79,8 @@ def test_a_missing_bucket_a_missing_object_and_a_refusal_are_explained(s3, endpo
         fetch("s3://missing/train.csv")
     with pytest.raises(FileNotFoundError, match="there is no such file or folder"):
         fetch("s3://reviews/train.csv")
+    with pytest.raises(ValueError, match=r"s3://My_Bucket!/train.csv: Invalid bucket name .* check the address"):
+        fetch("s3://My_Bucket!/train.csv")
     post(f"{endpoint}/moto-api/reset-auth", b"0")  # calls from now on that need a known key
     try:
         with pytest.raises(PermissionError, match=r"access is refused .* AWS_PROFILE, or AWS_ACCESS_KEY_ID"):
