@@ -5,8 +5,7 @@ Linear probes of every layer on a treebank; with --what=efficiency, by the size 
       --train=en_ewt-ud-train.conllu --dev=en_ewt-ud-dev.conllu --test=en_ewt-ud-test.conllu
 The register of a word's text, which is its file, or the speech level of a Korean sentence if there is one file:
   python -m experiments.probe --what=register --model=runs/bert --train=novels.txt,reviews.txt --output=analysis
-One sentence side by side, on a page whose words answer to mouse, touch and keyboard; neighbours of a word in context;
-word senses by the nearest mean vector (the first of --seeds splits the documents):
+One sentence side by side, on a page to point at its words; neighbours of a word in context; senses of words:
   python -m experiments.probe --what=sentence --model=runs/bert,runs/elmo --sentence='A red ship .' --output=analysis
   python -m experiments.probe --what=neighbours --model=runs/elmo --train=texts.txt --words='play,배*' --output=analysis
   python -m experiments.probe --what=senses --model=runs/elmo --train=semcor.tsv --output=analysis
@@ -19,7 +18,7 @@ Attention heads that follow the arcs of a treebank, layer weights that tasks lea
 from absl import flags
 
 from bert_elmo_jax.analysis.probes import FRACTIONS, TASKS
-from bert_elmo_jax.analysis.run_study import OF_SOME, run_study
+from bert_elmo_jax.analysis.run_study import OF_PAGE, OF_SOME, run_study
 from bert_elmo_jax.analysis.studies import STUDIES
 
 from .command_line.start import read_values, start
@@ -48,12 +47,13 @@ def define() -> None:
     flags.DEFINE_bool("guard_formulas", False, "Put a ' before cells of table.csv that a spreadsheet would compute.")
     flags.DEFINE_bool("png", False, "Write each figure as PNG, too (pip install 'bert_elmo_jax[figures]').")
     flags.DEFINE_bool("stage", False, "For a projector: larger figures with larger type.")
+    flags.DEFINE_enum("language", None, ["en", "ko"], "Of the page. Default: the locale's, or the --sentence's.")
 
 
 def main() -> None:
     """Run the study."""
     settings, options = read_values(("model", *OF_SOME, "batch_size")), [n for n in OF_SOME if FLAGS[n].present]
-    run_study(FLAGS.what, FLAGS.output, settings, flags_set=options, **read_values(("png", "stage", "guard_formulas")))
+    run_study(FLAGS.what, FLAGS.output, settings, flags_set=options, **read_values(OF_PAGE))
 
 
 if __name__ == "__main__":

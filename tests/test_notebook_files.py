@@ -67,6 +67,7 @@ def test_links_lead_to_files(name):
 
 # Differences of the Korean code, except for its comments.
 SAID = {
+    "en": "ko",
     "same": "같음",
     "other": "다름",
     "word": "단어",
@@ -126,7 +127,7 @@ class InEnglish(ast.NodeTransformer):
 
 def in_english(source, english):
     """Return the syntax tree of Korean code with all texts of `SAID` that the English code has in English."""
-    said = {korean: theirs for theirs, korean in SAID.items() if theirs in english}
+    said = {korean: theirs for theirs, korean in SAID.items() if theirs in english and korean not in english}
     return ast.dump(InEnglish(said).visit(ast.parse(source)))
 
 

@@ -13,13 +13,14 @@ from bert_elmo_jax.evals.attention_heads import OFFSETS, at_offsets, follows, mo
 from bert_elmo_jax.families.forward import Request, run
 from bert_elmo_jax.families.piece_encoder import PieceEncoder
 from bert_elmo_jax.report.figures import Grid
+from bert_elmo_jax.report.language import Phrase
 from bert_elmo_jax.report.results import Result
 from bert_elmo_jax.text import Encoding
 
 LEAST = 10  # arcs of a relation in each half of the sentences
 DRAWN = 6  # relations with a picture
-PRONOUN = "any, of a pronoun"
-DIRECTIONS = ("from the dependant to its head", "from the head to the dependant")
+PRONOUN = Phrase("any, of a pronoun")
+DIRECTIONS = (Phrase("from the dependant to its head"), Phrase("from the head to the dependant"))
 Arc = tuple[int, int, tuple[str, ...]]
 
 
@@ -68,7 +69,7 @@ def heads_and_arcs(
         if at // batch_size % 20 == 0:
             report(f"attention, {name}: {at + len(batch):,} of {len(chosen):,} sentences")
     left = len(sentences) - len(short)
-    return _score(hits_by_relation, name, f"; {left:,} sentences left out" if left else "")
+    return _score(hits_by_relation, name, left)
 
 
 def list_arcs(sentence: ParsedSentence) -> list[Arc]:
@@ -106,7 +107,7 @@ def _follow(sentence: ParsedSentence, maps: np.ndarray, text: Encoding) -> Itera
         yield from ((relation, 1, hits[:, n], fixed[:, n]) for relation in names)
 
 
-def _score(hits_by_relation: dict[str, _Hits], name: str, note: str) -> tuple[list[Result], list[Grid]]:
+def _score(hits_by_relation: dict[str, _Hits], name: str, left_out: int) -> tuple[list[Result], list[Grid]]:
     often = sorted(
         (r for r, hits in hits_by_relation.items() if hits.arcs.min() >= LEAST),
         key=lambda r: -hits_by_relation[r].arcs.sum(),
@@ -119,18 +120,24 @@ def _score(hits_by_relation: dict[str, _Hits], name: str, note: str) -> tuple[li
     results: list[Result] = []
     figures: list[Grid] = []
     for relation in often:
-        hits, task = hits_by_relation[relation], f"attention: {relation}"
+        hits, task = hits_by_relation[relation], Phrase("attention: {relation}", relation=relation)
         count = int(hits.arcs[1])
         (way, offset), (side, layer, head) = (
             np.unravel_index(int(counts[0].argmax()), counts[0].shape) for counts in (hits.offsets, hits.maps)
         )
         fixed, best = hits.offsets[1, way, offset] / count, hits.maps[1, side, layer, head] / count
-        results.append(Result(task, f"offset {OFFSETS[offset]:+}", "", float(fixed), count, DIRECTIONS[way]))
-        where = f"head {head + 1}, {DIRECTIONS[side]}{note}"
+        offset_name = Phrase("offset {number}", number=f"{OFFSETS[offset]:+}")
+        results.append(Result(task, offset_name, "", float(fixed), count, DIRECTIONS[way]))
+        where = Phrase("head {number}, {direction}", number=head + 1, direction=DIRECTIONS[side])
+        if left_out:
+            where = Phrase("{note}; {count} sentences left out", note=where, count=f"{left_out:,}")
         results.append(Result(task, name, str(layer + 1), float(best), count, where))
         if len(figures) < DRAWN or relation == PRONOUN:
             shares = hits.maps.sum(axis=0)[side] / hits.arcs.sum()
             rows, columns = ([str(n + 1) for n in range(size)] for size in shares.shape)
-            title = f"{relation}, {DIRECTIONS[side]}: {name} (one row per layer, one column per head)"
+            title = Phrase(
+                "{relation}, {direction}: {name} (one row per layer, one column per head)",
+                relation=relation, direction=DIRECTIONS[side], name=name,
+            )  # fmt: skip
             figures.append(Grid(title, rows, columns, shares))
     return results, figures

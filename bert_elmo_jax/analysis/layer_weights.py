@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float
 
 from bert_elmo_jax.report.figures import Bars
+from bert_elmo_jax.report.language import Phrase
 from bert_elmo_jax.report.results import Result
 from bert_elmo_jax.weights.parameter_tree import flatten
 
@@ -43,8 +44,11 @@ def weight_results(
     results, figures = [], []
     for path, values in shares.items():
         numbers = layers if layers is not None and len(layers) == len(values) else range(len(values))
-        results += [Result(f"weights: {path}", name, str(n), float(v)) for n, v in zip(numbers, values)]
-        labels = [f"layer {n}" for n in numbers]
-        note = "The larger the share of a layer, the more the task uses it; the shares add up to 1."
-        figures.append(Bars(f"{name}: softmax of the weights", labels, {path: values.tolist()}, note))
+        results += [
+            Result(Phrase("weights: {path}", path=path), name, str(n), float(v)) for n, v in zip(numbers, values)
+        ]
+        labels = [Phrase("layer {number}", number=n) for n in numbers]
+        note = Phrase("The larger the share of a layer, the more the task uses it; the shares add up to 1.")
+        title = Phrase("{name}: softmax of the weights", name=name)
+        figures.append(Bars(title, labels, {path: values.tolist()}, note))
     return results, figures

@@ -13,12 +13,13 @@ from bert_elmo_jax.evals.probing import accuracy, by_word
 from bert_elmo_jax.inference.kept_vectors import KeptVectors, VectorFolder
 from bert_elmo_jax.inference.word_layers import Source, choose_layers
 from bert_elmo_jax.report.figures import Lines
+from bert_elmo_jax.report.language import Phrase
 from bert_elmo_jax.report.results import Result
 
 TASKS = ("pos", "Number", "Tense", "Person", "head_distance")
 FRACTIONS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 CONTROL = "control:"  # before a task: its labels, drawn at random for each different word
-BASELINE = "most frequent of the word"
+BASELINE = Phrase("most frequent of the word")
 PARTS = ("train", "dev", "test")
 Parts = Mapping[str, Sequence[ParsedSentence]]  # the sentences of each of PARTS
 Report = Callable[[str], object]
@@ -101,14 +102,18 @@ def probe(
     results = []
     for task, words in selected.items():
         train, test = words["train"], words["test"]
-        note = f"{len(set(train.labels.tolist()))} labels, {len(train.labels):,} words of training"
+        sizes = {"labels": len(set(train.labels.tolist())), "words": f"{len(train.labels):,}"}
+        note = Phrase("{labels} labels, {words} words of training", **sizes)
         results.append(Result(task, BASELINE, "", _score_baseline(train, test), len(test.labels), note))
         for name, vectors in vectors_of.items():
             for layer in vectors["train"].layers:
                 report(f"{task}, {name}, layer {layer}")
                 fitted, on_dev, right = _fit(words, _read_layer(words, vectors, layer))
-                end = "" if fitted.converged else ", not converged"
-                note = f"dev {100 * on_dev:.1f}, penalty {fitted.strength:g}{end}"
+                note = Phrase(
+                    "dev {score}, penalty {strength}", score=f"{100 * on_dev:.1f}", strength=f"{fitted.strength:g}"
+                )
+                if not fitted.converged:
+                    note = Phrase("{note}, not converged", note=note)
                 results.append(Result(task, name, str(layer), right, len(test.labels), note))
     return results
 
@@ -135,7 +140,9 @@ def sample_efficiency(
     for name, source in sources.items():
         report(f"{task}, {name}: which layer")
         layer = find_best_layer(source, parts, folder, task)
-        arrays[f"{name}, layer {layer}"] = _read_layer(words, _compute_vectors(source, parts, folder), layer)
+        arrays[Phrase("{name}, layer {layer}", name=name, layer=layer)] = _read_layer(
+            words, _compute_vectors(source, parts, folder), layer
+        )
     scores: dict[tuple[float, str], list[float]] = {}
     for fraction in sorted(fractions):
         for seed in seeds if fraction < 1 else seeds[:1]:
@@ -151,9 +158,13 @@ def sample_efficiency(
                 scores.setdefault((fraction, name), []).append(_fit(words, vectors, rows)[2])
     results = []
     for (fraction, name), values in scores.items():
-        spread = f"± {100 * float(np.std(values, ddof=1)):.1f} over {len(values)} seeds" if len(values) > 1 else ""
+        spread = ""
+        if len(values) > 1:
+            deviation = f"{100 * float(np.std(values, ddof=1)):.1f}"
+            spread = Phrase("± {deviation} over {seeds} seeds", deviation=deviation, seeds=len(values))
         mean, share = float(np.mean(values)), f"{100 * fraction:g}%"
-        results.append(Result(f"{task} by share of data", name, share, mean, len(test.labels), spread))
+        title = Phrase("{task} by share of data", task=task)
+        results.append(Result(title, name, share, mean, len(test.labels), spread))
     return results
 
 
@@ -178,8 +189,8 @@ def draw_layers(task: str, results: Sequence[Result]) -> Lines:
     for result in mine:
         xs = [float(result.layer)] if result.layer else [0.0, top]
         series.setdefault(result.encoder, []).extend((x, 100 * result.score) for x in xs)
-    note = "Each dot is the score of one layer on test text; a level line is a score that belongs to no layer."
-    return Lines(f"{task} by layer", "layer", "score in %", series, note=note)
+    note = Phrase("Each dot is the score of one layer on test text; a level line is a score that belongs to no layer.")
+    return Lines(Phrase("{task} by layer", task=task), Phrase("layer"), Phrase("score in %"), series, note=note)
 
 
 def draw_efficiency(results: Sequence[Result]) -> Lines:
@@ -191,7 +202,8 @@ def draw_efficiency(results: Sequence[Result]) -> Lines:
     series: dict[str, list[tuple[float, float]]] = {}
     for result in results:
         series.setdefault(result.encoder, []).append((float(result.layer.rstrip("%")), 100 * result.score))
-    return Lines(results[0].task, "% of the training sentences", "score in %", series, logarithmic=True)
+    across, up = Phrase("% of the training sentences"), Phrase("score in %")
+    return Lines(results[0].task, across, up, series, logarithmic=True)
 
 
 def _compute_vectors(source: Source, parts: Parts, folder: VectorFolder) -> dict[str, KeptVectors]:

@@ -5,20 +5,33 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bert_elmo_jax.analysis.studies import STUDIES, StudyOptions
+from bert_elmo_jax.analysis.studies import STUDIES, StudyOptions, detect_language
 from bert_elmo_jax.files import hash_file
 from bert_elmo_jax.progress_bars import progress_bar
 from bert_elmo_jax.report.figure_files import write_figures
+from bert_elmo_jax.report.language import Phrase, choose_language, translate_phrases, translator
 from bert_elmo_jax.report.page import STAGE, draw_figures, draw_json, draw_table, write_page
 from bert_elmo_jax.report.png import check_matplotlib
 from bert_elmo_jax.report.results import add_published, format_table, make_cells, write_results, write_rows
 from bert_elmo_jax.train.devices import describe_devices
 
 STYLE = "td:nth-child(4),th:nth-child(4){font-weight:600}q{quotes:none}b{background:#fe9;color:#222}"
+TITLES = {
+    "probe": Phrase("Probes of each layer"),
+    "efficiency": Phrase("Probes by the size of their training data"),
+    "register": Phrase("Registers of texts"),
+    "senses": Phrase("Senses of words"),
+    "neighbours": Phrase("Neighbours of words in context"),
+    "sentence": Phrase("One sentence"),
+    "attention": Phrase("Attention heads and grammatical relations"),
+    "weights": Phrase("Layer weights of tasks"),
+    "toyworld": Phrase("Senses of the toy world"),
+}
 # Settings that only some studies read.
 OF_SOME = (
     "static", "train", "dev", "test", "encoding", "limit", "tasks", "layers", "fractions", "seeds", "words", "sentence",
 )  # fmt: skip
+OF_PAGE = ("png", "stage", "guard_formulas", "language")  # settings of the page and its figures
 
 
 def run_study(
@@ -30,19 +43,25 @@ def run_study(
     png: bool = False,
     stage: bool = False,
     guard_formulas: bool = False,
+    language: str | None = None,
 ) -> Path:
     """Run a study, write its results into a folder of `output`, print its table, and return the path of its page.
 
     `settings` are the fields of `StudyOptions` that users set. A study refuses those of `flags_set`, which were set
     explicitly, that it does not read. Figures are files, too: SVG, and with `png` PNG; `stage` makes page and figures
     large enough for a projector. With `guard_formulas`, a cell of the table that a spreadsheet would compute gets
-    a `'` in front.
+    a `'` in front. `language` is the page's and the figures'; by default it is the locale's, for a page of one sentence
+    the sentence's.
     """
     check_settings(study_name, settings, flags_set)
     if png:
         check_matplotlib()
     counts = {"layers": int, "fractions": float, "seeds": int}
     settings = {**settings, **{name: _read_numbers(name, settings[name], kind) for name, kind in counts.items()}}
+    if language is None and study_name == "sentence":
+        language = detect_language(settings["sentence"])
+    page_language = choose_language(language)
+    translate = translator(page_language)
     files = [file for file in (settings["train"], settings["dev"], settings["test"]) if file and Path(file).is_file()]
     fingerprints = {file: hash_file(file) for file in files}  # taken now: a file may change during the study
     folder, models = Path(output, study_name), [*settings["model"], *settings["static"]]
@@ -53,28 +72,26 @@ def run_study(
             bar.set_description(text)
             bar.update()
 
-        study = STUDIES[study_name][0](StudyOptions(**settings, vectors=Path(output, "vectors"), report=report))
+        places: dict[str, Any] = {"vectors": Path(output, "vectors"), "language": page_language}
+        study = STUDIES[study_name][0](StudyOptions(**settings, **places, report=report))
     folder.mkdir(parents=True, exist_ok=True)
     results = add_published(study.results)
     print(study.text or format_table(make_cells(results)))
     table = folder / "table.csv"
     write_rows(table, study.rows, guard_formulas) if study.rows else write_results(table, results, guard_formulas)
-    figures = {f"figure_{n:02}": figure for n, figure in enumerate(study.figures)}
+    figures = {f"figure_{n:02}": translate_phrases(figure, translate) for n, figure in enumerate(study.figures)}
     write_figures(folder, figures, png=png, stage=stage)
-    title, shown = (
-        f"{study_name}: {', '.join(settings['model'])}",
-        {"what": study_name, "output": str(output), **settings},
-    )
-    shown["fingerprints"] = fingerprints
-    names, *rows = make_cells(results)
+    title = translate("{study}: {models}", study=TITLES[study_name], models=", ".join(models))
+    shown = {"what": study_name, "output": str(output), **settings, "fingerprints": fingerprints}
+    names, *rows = translate_phrases(make_cells(results), translate)
     style = STYLE + STAGE * stage
-    drawn, last = draw_figures(study.figures), ("Settings", draw_json(shown))
+    drawn, last = draw_figures(figures.values()), (translate("Settings"), draw_json(shown))
     path = folder / "report.html"
     if study.write_page:
         page = study.write_page(path, [("", drawn), last], style)
     else:
         top = (draw_table(names, rows) if rows else "") + drawn
-        page = write_page(path, title, [("", top), *study.sections, last], style)
+        page = write_page(path, title, [("", top), *study.sections, last], style, page_language)
     print(page, file=sys.stderr)
     return page
 

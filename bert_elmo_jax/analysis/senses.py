@@ -9,9 +9,10 @@ from bert_elmo_jax.data.tasks.annotated import Sense, SenseSentence
 from bert_elmo_jax.evals.probing import first_senses, nearest_senses
 from bert_elmo_jax.inference.kept_vectors import VectorFolder
 from bert_elmo_jax.inference.word_layers import Source
-from bert_elmo_jax.report.results import Result
+from bert_elmo_jax.report.language import Phrase
+from bert_elmo_jax.report.results import SENSES, Result
 
-SEVERAL = "senses, of words with several in training"
+SEVERAL = Phrase("senses, of words with several in training")
 
 
 def split_documents(
@@ -56,8 +57,9 @@ def find_senses(
     )
     first = first_senses(items, senses, test_items)
     unseen = sum(guess is None for guess in first)
-    note = f"{len(train_senses):,} of training; {unseen:,} words not in it have WordNet's first sense"
-    answers = [("first sense", "", note, _check(test_senses, first))]
+    counts = {"count": f"{len(train_senses):,}", "unseen": f"{unseen:,}"}
+    note = Phrase("{count} of training; {unseen} words not in it have WordNet's first sense", **counts)
+    answers: list[tuple[str, str, str, np.ndarray]] = [(Phrase("first sense"), "", note, _check(test_senses, first))]
     texts = [
         ([sentence.words for sentence in part], [[(s.first, s.end) for s in sentence.senses] for sentence in part])
         for part in (train, test)
@@ -68,7 +70,7 @@ def find_senses(
             report(f"senses, {name}, layer {layer}")
             nearest = nearest_senses(train_vectors.layer(layer), items, senses, test_vectors.layer(layer), test_items)
             answers.append((name, str(layer), "", _check(test_senses, nearest)))
-    results = [Result("senses", name, layer, float(right.mean()), len(right), n) for name, layer, n, right in answers]
+    results = [Result(SENSES, name, layer, float(right.mean()), len(right), n) for name, layer, n, right in answers]
     kinds = Counter(item for item, _ in set(zip(items, senses)))
     several = [n for n, item in enumerate(test_items) if kinds[item] > 1]
     for name, number, _, right in answers if several else ():

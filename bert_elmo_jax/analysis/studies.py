@@ -11,13 +11,14 @@ from bert_elmo_jax import load
 from bert_elmo_jax.analysis import one_sentence, probes, registers, senses, toy_senses, word_neighbours
 from bert_elmo_jax.analysis.heads_and_arcs import heads_and_arcs
 from bert_elmo_jax.analysis.layer_weights import weight_results
+from bert_elmo_jax.data.corpora.reading import BadInput
 from bert_elmo_jax.data.corpora.text_files import each_text
 from bert_elmo_jax.data.tasks.annotated import ParsedSentence, read_semcor, read_treebank
 from bert_elmo_jax.inference.kept_vectors import VectorFolder
 from bert_elmo_jax.inference.toy_worlds import find_common_world
 from bert_elmo_jax.inference.word_layers import Source, StaticVectors
 from bert_elmo_jax.report.figures import Figure
-from bert_elmo_jax.report.language import Language
+from bert_elmo_jax.report.language import Language, translator
 from bert_elmo_jax.report.page import draw_table
 from bert_elmo_jax.report.results import Result, add_published
 from bert_elmo_jax.report.word_page import write_word_page
@@ -48,6 +49,7 @@ class StudyOptions:
     words: Sequence[str]
     sentence: str | None
     batch_size: int
+    language: Language
     report: Callable[[str], object]
 
     @property
@@ -145,14 +147,27 @@ def study_senses(options: StudyOptions) -> Study:
     return Study(results, [probes.draw_layers(task, add_published(results)) for task in tasks])
 
 
+def read_texts(options: StudyOptions) -> list[Any]:
+    """Return the texts of --train; of a table, those of its column `text`, since `probe` has no flag for another."""
+    lines = each_text(str(options.train), encoding=options.encoding, skip_blank=True)
+    try:
+        return [text for _, text in islice(lines, options.limit)]
+    except BadInput as error:
+        if not error.problem.startswith("no column 'text'"):
+            raise
+        raise BadInput(
+            error.path, error.line, error.problem, "call the column of texts 'text', or give a .txt"
+        ) from None
+
+
 def study_neighbours(options: StudyOptions) -> Study:
     """Find the neighbours of words in context, and words with similar static vectors."""
-    lines = each_text(str(options.train), encoding=options.encoding, skip_blank=True)
-    texts = [text for _, text in islice(lines, options.limit)]
+    texts = read_texts(options)
     encoders = load_models(options)
     rule = choose_word_rule(encoders)
     sentences = [split_line(text, rule) for text in texts]
     sentence = None if options.sentence is None else split_line(options.sentence, rule)
+    translate = translator(options.language)
     sections, text, rows = [], [], []
     for word in options.words:
         if encoders:
@@ -160,14 +175,16 @@ def study_neighbours(options: StudyOptions) -> Study:
                 encoders, sentences, word, options.folder, sentence=sentence
             )
             about = word_neighbours.describe_neighbours(sentences, word, neighbourhoods)
-            drawn = word_neighbours.draw_neighbours(neighbourhoods)
-            sections.append((f"Neighbours of {word}", f"<p>{html.escape(about)}</p>{drawn}"))
+            drawn = word_neighbours.draw_neighbours(neighbourhoods, translate)
+            heading = translate("Neighbours of {word}", word=word)
+            sections.append((heading, f"<p>{html.escape(translate(about))}</p>{drawn}"))
             text += [about, word_neighbours.format_neighbours(neighbourhoods)]
             rows += word_neighbours.list_neighbours(neighbourhoods)
         for name, path in shorten_names(options.static).items():
             near = word_neighbours.find_static_neighbours(read_static(path, None, COMMON), word)
             cells = [[other, f"{cosine:.3f}"] for other, cosine in near]
-            sections.append((f"{name}: words near {word}", draw_table(["word", "cosine"], cells)))
+            heading = translate("{name}: words near {word}", name=name, word=word)
+            sections.append((heading, draw_table([translate("word"), translate("cosine")], cells)))
             text.append(f"{name}, words near {word}: {', '.join(other for other, _ in near) or 'it has no vector'}")
             rows += [[word, "", name, "", cosine, other, ""] for other, cosine in near]
     return Study([], sections=sections, text="\n".join(text), rows=[word_neighbours.COLUMNS, *rows])
@@ -182,12 +199,11 @@ def study_sentence(options: StudyOptions) -> Study:
         )  # raises, before the first model is computed, if a folder lacks its tokenizer
     rule = choose_word_rule(encoders)
     words = split_line(str(options.sentence), rule)
-    language: Language = "ko" if any("가" <= letter <= "힣" for letter in str(options.sentence)) else "en"
+    sentence_language = detect_language(str(options.sentence))
     if options.train:
-        lines = each_text(options.train, encoding=options.encoding, skip_blank=True)
-        sentences = [split_line(text, rule) for _, text in islice(lines, options.limit)]
+        sentences = [split_line(text, rule) for text in read_texts(options)]
     else:
-        world = find_common_world(options.model, language)
+        world = find_common_world(options.model, sentence_language)
         texts = (sentence.text for n in range(TOY_DOCUMENTS) for sentence in world.document(n).sentences)
         sentences = [split_line(text, rule) for text in islice(dict.fromkeys(texts), options.limit)]
     word = one_sentence.choose_word(words, options.words)
@@ -195,19 +211,29 @@ def study_sentence(options: StudyOptions) -> Study:
     for name, encoder in encoders.items():
         options.report(f"sentence, {name}")
         readings[name] = one_sentence.read_sentence(encoder, words, sentences, options.folder)
-    picture = one_sentence.draw_readings(readings, sentences, word, language)
+    picture = one_sentence.draw_readings(readings, sentences, word, options.language)
     models = {name: one_sentence.describe_reading(reading) for name, reading in readings.items()}
 
     def write(path: Path, further_sections: Sequence[tuple[str, str]], style: str) -> Path:
         title = str(options.sentence)
         return write_word_page(
-            path, title, models, sentences, word=word, language=language, further_sections=further_sections, style=style
-        )
+            path, title, models, sentences, word=word, language=options.language,
+            sentence_language=sentence_language, further_sections=further_sections, style=style,
+        )  # fmt: skip
 
     rows = one_sentence.list_readings(readings, sentences)
     return Study(
         [], [picture], text=one_sentence.format_readings(readings, sentences, word), rows=rows, write_page=write
     )
+
+
+def detect_language(sentence: str) -> Language:
+    """Return the language of a sentence: Korean if it has a syllable of Hangul, else English.
+
+    >>> detect_language("큰 배"), detect_language("a ship")
+    ('ko', 'en')
+    """
+    return "ko" if any("가" <= letter <= "힣" for letter in sentence) else "en"
 
 
 def study_attention(options: StudyOptions) -> Study:

@@ -11,12 +11,13 @@ from bert_elmo_jax.evals.nearest import separation
 from bert_elmo_jax.inference.kept_vectors import VectorFolder
 from bert_elmo_jax.inference.word_layers import Source
 from bert_elmo_jax.report.figures import Dots
+from bert_elmo_jax.report.language import Phrase
 from bert_elmo_jax.report.results import Result
 from bert_elmo_jax.toyworld import Sentence, ToyWorld, sense_examples, sense_posteriors
 
 READ = 20_000  # the most sentences to search
 # The axes of a cloud; directions have no unit.
-AXES = ("along the probe's direction", "along the largest other difference")
+AXES = (Phrase("along the probe's direction"), Phrase("along the largest other difference"))
 Place = tuple[Sentence, int]
 
 
@@ -64,11 +65,14 @@ def toy_senses(
         places = find_occurrences(world, word, per_sense)
         tags = [sentence.tags[place] for sentence, place in places]
         kinds, ideal = len(set(tags)), _score_ideal(world, places)
-        tasks = [f"{word} ({world.language}), {way}" for way in ("centroid", "probe")]
+        tasks = [
+            Phrase("{word} ({language}), centroid", word=word, language=world.language),
+            Phrase("{word} ({language}), probe", word=word, language=world.language),
+        ]
         scores = {
             task: [
-                Result(task, "chance", "", 1 / kinds, None, f"{kinds} senses"),
-                Result(task, "ideal reader", "", ideal, len(tags), "reads the sentence alone"),
+                Result(task, Phrase("chance"), "", 1 / kinds, None, Phrase("{count} senses", count=kinds)),
+                Result(task, Phrase("ideal reader"), "", ideal, len(tags), Phrase("reads the sentence alone")),
             ]
             for task in tasks
         }
@@ -79,7 +83,10 @@ def toy_senses(
                 vectors = np.array(computed.layer(layer))
                 by_centroid = separation(vectors, tags, seed=seed).accuracy
                 probed = probe_plane(vectors, tags, seed=seed)
-                title = f"{word}: {name}, layer {layer}, {probed.accuracy:.0%} right"
+                title = Phrase(
+                    "{word}: {name}, layer {layer}, {share} right",
+                    word=word, name=name, layer=layer, share=f"{probed.accuracy:.0%}",
+                )  # fmt: skip
                 figures.append(Dots(title, probed.plane, probed.groups, *AXES, note=describe_places(probed.plane)))
                 counts = ((by_centroid, len(tags) // 2), (probed.accuracy, len(probed.groups)))
                 for task, (score, count) in zip(tasks, counts):
@@ -97,10 +104,11 @@ def describe_places(points: Float[np.ndarray, "N 2"]) -> str:
     different = len(np.unique(np.round(points, 3), axis=0))
     if different > len(points) / 4:
         return Dots.note
-    vectors = f"{different} different vectors" if different > 1 else "one vector"
-    return (
-        f"The {len(points)} examples have only {vectors}, because this layer sees no context; the numbers count them."
-    )
+    vectors = Phrase("{count} different vectors", count=different) if different > 1 else Phrase("one vector")
+    return Phrase(
+        "The {count} examples have only {vectors}, because this layer sees no context; the numbers count them.",
+        count=len(points), vectors=vectors,
+    )  # fmt: skip
 
 
 def _score_ideal(world: ToyWorld, places: Sequence[Place]) -> float:

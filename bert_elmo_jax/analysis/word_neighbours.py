@@ -11,6 +11,7 @@ import numpy as np
 from bert_elmo_jax.evals.nearest import neighbours
 from bert_elmo_jax.inference.kept_vectors import VectorFolder
 from bert_elmo_jax.inference.word_layers import Source, StaticVectors, Words
+from bert_elmo_jax.report.language import Phrase, Translate, english
 
 Place = tuple[int, int]  # number of the sentence (-1: the sentence of the user), and of the word in it
 COLUMNS = ["asked", "asked in", "encoder", "layer", "cosine", "word", "in"]
@@ -128,16 +129,21 @@ def find_static_neighbours(vectors: StaticVectors, word: str, count: int = 10) -
     return [(words[row], cosine) for row, cosine in near if words[row] != word][:count]
 
 
-def describe_neighbours(sentences: Sequence[Words], pattern: str, neighbourhoods: Sequence[Neighbourhood]) -> str:
+def describe_neighbours(sentences: Sequence[Words], pattern: str, neighbourhoods: Sequence[Neighbourhood]) -> Phrase:
     """Return a sentence that explains the neighbours to readers."""
     queries = dict.fromkeys(around.query.place for around in neighbourhoods)
-    which = f"{len(queries)} of them, spread evenly over the text, here are the other occurrences"
+    count = f"{len(find_occurrences(sentences, pattern)):,}"
     if neighbourhoods[0].query.place[0] < 0:
-        which = f"the {neighbourhoods[0].query.word} in your sentence, here are the occurrences"
-    return (
-        f"{pattern} occurs {len(find_occurrences(sentences, pattern)):,} times in the text. For {which} whose vectors "
-        "are nearest in a layer, with their cosine: at most 1.000, the same direction."
-    )
+        return Phrase(
+            "{pattern} occurs {count} times in the text. For the {word} in your sentence, here are the occurrences "
+            "whose vectors are nearest in a layer, with their cosine: at most 1.000, the same direction.",
+            pattern=pattern, count=count, word=neighbourhoods[0].query.word,
+        )  # fmt: skip
+    return Phrase(
+        "{pattern} occurs {count} times in the text. For {queries} of them, spread evenly over the text, here are the "
+        "other occurrences whose vectors are nearest in a layer, with their cosine: at most 1.000, the same direction.",
+        pattern=pattern, count=count, queries=len(queries),
+    )  # fmt: skip
 
 
 def list_neighbours(neighbourhoods: Sequence[Neighbourhood]) -> list[list[object]]:
@@ -162,7 +168,7 @@ def format_neighbours(neighbourhoods: Sequence[Neighbourhood]) -> str:
     return "\n".join(lines)
 
 
-def draw_neighbours(neighbourhoods: Sequence[Neighbourhood]) -> str:
+def draw_neighbours(neighbourhoods: Sequence[Neighbourhood], translate: Translate = english) -> str:
     """Return the neighbours as HTML, with the word marked in every sentence.
 
     >>> draw_neighbours([Neighbourhood("elmo", 1, (Neighbour((0, 0), ("<배>",), 1.0),))]).count("<b>&lt;배&gt;</b>")
@@ -180,5 +186,6 @@ def draw_neighbours(neighbourhoods: Sequence[Neighbourhood]) -> str:
             parts.append(f"<h3>{mark(around.query)}</h3>")
             before = around.query.place
         lines = "".join(f"<li>{near.cosine:.3f} <q>{mark(near)}</q></li>" for near in around.occurrences[1:])
-        parts.append(f"<p>{html.escape(around.encoder)}, layer {around.layer}</p><ul>{lines}</ul>")
+        title = translate("{name}, layer {layer}", name=around.encoder, layer=around.layer)
+        parts.append(f"<p>{html.escape(title)}</p><ul>{lines}</ul>")
     return "".join(parts)

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
+from bert_elmo_jax.report.language import Phrase
+
 INK, PALE = "#28a", "#9ab"  # both can be seen on light and dark backgrounds
 COLOURS = (INK, "#c52", "#283", "#a3a", "#b80", "#888", "#07a", "#d27")
 
@@ -38,7 +40,7 @@ class Lines(Titled):
     up: str
     series: Mapping[str, Sequence[tuple[Number, Number]]]
     logarithmic: bool = False
-    note: str = "Each dot is one measurement; a line connects the dots of one name."
+    note: str = Phrase("Each dot is one measurement; a line connects the dots of one name.")
 
 
 @dataclass(frozen=True, repr=False)
@@ -49,8 +51,8 @@ class Curve(Titled):
     points: Sequence[tuple[float, float]]
     noisy: bool = True
     up: str = ""
-    note: str = "The thin line is every step, the thick line a running mean."
-    across: str = "step"
+    note: str = Phrase("The thin line is every step, the thick line a running mean.")
+    across: str = Phrase("step")
 
 
 @dataclass(frozen=True, repr=False)
@@ -60,7 +62,7 @@ class Bars(Titled):
     title: str
     labels: Sequence[str]
     series: Mapping[str, Sequence[Number]]
-    note: str = "The shares of a group add up to 1."
+    note: str = Phrase("The shares of a group add up to 1.")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -72,7 +74,9 @@ class Dots(Titled):
     groups: Sequence[str]
     across: str = ""
     up: str = ""
-    note: str = "Each dot is one example, in the colour of its group; larger ones are several, with their number."
+    note: str = Phrase(
+        "Each dot is one example, in the colour of its group; larger ones are several, with their number."
+    )
 
 
 @dataclass(frozen=True, repr=False)
@@ -81,9 +85,9 @@ class Scatter(Titled):
 
     title: str
     points: Sequence[tuple[float, float]]
-    note: str = "Each dot is one example; on the diagonal, the prediction is exact."
-    across: str = "expected"
-    up: str = "predicted"
+    note: str = Phrase("Each dot is one example; on the diagonal, the prediction is exact.")
+    across: str = Phrase("expected")
+    up: str = Phrase("predicted")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -94,7 +98,7 @@ class Grid(Titled):
     rows: Sequence[str]
     columns: Sequence[str]
     values: Float[np.ndarray, "R C"]
-    note: str = "The stronger the colour, the larger the value; the scale ends at the largest one."
+    note: str = Phrase("The stronger the colour, the larger the value; the scale ends at the largest one.")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -108,7 +112,7 @@ class Arcs(Titled):
     words: Sequence[str]
     targets: Sequence[str]
     values: Float[np.ndarray, "W V"]
-    note: str = "The wider a line, the more the word on the left attends to the word on the right."
+    note: str = Phrase("The wider a line, the more the word on the left attends to the word on the right.")
 
 
 @dataclass(frozen=True, repr=False)

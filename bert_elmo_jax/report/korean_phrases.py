@@ -235,6 +235,103 @@ KOREAN: Mapping[str, str] = {
     "failed": "실패",
     "The search": "탐색",
     "The trials": "시도 목록",
+    # Studies of layers
+    "{study}: {models}": "{study}: {models}",
+    "Probes of each layer": "층별 프로빙",
+    "Probes by the size of their training data": "학습 데이터의 양에 따른 프로빙",
+    "Registers of texts": "글의 종류와 말투",
+    "Senses of words": "단어의 의미",
+    "Neighbours of words in context": "문맥 속 단어의 이웃",
+    "One sentence": "한 문장",
+    "Attention heads and grammatical relations": "어텐션 헤드와 문법 관계",
+    "Layer weights of tasks": "과제가 배운 층 가중치",
+    "Senses of the toy world": "토이 월드의 단어 의미",
+    "task": "과제",
+    "encoder": "인코더",
+    "layer": "층",
+    "of": "평가한 수",
+    "note": "비고",
+    "word": "단어",
+    "cosine": "코사인",
+    "score in %": "점수(%)",
+    "{task} by layer": "층별 {task}",
+    "{task} by share of data": "데이터 비율별 {task}",
+    "{name}, layer {layer}": "{name}, {layer}층",
+    "% of the training sentences": "학습 문장의 비율(%)",
+    "most frequent of the word": "단어별 최빈 레이블",
+    "{labels} labels, {words} words of training": "레이블 {labels}개, 학습 단어 {words}개",
+    "dev {score}, penalty {strength}": "dev {score}, 페널티 {strength}",
+    "{note}, not converged": "{note}, 수렴하지 않음",
+    "± {deviation} over {seeds} seeds": "시드 {seeds}개의 표준 편차 ± {deviation}",
+    "as printed: Penn Treebank tags": "논문의 수치, 펜 트리뱅크 태그",
+    "as printed: the test sets of Raganato et al. 2017": "논문의 수치, Raganato 외 2017의 평가 데이터",
+    "first sense (Peters et al. 2018)": "최빈 의미(Peters et al. 2018)",
+    "Each dot is the score of one layer on test text; a level line is a score that belongs to no layer.": (
+        "점은 평가 텍스트에서 측정한 층 하나의 점수이고, 수평선은 층과 관계없는 점수입니다."
+    ),
+    "senses": "의미",
+    "senses, of words with several in training": "의미(학습 데이터에 의미가 여럿인 단어만)",
+    "first sense": "최빈 의미",
+    "{count} of training; {unseen} words not in it have WordNet's first sense": (
+        "학습 단어 {count}개. 학습에 없는 단어 {unseen}개에는 WordNet의 첫째 의미를 씀"
+    ),
+    "Neighbours of {word}": "‘{word}’의 이웃",
+    "{name}: words near {word}": "{name}: ‘{word}’에 가까운 단어",
+    "{pattern} occurs {count} times in the text. For the {word} in your sentence, here are the occurrences whose "
+    "vectors are nearest in a layer, with their cosine: at most 1.000, the same direction.": (
+        "텍스트에 ‘{pattern}’ 단어가 {count}번 나옵니다. 지정한 문장의 ‘{word}’와 층마다 벡터가 가장 가까운 자리와 "
+        "코사인을 보여 줍니다. 코사인은 방향이 같을 때 가장 큰 1.000입니다."
+    ),
+    "{pattern} occurs {count} times in the text. For {queries} of them, spread evenly over the text, here are the "
+    "other occurrences whose vectors are nearest in a layer, with their cosine: at most 1.000, the same direction.": (
+        "텍스트에 ‘{pattern}’ 단어가 {count}번 나옵니다. 그중 고르게 뽑은 {queries}곳마다, 층별로 벡터가 가장 가까운 "
+        "다른 자리와 코사인을 보여 줍니다. 코사인은 방향이 같을 때 가장 큰 1.000입니다."
+    ),
+    "attention: {relation}": "어텐션: {relation}",
+    "any, of a pronoun": "대명사의 모든 관계",
+    "offset {number}": "고정 거리 {number}",
+    "from the dependant to its head": "의존소에서 지배소로",
+    "from the head to the dependant": "지배소에서 의존소로",
+    "head {number}, {direction}": "헤드 {number}, {direction}",
+    "{note}; {count} sentences left out": "{note}. 너무 긴 문장 {count}개는 뺌",
+    "{relation}, {direction}: {name} (one row per layer, one column per head)": (
+        "{relation}, {direction}: {name}(행은 층, 열은 헤드)"
+    ),
+    "weights: {path}": "가중치: {path}",
+    "{name}: softmax of the weights": "{name}: 가중치의 소프트맥스",
+    "The larger the share of a layer, the more the task uses it; the shares add up to 1.": (
+        "비율이 클수록 과제가 그 층을 많이 씁니다. 비율의 합은 1입니다."
+    ),
+    "{word} ({language}), centroid": "{word}({language}), 가장 가까운 중심",
+    "{word} ({language}), probe": "{word}({language}), 프로브",
+    "chance": "무작위",
+    "{count} senses": "의미 {count}개",
+    "ideal reader": "이상적인 독자",
+    "reads the sentence alone": "문장만 보고 판단함",
+    "along the probe's direction": "프로브의 방향",
+    "along the largest other difference": "그 밖에 가장 크게 다른 방향",
+    "{word}: {name}, layer {layer}, {share} right": "{word}: {name}, {layer}층, 정확도 {share}",
+    "{count} different vectors": "서로 다른 벡터 {count}개",
+    "one vector": "벡터 하나",
+    "The {count} examples have only {vectors}, because this layer sees no context; the numbers count them.": (
+        "이 층은 문맥을 보지 않아서 예시 {count}개의 벡터가 {vectors}뿐입니다. 숫자는 겹친 예시의 수입니다."
+    ),
+    "Each dot is one measurement; a line connects the dots of one name.": (
+        "점 하나가 측정값 하나이고, 같은 이름의 점을 선으로 이었습니다."
+    ),
+    "The thin line is every step, the thick line a running mean.": (
+        "가는 선은 스텝마다의 값, 굵은 선은 이동 평균입니다."
+    ),
+    "The shares of a group add up to 1.": "한 묶음의 비율을 더하면 1입니다.",
+    "Each dot is one example, in the colour of its group; larger ones are several, with their number.": (
+        "점 하나가 예시 하나이고 색은 묶음을 나타냅니다. 여러 예시가 겹친 큰 점에는 그 수를 적었습니다."
+    ),
+    "The stronger the colour, the larger the value; the scale ends at the largest one.": (
+        "색이 진할수록 값이 큽니다. 눈금의 끝이 가장 큰 값입니다."
+    ),
+    "The wider a line, the more the word on the left attends to the word on the right.": (
+        "선이 굵을수록 왼쪽 단어가 오른쪽 단어에 더 많이 주목합니다."
+    ),
     # Command and curves
     "Command": "명령",
     "Settings": "설정",

@@ -2,7 +2,8 @@
 
 import os
 from collections.abc import Callable, Mapping
-from typing import Literal
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, Literal
 
 from bert_elmo_jax.report.korean_phrases import KOREAN
 
@@ -46,6 +47,27 @@ def translator(language: Language) -> Translate:
         return template.format(**texts) if texts else template
 
     return translate
+
+
+def translate_phrases(value: Any, translate: Translate) -> Any:
+    """Return a value whose phrases are translated, also those in lists, mappings and dataclasses such as figures.
+
+    Other texts, such as names of models and words, stay as they are.
+
+    >>> translate_phrases({Phrase("mean"): ["mean", Phrase("{count} rows", count=30)]}, translator("ko"))
+    {'평균': ['mean', '30행']}
+    """
+    if isinstance(value, Phrase):
+        return translate(value)
+    if isinstance(value, Mapping):
+        return {translate_phrases(key, translate): translate_phrases(item, translate) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        items = (translate_phrases(item, translate) for item in value)
+        return list(items) if isinstance(value, list) else tuple(items)
+    if is_dataclass(value) and not isinstance(value, type):
+        changes = {field.name: translate_phrases(getattr(value, field.name), translate) for field in fields(value)}
+        return replace(value, **changes)
+    return value
 
 
 def choose_language(language: str | None = None, environment: Mapping[str, str] = os.environ) -> Language:

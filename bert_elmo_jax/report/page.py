@@ -8,6 +8,7 @@ from typing import Any
 
 from bert_elmo_jax.files import write_text
 from bert_elmo_jax.report.figures import Drawable, Panels
+from bert_elmo_jax.report.korean_phrases import KOREAN
 from bert_elmo_jax.report.language import Language
 from bert_elmo_jax.report.svg import draw_svg
 
@@ -53,6 +54,7 @@ td,th{padding-right:.8rem}
 .stacked td+td::before{content:attr(data-name) ": ";color:var(--soft)}}
 @media(min-width:100rem){html{font-size:125%}}
 """
+WIDE = ("text", "note", KOREAN["text"], KOREAN["note"])  # columns that keep their width on a narrow screen
 # For a projector: larger type, and figures as wide as the screen allows. A phone keeps its size: tables would not fit.
 STAGE = """
 @media(min-width:40rem){html{font-size:150%}}
@@ -82,7 +84,7 @@ def draw_table(names: Sequence[str], rows: Sequence[Sequence[object]], stacked: 
     There the cells of a row of a `stacked` table stand below the first one, with their names.
     """
     wide = ' style="min-width:14em"'
-    kept = [name in ("text", "note") or (stacked and n == 0 and name != "") for n, name in enumerate(names)]
+    kept = [name in WIDE or (stacked and n == 0 and name != "") for n, name in enumerate(names)]
     head = "".join(f"<th{wide if keep else ''}>{html.escape(name)}</th>" for name, keep in zip(names, kept))
 
     def draw_cell(column: int, cell: object) -> str:

@@ -7,6 +7,7 @@ from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
 from bert_elmo_jax.files import guard_formula, open_atomically
+from bert_elmo_jax.report.language import Phrase
 
 
 @dataclass(frozen=True)
@@ -29,18 +30,19 @@ class Result:
         return f"{self.task}, {self.encoder}{f', layer {self.layer}' if self.layer else ''}: {self.percent} %"
 
 
-_PTB = "as printed: Penn Treebank tags"
-_WSD = "as printed: the test sets of Raganato et al. 2017"
+SENSES = Phrase("senses")
+_PTB = Phrase("as printed: Penn Treebank tags")
+_WSD = Phrase("as printed: the test sets of Raganato et al. 2017")
 PUBLISHED = (
     Result("pos", "biLM (Peters et al. 2018)", "1", 0.973, None, _PTB),
     Result("pos", "biLM (Peters et al. 2018)", "2", 0.968, None, _PTB),
     Result("pos", "CoVe (McCann et al. 2017)", "1", 0.933, None, _PTB),
     Result("pos", "CoVe (McCann et al. 2017)", "2", 0.928, None, _PTB),
-    Result("senses", "first sense (Peters et al. 2018)", "", 0.659, None, _WSD),
-    Result("senses", "biLM (Peters et al. 2018)", "1", 0.674, None, _WSD),
-    Result("senses", "biLM (Peters et al. 2018)", "2", 0.690, None, _WSD),
-    Result("senses", "CoVe (McCann et al. 2017)", "1", 0.594, None, _WSD),
-    Result("senses", "CoVe (McCann et al. 2017)", "2", 0.647, None, _WSD),
+    Result(SENSES, Phrase("first sense (Peters et al. 2018)"), "", 0.659, None, _WSD),
+    Result(SENSES, "biLM (Peters et al. 2018)", "1", 0.674, None, _WSD),
+    Result(SENSES, "biLM (Peters et al. 2018)", "2", 0.690, None, _WSD),
+    Result(SENSES, "CoVe (McCann et al. 2017)", "1", 0.594, None, _WSD),
+    Result(SENSES, "CoVe (McCann et al. 2017)", "2", 0.647, None, _WSD),
 )
 
 
@@ -53,7 +55,7 @@ def add_published(results: Sequence[Result]) -> list[Result]:
 def make_cells(results: Iterable[Result]) -> list[list[str]]:
     """Return the cells of a table; the first row is the column names."""
     body = [[r.task, r.encoder, r.layer, r.percent, "" if r.count is None else f"{r.count:,}", r.note] for r in results]
-    return [["task", "encoder", "layer", "%", "of", "note"], *body]
+    return [[Phrase("task"), Phrase("encoder"), Phrase("layer"), "%", Phrase("of"), Phrase("note")], *body]
 
 
 def format_table(cells: Sequence[Sequence[str]]) -> str:

@@ -67,18 +67,19 @@ q{quotes:none}
 
 def write_word_page(
     path: str | Path, title: str, models: Mapping[str, Mapping[str, Any]], sentences: Sequence[Sequence[str]],
-    *, word: int = 0, language: Language = "en", further_sections: Sequence[tuple[str, str]] = (), style: str = "",
+    *, word: int = 0, language: Language = "en", sentence_language: Language | None = None,
+    further_sections: Sequence[tuple[str, str]] = (), style: str = "",
 ) -> Path:  # fmt: skip
     """Write the page of a sentence.
 
     `models` are readings by name, as `describe_reading` returns them; their neighbours name sentences by number. `word`
-    is chosen first, `language` is the language of the sentence, and of the page until the reader changes it, and
-    `further_sections` (a heading, HTML) follow.
+    is chosen first, `language` is the language of the page until the reader changes it, `sentence_language` the
+    sentence's (the page's by default), and `further_sections` (a heading, HTML) follow.
     """
     used = sorted({n[1] for m in models.values() for layer in m["near"].values() for each in layer for n in each})
     number_of = {old: new for new, old in enumerate(used)}
     data = {
-        "language": language, "of_sentence": language, "word": word, "texts": TEXTS,
+        "language": language, "of_sentence": sentence_language or language, "word": word, "texts": TEXTS,
         "sentences": [sentences[n] for n in used],
         "models": [{**m, "name": name, "near": _renumber(m["near"], number_of)} for name, m in models.items()],
     }  # fmt: skip

@@ -2,6 +2,7 @@
 
 import csv
 import functools
+import re
 import sys
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from bert_elmo_jax import load
 from bert_elmo_jax.families.elmo.encoder import ElmoEncoder
+from bert_elmo_jax.report.korean_phrases import KOREAN
 from bert_elmo_jax.text import WordVocabulary
 from bert_elmo_jax.text.words import choose_word_rule
 
@@ -60,6 +62,32 @@ def test_probes(run, files, goldens):
     status, out, _ = run("--what=efficiency", "--static=glove.txt", "--tasks=pos", "--fractions=0.5,1", *TREEBANK)
     assert status == 0
     assert [row["layer"] for row in rows(files, "efficiency")] == ["50%", "50%", "100%", "100%"]
+
+
+def test_korean_pages_have_no_english_phrase(run, files, goldens):
+    """The page and its figures are Korean; the table in the terminal and table.csv stay as they are."""
+    bert, elmo = (f"--model={goldens / name}" for name in ("bert_tiny", "elmo_tiny"))
+    studies = {
+        "probe": ["--static=glove.txt", "--tasks=pos", *TREEBANK],
+        "efficiency": ["--static=glove.txt", "--tasks=pos", "--fractions=0.5,1", *TREEBANK],
+        "senses": ["--static=glove.txt", "--train=semcor.tsv", "--seeds=1"],
+        "neighbours": [elmo, "--static=glove.txt", "--train=texts.txt", "--words=w1"],
+        "attention": [bert, "--test=a.conllu"],
+        "sentence": [bert, "--train=texts.txt", "--sentence=w1 w2"],
+    }
+    for study, given in studies.items():
+        status, out, said = run(f"--what={study}", "--language=ko", *given)
+        assert status == 0, said
+        page = (files / "out" / study / "report.html").read_text(encoding="utf-8")
+        assert '<html lang="ko">' in page and "<h2>설정</h2>" in page
+        figures = "".join(path.read_text(encoding="utf-8") for path in (files / "out" / study).glob("*.svg"))
+        shown = re.sub("<(style|script)[ >].*?</(style|script)>|<pre>.*?</pre>", "", page, flags=re.S) + figures
+        texts = {text.strip() for text in re.findall(">([^<]+)<", shown) if re.search("[a-z]{2} [a-z]{2}", text)}
+        assert {text for text in texts if not re.search("[가-힣]|et al[.]", text)} == set(), study
+        english = [phrase for phrase in KOREAN if len(phrase) > 12 and "{" not in phrase and phrase in shown]
+        assert english == [], study
+        assert not re.search("[가-힣]", out.replace("배", "").replace("를", "")), out
+    assert "most frequent of the word" in (files / "out" / "probe" / "table.csv").read_text(encoding="utf-8-sig")
 
 
 def test_senses_and_neighbours(run, files):
@@ -163,7 +191,13 @@ def test_what_is_wrong_is_one_line(run, files, goldens):
     elmo = f"--model={goldens / 'elmo_tiny'}"
     static = "--static=glove.txt"
     (files / "broken.conllu").write_text("1\tw1\n", encoding="utf-8")
+    (files / "reviews.csv").write_text("review,stars\nw1 w2,5\n", encoding="utf-8")
     expected = [
+        (
+            ["--what=neighbours", elmo, "--train=reviews.csv", "--words=w1"],
+            "call the column of texts 'text', or give a",
+        ),
+        (["--model=x"], "probe: --what=… is needed"),
         (["--what=probe", static], "--what=probe needs --train=…, --dev=…, --test=…"),
         (["--what=probe", *TREEBANK], "no encoder: give --model=… or --static=…"),
         (["--what=attention", "--test=a.conllu"], "no encoder: give --model=…"),

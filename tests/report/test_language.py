@@ -26,7 +26,8 @@ def names_of(template):
 def phrases_of_the_sources():
     """Return the texts that are given to `translate` or `Phrase` as they stand."""
     texts = set()
-    for file in (file for folder in ("runs", "report", "sweeps") for file in (PACKAGE / folder).rglob("*.py")):
+    folders = ("analysis", "runs", "report", "sweeps")
+    for file in (file for folder in folders for file in (PACKAGE / folder).rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("translate", "Phrase") and node.args:
                 texts |= {one.value for one in ast.walk(node.args[0]) if isinstance(one, ast.Constant)} - {"test", "-"}
