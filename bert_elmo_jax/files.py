@@ -253,11 +253,11 @@ COMPANIONS = (
 FILE_NAMES = (*COMPANIONS, "*.txt", "*.vec", "*.safetensors", "*.pth", "*.bin")  # which a folder should not have
 
 
-def check_links(path: str | Path, depth: int = 3) -> None:
+def check_links(path: str | Path, depth: int | None = 3) -> None:
     """Raise if a link in a model's folder, or next to a file of weights, leads to a file outside the folder.
 
-    The folder is searched with the folders in it, down to a `depth`: a model has its modules in folders of its own.
-    Pipes, sockets, devices and folders in place of files are refused, too. The
+    The folder is searched with the folders in it, because a model has its modules in folders of its own: down to a
+    `depth`, or all of them if that is None. Pipes, sockets, devices and folders in place of files are refused, too. The
     snapshots of the hub's cache consist of links to the `blobs` of their model, which are allowed.
 
     >>> import tempfile
@@ -296,19 +296,26 @@ def check_link(path: Path, folder: Path) -> None:
         )
 
 
-def _list_odd(folder: Path, depth: int) -> Iterator[Path]:
+def _list_odd(folder: Path, depth: int | None) -> Iterator[Path]:
     """Yield what is neither a file nor a folder, and folders with names of files.
 
     Regular files need no call of the system each.
     """
-    with os.scandir(folder) as entries:
+    waiting = [(folder, 1)]
+    while waiting:
+        inside, level = waiting.pop()
+        try:
+            entries = sorted(os.scandir(inside), key=lambda entry: entry.name)
+        except PermissionError:
+            if inside == folder:
+                raise
+            continue
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
                 if any(map(Path(entry.name).match, FILE_NAMES)):
                     yield Path(entry)
-                elif depth > 1:
-                    with contextlib.suppress(PermissionError):
-                        yield from _list_odd(Path(entry), depth - 1)
+                elif depth is None or level < depth:
+                    waiting.append((Path(entry), level + 1))
             elif not entry.is_file(follow_symlinks=False):
                 yield Path(entry)
 

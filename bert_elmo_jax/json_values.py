@@ -5,8 +5,8 @@ that is missing or null has its default, which is the reader's business.
 """
 
 import json
-import math
 import re
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -141,7 +141,8 @@ TEXT = Kind("a text", lambda value: isinstance(value, str))
 TRUTH = Kind("true or false", lambda value: isinstance(value, bool))
 OBJECT = Kind("an object", lambda value: isinstance(value, dict))
 LIST = Kind("a list", lambda value: isinstance(value, list))
-NUMBER = Kind("a finite number", lambda value: type(value) in (int, float) and math.isfinite(value))
+# A whole number beyond the floats is refused, too: computing with it would raise OverflowError.
+NUMBER = Kind("a finite number", lambda value: type(value) in (int, float) and abs(value) <= sys.float_info.max)
 
 
 def check_fields(content: Mapping[str, Any], kinds: Fields, source: object) -> None:

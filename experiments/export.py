@@ -42,6 +42,8 @@ def main() -> None:
     """Export, and print the files with their sizes."""
     if FLAGS.texts and not FLAGS.int8:
         raise ValueError("--texts lists the rows that int8 changes: give --int8, too, or leave it out")
+    if FLAGS["opset"].present and FLAGS.to != "onnx":
+        raise ValueError(f"--opset={FLAGS.opset} is for ONNX, not for --to={FLAGS.to}: leave it out")
     lines = read_text(FLAGS.texts).splitlines() if FLAGS.texts else []
     texts = [tuple(line.split("\t")) if "\t" in line else line for line in lines if line.strip()]
     sizes = export_model(

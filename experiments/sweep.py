@@ -46,11 +46,11 @@ def define() -> None:
 
 def main() -> int:
     """Run or resume the sweep, or write an example."""
-    if FLAGS.new:
+    if FLAGS.new and not FLAGS.sweep:
         print(write_example(FLAGS.new))
         return 0
-    if not (FLAGS.sweep and FLAGS.workdir):
-        raise ValueError("--sweep=… and --workdir=… are needed; --new=my_sweep.py writes an example of your own sweep")
+    if FLAGS.new or not (FLAGS.sweep and FLAGS.workdir):
+        raise ValueError("--sweep=… and --workdir=… are needed; --new=my_sweep.py, without them, writes an example")
     command = f"{show_program('sweep')} {shlex.join(sys.argv[1:])}"
     return run_sweep(FLAGS.sweep, command=command, **read_values(NAMES))
 

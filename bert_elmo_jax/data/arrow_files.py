@@ -20,7 +20,7 @@ from bert_elmo_jax.json_values import parse_json
 PARQUET, ARROW = (".parquet", ".pq"), (".arrow", ".feather")
 ENDINGS = (*PARQUET, *ARROW)
 INFO = "dataset_info.json"  # next to the files of a saved data set
-ROWS = 1024  # rows that become Python objects at once
+ROWS, LARGEST_TEXTS = 1024, 1 << 26  # rows, and bytes of texts, that become Python objects at once
 LARGEST_METADATA = 64 << 20  # bytes of the strings of a footer, and the number of its lists' items
 MOST_COLUMNS, DEEPEST = 10_000, 16
 MOST_ROWS_PER_BYTE = 10_000  # repeated values take little space, but a footer may also promise rows that are not there
@@ -253,15 +253,27 @@ def _batches(file: Path, columns: Sequence[str]) -> Iterator[Any]:
     """Yield batches of at most `ROWS` rows with these columns."""
     if file.suffix.lower() in PARQUET:
         with _open_parquet(file) as opened:
-            yield from opened.iter_batches(ROWS, columns=list(columns), use_threads=False)
+            for batch in opened.iter_batches(ROWS, columns=list(columns), use_threads=False):
+                yield from _cut(batch)
         return
     with _open_ipc(file) as reader:
         indexed = hasattr(reader, "num_record_batches")
         batches = (reader.get_batch(n) for n in range(reader.num_record_batches)) if indexed else reader
         for batch in batches:
             selected = batch.select(list(columns))
-            for at in range(0, selected.num_rows, ROWS):
-                yield selected.slice(at, ROWS)
+            yield from _cut(selected)
+
+
+def _cut(batch: Any) -> Iterator[Any]:
+    """Yield slices of a batch; fewer rows if its columns repeat a long text."""
+    from pyarrow import compute, types
+
+    texts = [column.dictionary for column in batch.columns if types.is_dictionary(column.type)]
+    texts = [text for text in texts if types.is_string(text.type) or types.is_large_string(text.type)]
+    longest = sum(compute.max(compute.binary_length(text)).as_py() or 0 for text in texts)
+    size = max(1, min(ROWS, LARGEST_TEXTS // max(1, longest)))
+    for at in range(0, batch.num_rows, size):
+        yield batch.slice(at, size)
 
 
 def _depth(kind: Any) -> int:

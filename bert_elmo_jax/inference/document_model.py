@@ -103,9 +103,11 @@ def load_documents(family: Family, model: StoredModel, path: str | Path) -> Docu
     run, _ = checkpoint_of(Path(path).expanduser())
     averaged_with = []
     for name in model.average_with:
-        if Path(name).name != name:
+        if Path(name).name != name or name in ("", "..") or (run / name).is_symlink():
             raise ValueError(f"{run / 'model.json'}: average_with names {name!r}; expected a folder of this run")
         other = read_run_directory(run / name)
+        if other.average_with:
+            raise ValueError(f"{run / name / 'model.json'}: average_with may only be in {run / 'model.json'}")
         if other.task is None or model.task is None or other.task.labels != model.task.labels:
             raise ValueError(f"{run / name} has other labels than {run}: they do not belong together; copy it again")
         averaged_with.append(load_documents(family, other, run / name))

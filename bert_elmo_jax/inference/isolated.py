@@ -45,18 +45,18 @@ def check_isolated(path: Path, options: Mapping[str, Any]) -> bool:
     `options` are arguments of `read_model`.
     """
     folder = (path if path.is_dir() else path.parent).resolve()
-    check_links(path, depth=10)  # into the parts of checkpoints, too
+    check_links(path, depth=None)  # into the parts of checkpoints, too
     has_sums = bool(read_sums(folder) or hub_hashes(folder))
     if not has_sums:
         logging.getLogger(__name__).warning(NO_SUMS, path)
-    size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+    size = sum(_stored_size(file) for file in folder.rglob("*") if file.is_file())
     seconds, memory = SECONDS + size / BYTES_PER_SECOND, MEMORY + COPIES * size
     request = {"path": str(path.absolute()), "options": dict(options), "seconds": seconds, "memory": memory}
-    environment = {**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    environment = {**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONPATH": os.pathsep.join(_list_imports())}
     try:
         ended = subprocess.run(
-            [sys.executable, "-W", "ignore", "-c", PROGRAM], input=json.dumps(request, default=str), env=environment,
-            capture_output=True, text=True, errors="replace", timeout=4 * seconds,
+            [sys.executable, "-P", "-W", "ignore", "-c", PROGRAM], input=json.dumps(request, default=str),
+            env=environment, capture_output=True, text=True, errors="replace", timeout=4 * seconds,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         raise ValueError(f"{path} is refused: reading it took more than {4 * seconds:,.0f} s") from None
@@ -66,6 +66,20 @@ def check_isolated(path: Path, options: Mapping[str, Any]) -> bool:
     if problem:
         raise ValueError(f"{path} is refused: {problem}")
     return has_sums
+
+
+def _stored_size(file: Path) -> int:
+    """Return the bytes of a file that are on the disk: a file of a terabyte of holes must not raise the bounds."""
+    about = file.stat()
+    return min(about.st_size, 512 * getattr(about, "st_blocks", about.st_size))
+
+
+def _list_imports() -> list[str]:
+    """Return the folders that the process may import from: those of this one, but never the folder it is started in.
+
+    `-c` alone would look in the current folder first, which may be the model's.
+    """
+    return [*filter(None, sys.path), str(Path(__file__).parents[2])]
 
 
 def _explain(ended: Any, seconds: float, memory: int) -> str:

@@ -191,7 +191,7 @@ def read_run_directory(path: str | Path, *, step: int | None = None) -> StoredMo
     check_link(file, folder)
     for part in ("tokenizer", "checkpoints"):
         if (folder / part).is_dir():
-            check_links(folder / part, depth=5)
+            check_links(folder / part, depth=None)
     fields = read_facts(file)
     family = get_kind(fields["family"])
     config = read_config(fields["config"], fields["family"], str(file))

@@ -71,8 +71,8 @@ def bind(host: str, port: int) -> socket.socket:
         [(family, kind, protocol, _, address), *_] = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
-    except OSError as error:
-        raise ValueError(f"--host={host} is not an address of this machine: {error}") from None
+    except (OSError, UnicodeError) as error:  # UnicodeError: a part of the name is too long, or no text
+        raise ValueError(f"--host={host:.100} is not an address of this machine: {error}") from None
     listener = socket.socket(family, kind, protocol)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

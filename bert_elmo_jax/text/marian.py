@@ -1,6 +1,7 @@
 """Marian's tokenizers: a SentencePiece model for each language, and a vocabulary of its own for the numbers."""
 
 import hashlib
+import logging
 import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -64,6 +65,8 @@ class Marian(Tokenizer):
         ]
         self._vocabularies = [dict(vocabulary), dict(vocabulary if target_vocabulary is None else target_vocabulary)]
         self.separate = target_vocabulary is not None
+        if self.separate:
+            self._warn_if_swapped(where)
         self.tokens: tuple[str, ...] = list_pieces(vocabulary, f"{where}: {MARIAN_FILES[2]}")
         self._target_tokens = (
             list_pieces(target_vocabulary, f"{where}: {TARGET_VOCABULARY}") if target_vocabulary else self.tokens
@@ -83,6 +86,22 @@ class Marian(Tokenizer):
         for part in (*self._models, *(encode_json(side) for side in self._vocabularies), encode_json(names)):
             digest.update(hashlib.sha256(part).digest())
         self.fingerprint = digest.hexdigest()
+
+    def _warn_if_swapped(self, where: str) -> None:
+        """Log that each model has pieces that mostly only the other language's vocabulary knows."""
+        pieces = [library.id_to_piece(list(range(library.get_piece_size()))) for library in self._libraries]
+        own, other = (
+            sum(piece in vocabulary for side, vocabulary in zip(pieces, order) for piece in side)
+            for order in (self._vocabularies, self._vocabularies[::-1])
+        )
+        if own < other // 2:
+            names = (*MARIAN_FILES[:2], own, sum(map(len, pieces)), other)
+            logging.getLogger(__name__).warning(
+                "%s: %s and %s are swapped, it seems: the vocabularies of their languages know %s of their %s pieces, "
+                "those of the other language %s; most words will be unknown",
+                where,
+                *names,
+            )
 
     @cached_property
     def frame(self) -> Frame:

@@ -18,13 +18,17 @@ from bert_elmo_jax.json_values import (
     Kind,
     any_of,
     check_fields,
+    one_of,
     whole_number,
 )
+from bert_elmo_jax.text.patterns import check_pattern
 
 CONFIG = "tokenizer_config.json"
 CHILDREN = ("normalizers", "pretokenizers", "processors", "decoders")  # of a part that is a sequence
 PARTS = ("normalizer", "pre_tokenizer", "post_processor", "decoder")
-MOST_GROWTH = 1000  # times that all `Replace`s of a tokenizer may lengthen a text together
+MOST_GROWTH = 1000  # times that all `Replace`s of a tokenizer may lengthen a text together; characters of a `Prepend`
+MOST_STEPS = 1000  # of a normalizer, a pre-tokenizer, a post-processor or a decoder; published ones have up to about 60
+MOST_ADDED, LONGEST_ADDED = 20_000, 1000  # added pieces, and characters of one; the library takes seconds for more
 IDS = whole_number(0, 10**8)
 STEPS = ("Sequence", "SpecialToken")  # of a template
 PIECE = Kind("a text, or an object with its content", lambda value: isinstance(value, str) or _has_content(value))
@@ -41,6 +45,7 @@ CONFIG_FIELDS: Fields = {
     ),
     "model_max_length": NUMBER,
     "tokenizer_class": TEXT,
+    "truncation_side": one_of("left", "right"),
 }  # fmt: skip
 ADDED = Kind(
     "a list of pieces with an id each",
@@ -95,7 +100,7 @@ def read_spec(file: Path) -> dict[str, Any]:
 
 
 def check_spec(spec: Mapping[str, Any], source: str) -> None:
-    """Raise if a part of a tokenizer has a wrong type, or would make a text a thousand times as long.
+    """Raise if a part of a tokenizer has a wrong type, never ends, or would make a text a thousand times as long.
 
     >>> check_spec({"normalizer": {"type": "Replace", "pattern": {"String": ""}, "content": "a"}}, "tokenizer.json")
     Traceback (most recent call last):
@@ -103,13 +108,25 @@ def check_spec(spec: Mapping[str, Any], source: str) -> None:
     """
     check_fields(spec, SPEC_FIELDS, source)
     check_fields(spec.get("model") or {}, MODEL_FIELDS, f"{source}: model")
-    growth = 1
+    added, growth = spec.get("added_tokens") or [], 1
+    if len(added) > MOST_ADDED or any(len(entry["content"]) > LONGEST_ADDED for entry in added):
+        raise ValueError(
+            f"{source}: at most {MOST_ADDED:,} added pieces of {LONGEST_ADDED:,} characters are supported; it has "
+            f"{len(added):,}, the longest of {max(len(entry['content']) for entry in added):,}"
+        )
     for name in PARTS:
-        for part in _list_parts(spec.get(name), f"{source}: {name}"):
+        for number, part in enumerate(_list_parts(spec.get(name), f"{source}: {name}"), start=1):
+            if number > MOST_STEPS:
+                raise ValueError(f"{source}: its {name} has more than {MOST_STEPS:,} steps: copy the file again")
+            _check_regex(part, f"{source}: a {part['type']:.40} of the {name}")
             if part.get("type") == "TemplateProcessing":
                 _check_template(part, f"{source}: {name}")
             if part.get("type") in ("RobertaProcessing", "BertProcessing"):
                 check_fields(part, {"sep": NAMED, "cls": NAMED}, f"{source}: {name}")
+            if part.get("type") == "Prepend" and len(str(part.get("prepend"))) > MOST_GROWTH:
+                raise ValueError(
+                    f"{source}: a Prepend of the {name} puts more than {MOST_GROWTH:,} characters before a text"
+                )
             if part.get("type") != "Replace" or name == "decoder":
                 continue
             pattern, content = part.get("pattern"), part.get("content")
@@ -140,6 +157,15 @@ def _list_parts(part: Any, where: str, depth: int = 0) -> Iterator[dict[str, Any
             raise ValueError(f"{where}: {key} is {children!r:.60}; expected a list")
         for child in children or []:
             yield from _list_parts(child, where, depth + 1)
+
+
+def _check_regex(part: Mapping[str, Any], where: str) -> None:
+    pattern = part.get("pattern")
+    if isinstance(pattern, dict) and isinstance(regex := pattern.get("Regex"), str):
+        try:
+            check_pattern(regex)
+        except ValueError as error:
+            raise ValueError(f"{where}: its pattern {error}; a text could be searched without end") from None
 
 
 def _check_template(part: Mapping[str, Any], where: str) -> None:

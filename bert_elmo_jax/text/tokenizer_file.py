@@ -6,6 +6,7 @@ The library `tokenizers` runs the file; here are decoding, words, literal specia
 import functools
 import hashlib
 import json
+import re
 import unicodedata
 from array import array
 from collections.abc import Mapping, Sequence
@@ -44,6 +45,7 @@ BYTES = [*range(33, 127), *range(161, 173), *range(174, 256)]  # bytes that byte
 BYTES += [byte for byte in range(256) if byte not in BYTES]
 CHARACTERS = [chr(byte if place < 188 else 256 + place - 188) for place, byte in enumerate(BYTES)]
 BYTE_OF = dict(zip(CHARACTERS, BYTES))
+BYTE_PIECE = re.compile("<0x[0-9a-fA-F]{2}>")
 SPACE = CHARACTERS[BYTES.index(32)]  # Ġ
 PROBE = "".join(map(chr, range(32, 127))) + "é 강 가 ﬁ ½ 漢 😀"  # damaged rules show in such a text
 
@@ -70,6 +72,12 @@ class TokenizerFile(Tokenizer):
         self.kind = find_kind(spec, source)
         index = index_pieces(spec, source)
         self.tokens: tuple[str, ...] = list_pieces(index, source)
+        for entry in spec.get("added_tokens") or []:
+            if entry.get("id", index[entry["content"]]) != index[entry["content"]]:
+                raise ValueError(
+                    f"{source}: the added piece {entry['content']!r:.60} has the id {entry['id']}, but the library "
+                    f"gives it {index[entry['content']]}: copy the file again"
+                )
         self.vocab_size = len(self.tokens)
         if self.kind == "suffix_bpe":  # a GPT-1's only special piece is the unknown one, which then ends texts, too
             unknown = spec["model"]["unk_token"]
@@ -141,7 +149,7 @@ class TokenizerFile(Tokenizer):
             return (piece.removesuffix(SUFFIX) + " " * piece.endswith(SUFFIX)).encode()
         if self.kind == "byte_bpe" and number not in self._added:
             return bytes(BYTE_OF[character] for character in piece if character in BYTE_OF)
-        if len(piece) == 6 and piece.startswith("<0x") and piece.endswith(">"):
+        if BYTE_PIECE.fullmatch(piece):
             return bytes([int(piece[3:5], 16)])
         return (piece.replace(SPACE_MARK, " ") if self.kind == "sentencepiece" else piece).encode()
 

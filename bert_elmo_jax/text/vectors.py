@@ -57,6 +57,8 @@ def read_vectors(path: str | Path, words: Iterable[str] | None, *, most: int | N
             break
         count += 1
         word, *numbers = line.rsplit(b" ", width)
+        if b"\t" in line and (len(numbers) < width or _NUMBER.fullmatch(word.rpartition(b"\t")[2])):
+            raise _wrong(path, number, "a tab between a word and its numbers", "replace the tabs with spaces")
         if len(numbers) < width or not word:
             word, *numbers = line.split(b" ")
             problem = (
@@ -120,7 +122,7 @@ def _layout(path: Path) -> tuple[tuple[int, int] | None, int]:
     if not lines:
         raise ValueError(f"{path} is empty; expected a word and its numbers on each line")
     first = lines[0].split(b" ")
-    if len(first) == 2 and all(cell.isdigit() for cell in first):
+    if len(first) == 2 and all(cell.isdigit() and len(cell) < 20 for cell in first):
         counted, width = int(first[0]), int(first[1])
         # "12 3" may also be a word and its vector of one number; then the next line has two cells, too.
         if len(lines) == 1 or lines[1].count(b" ") != 1 or width == 1:

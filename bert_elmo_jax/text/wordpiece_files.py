@@ -17,6 +17,7 @@ from bert_elmo_jax.text.tokenizer import PROJECT_KEY, SPECIALS, UNK, list_pieces
 from bert_elmo_jax.text.tokenizer_checks import read_added, read_spec, read_tokenizer_config
 from bert_elmo_jax.text.tokenizer_specs import KINDS, Spec, cleaning_spec, name_of
 
+LONGEST_PIECE = 1000  # characters; the library takes minutes for pieces of millions
 FRAMED = ("<pad>", UNK, "<s>", "</s>", "<mask>")  # special pieces of a WordPiece with RoBERTa's frame, by `KINDS`
 
 
@@ -238,7 +239,8 @@ def spec_of_framed_vocabulary(file: Path, settings: Mapping[str, Any]) -> tuple[
 def check_vocabulary(pieces: Sequence[str], source: str) -> None:
     """Raise on repeated pieces, pieces with a line break and missing special pieces; the error lists all of them."""
     different, joined = set(pieces), "\0".join([*pieces, ""])
-    if len(different) == len(pieces) and different.issuperset(SPECIALS) and "\n" not in joined and "\r\0" not in joined:
+    one_line = "\n" not in joined and "\r\0" not in joined and max(map(len, pieces), default=0) <= LONGEST_PIECE
+    if len(different) == len(pieces) and different.issuperset(SPECIALS) and one_line:
         return
     lines: dict[str, list[int]] = {}
     for number, piece in enumerate(pieces, start=1):
@@ -254,6 +256,11 @@ def check_vocabulary(pieces: Sequence[str], source: str) -> None:
         f"{piece!r} on line {numbers[0]} holds a line break, which no vocab.txt can"
         for piece, numbers in lines.items()
         if "\n" in piece or piece.endswith("\r")
+    ]
+    problems += [
+        f"{piece[:20]!r}… on line {numbers[0]} has {len(piece):,} characters; at most {LONGEST_PIECE:,} are possible"
+        for piece, numbers in lines.items()
+        if len(piece) > LONGEST_PIECE
     ]
     if problems:
         raise ValueError(

@@ -15,6 +15,7 @@ import numpy as np
 import orbax.checkpoint as ocp
 
 from bert_elmo_jax.files import read_json
+from bert_elmo_jax.json_values import list_of, whole_number
 from bert_elmo_jax.train.checkpoint import FILES, damage, load_params, meet, read_tree, saved_steps, write_file_list
 
 Params = dict[str, Any]
@@ -82,7 +83,7 @@ def write_average(
 def load_average(run: str | Path) -> tuple[list[int], Params] | None:
     """Return the steps and the parameters of the mean; None without one, or if there is a newer checkpoint."""
     (folder, record), saved = _folder(run), saved_steps(run)
-    if not (folder / FILES).is_file() or not saved or record.get("steps", [])[-1:] != saved[-1:]:
+    if not (folder / FILES).is_file() or not saved or (record.get("steps") or [])[-1:] != saved[-1:]:
         return None
     if wrong := damage(folder):
         raise ValueError(
@@ -94,4 +95,4 @@ def load_average(run: str | Path) -> tuple[list[int], Params] | None:
 def _folder(run: str | Path) -> tuple[Path, dict[str, Any]]:
     """Return the folder of the mean, and its facts."""
     folder = Path(run).absolute() / "checkpoints" / "average"
-    return folder, read_json(folder / "facts.json", default={})
+    return folder, read_json(folder / "facts.json", default={}, fields={"steps": list_of(whole_number())})

@@ -32,6 +32,7 @@ FILES = "files.json"
 # Seconds that a checkpoint may take once the machine's clock has gone back by more than this. The library that writes
 # the arrays waits for moments of that clock, so it can wait for as long as the clock went back.
 PATIENCE = 300.0
+LARGE, MOST_PACKED = 1 << 28, 100  # bytes of arrays that must not be compressed to less than a hundredth of them
 _BEFORE: list[Callable[..., object]] = []  # the hooks for errors that `_show_ours` replaces
 
 
@@ -338,6 +339,7 @@ def read_tree(path: Path, like: Any = None) -> Any:
             # Onto one device: by default orbax asks for as many devices as wrote the checkpoint.
             one_device = jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
             stored_tree = checkpointer.metadata(path).item_metadata.tree
+            check_stored(path, stored_tree)
             shapes = jax.tree.map(
                 lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=one_device), stored_tree
             )
@@ -347,6 +349,14 @@ def read_tree(path: Path, like: Any = None) -> Any:
             f"{path} is undamaged, but cannot be read here ({_short(error)}): the model, the optimiser or the "
             "installed orbax differs from the one that wrote it"
         ) from error
+
+
+def check_stored(path: Path, tree: Any) -> None:
+    """Raise if arrays are described that are many times larger than the files: the library fills in what is missing."""
+    described = sum(math.prod(leaf.shape) * np.dtype(leaf.dtype).itemsize for leaf in jax.tree.leaves(tree))
+    stored = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+    if described > max(LARGE, MOST_PACKED * stored):
+        raise ValueError(f"{described:,} bytes of numbers are described, and its files have {stored:,}")
 
 
 def _shape(leaf: Any) -> Any:

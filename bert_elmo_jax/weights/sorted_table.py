@@ -17,6 +17,7 @@ from bert_elmo_jax.weights.stored import what_is
 
 MAGIC = (0xDB4775248B80FB57).to_bytes(8, "little")
 FOOTER = 48
+MOST_BYTES = 1 << 24  # of all blocks, and of all keys with their values; the index of BERT-large has 200,000
 LONGEST_KEY = 1 << 16  # far beyond any name; without a limit, shared prefixes could grow keys endlessly
 
 
@@ -52,6 +53,8 @@ def decompress(data: bytes) -> bytes:
     The low two bits of a tag byte select a literal or a copy of earlier output, and the width of the copy's distance.
     """
     size, at = read_varint(data, 0)
+    if size > MOST_BYTES:
+        raise ValueError(f"the compressed block announces {size:,} bytes, which no index of tensors has")
     output = bytearray()
     while at < len(data) and len(output) <= size:
         tag = data[at]
@@ -74,7 +77,8 @@ def decompress(data: bytes) -> bytes:
             length, number = 4 + (tag >> 2 & 7), (tag & 0xE0) << 3 | number
         if not 0 < number <= len(output):
             raise ValueError("a copy of the compressed block reaches before its start")
-        pattern = bytes(output[-number:][:length])  # a copy that overlaps its own output repeats
+        from_byte = len(output) - number
+        pattern = bytes(output[from_byte : from_byte + length])  # a copy that overlaps its own output repeats
         output += (pattern * (length // len(pattern) + 1))[:length]
     if len(output) != size:
         raise ValueError(f"the compressed block holds {len(output)} bytes, but announces {size}")
@@ -113,6 +117,15 @@ def read_table(path: Path) -> dict[bytes, bytes]:
         _, at = read_varint(footer, 0)
         _, at = read_varint(footer, at)
         index = _block(file, footer[at:])
-        return {key: value for _, handle in _entries(index) for key, value in _entries(_block(file, handle))}
+        table, blocks, size = dict[bytes, bytes](), 0, 0
+        for _, handle in _entries(index):
+            block = _block(file, handle)
+            blocks += len(block)
+            for key, value in _entries(block):
+                table[key] = value
+                size += len(key) + len(value)
+                if max(blocks, size) > MOST_BYTES:  # keys that share their beginnings, or blocks that overlap
+                    raise ValueError(f"it holds more than {MOST_BYTES:,} bytes, which no index of tensors does")
+        return table
     except ValueError as problem:
         raise ValueError(f"{path} is a damaged checkpoint index: {problem}.") from None

@@ -49,6 +49,8 @@ ALLOWED = STORAGES.keys() | DTYPES.keys() | REBUILD.keys() | {PARAMETER, SIZE}
 LARGEST_PICKLE = 1 << 26  # bytes; BERT-large has 60,000
 MOST_AXES = 32
 LARGEST = 1 << 48  # size, stride or offset: beyond any file
+MOST_SHARED = 16  # times that all tensors may be larger than the file: some models store tied layers under all names
+SHARED_FREELY = 1 << 28  # bytes of tensors for which this does not matter
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +79,11 @@ def read_torch_pickle(path: str | Path) -> dict[str, StoredTensor]:
             content, find = _open_legacy(path)
         else:
             raise ValueError(f"it is not a file of torch.save but {what_is(path)}")
-        return {name: _tensor(name, value, find) for name, value in _dictionary(content).items()}
+        tensors = {name: _tensor(name, value, find) for name, value in _dictionary(content).items()}
+        total = sum(math.prod(tensor.shape) * np.dtype(tensor.dtype).itemsize for tensor in tensors.values())
+        if total > max(SHARED_FREELY, MOST_SHARED * (size := path.stat().st_size)):
+            raise ValueError(f"its tensors together have {total:,} bytes, many times the {size:,} bytes of the file")
+        return tensors
     except (ValueError, zipfile.BadZipFile) as problem:
         raise ValueError(f"{path} cannot be read as PyTorch weights: {problem}.") from None
 

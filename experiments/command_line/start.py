@@ -1,5 +1,6 @@
 """The frame of every program: flags, `--help`, the config, and an exit status for every expected trouble."""
 
+import errno
 import os
 import re
 import shlex
@@ -13,6 +14,7 @@ from typing import Any, Literal, NoReturn
 from absl import app, flags, logging
 from ml_collections import ConfigDict
 
+from bert_elmo_jax.addresses import name_addresses
 from bert_elmo_jax.compilation_cache import share_compiled
 from bert_elmo_jax.did_you_mean import did_you_mean, nearest
 from bert_elmo_jax.files import UNWRITABLE
@@ -33,6 +35,7 @@ from bert_elmo_jax.train.run_guard import DIVERGED, INTERRUPTED, REFUSED, Diverg
 from .outputs import local_outputs
 
 WIDTH, COLUMN, VALUES = 118, 24, 46
+UNUSABLE = {errno.EEXIST, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG}  # paths through files, or round in a circle
 LARGEST = 2**63  # of a number; not even a 64-bit integer holds a larger one
 FLAGS = flags.FLAGS
 SHORT = re.compile("start new thread|RESOURCE_EXHAUSTED")  # errors of Python and of JAX where memory is short
@@ -178,11 +181,15 @@ def start(
         except MemoryError as error:
             refuse(program, f"out of memory: {error}")
         except RuntimeError as error:
+            if str(error).startswith("Symlink loop"):  # of Path.resolve; an OSError since Python 3.13
+                refuse(program, f"{error}, which is a link to itself: remove it, or name another path")
             if not SHORT.search(str(error)):
                 raise
             refuse(program, f"out of memory: {str(error).splitlines()[0]}")
         except OSError as error:
             refuse(program, explain(error, names))
+        except UnicodeEncodeError as error:
+            refuse(program, explain_bytes(error, names))
         except (ValueError, TypeError, ImportError) as error:
             refuse(program, error)
         except KeyboardInterrupt:
@@ -308,8 +315,9 @@ def describe(error: flags.Error, names: Sequence[str], field_names: Sequence[str
         elif fields := [name for name in field_names if name.rpartition(".")[2] == error.flagname]:
             near = f"; did you mean --config.{fields[0]}?"
         return f"there is no flag --{error.flagname}{near}"
-    if match := re.fullmatch(r"flag --(\w+)=None: Flag --\1 must have a value other than None\.", text):
-        return f"--{match[1]}=… is needed"
+    if missing := re.findall(r"^flag --(\w+)=None: Flag --\1 must have a value other than None\.$", text, re.M):
+        verb = "is" if len(missing) == 1 else "are"
+        return f"{', '.join(f'--{name}=…' for name in missing)} {verb} needed"
     if match := re.fullmatch(r"flag --(\w+)=(.*): value should be one of <(.*)>", text, re.S):
         name, value, values = match[1], match[2], match[3].split("|")
         return f"--{name}={value} is not known; it is one of {', '.join(values)}{did_you_mean(value, values)}"
@@ -335,6 +343,8 @@ def describe_numbers(parser: flags.IntegerParser | flags.FloatParser) -> str:
 
 def explain(error: OSError, names: Sequence[str]) -> str:
     """Return the message of an error of the system; one of a write says where to make room."""
+    if error.errno in UNUSABLE:
+        return f"{error}; name another path"
     if error.errno not in UNWRITABLE:
         return str(error)
     folders = [f"--{name}={FLAGS[name].value}" for name in ("workdir", "output", "to") if name in names]
@@ -342,7 +352,18 @@ def explain(error: OSError, names: Sequence[str]) -> str:
     return f"{error}{where}; make room there, or name another place, and run the command again"
 
 
+def explain_bytes(error: UnicodeEncodeError, names: Sequence[str]) -> str:
+    """Return the message of a text that no file can hold; a flag with bytes that are no UTF-8 is named."""
+    values = {name: show_value(FLAGS[name].value) for name in names if FLAGS[name].present}
+    broken = [name for name, value in values.items() if re.search("[\ud800-\udfff]", value)]
+    if not broken:
+        return str(error)
+    return (
+        f"--{broken[0]}={values[broken[0]]!a:.80} has bytes that are not UTF-8, which nothing here can write: rename it"
+    )
+
+
 def refuse(program: str, message: object, status: int = REFUSED) -> NoReturn:
     """Print a message to standard error and exit."""
-    print(f"{program}: {message}", file=sys.stderr)
+    print(name_addresses(f"{program}: {message}"), file=sys.stderr)
     sys.exit(status)

@@ -43,6 +43,8 @@ PARTS: tuple[Any, ...] = (
     {"type": "Replace", "pattern": {"Regex": ""}, "content": "ab"},
     {"type": "Replace", "pattern": {"Regex": "(a+)+$"}, "content": ""},
     {"type": "Sequence", "normalizers": [{"type": "Replace", "pattern": {"String": "a"}, "content": "a" * 9}] * 40},
+    {"type": "Replace", "pattern": {"Regex": "(.*)*(.*)*z"}, "content": "a"},
+    {"type": "Sequence", "normalizers": [{"type": "NFC"}] * 50_000},
     {"type": "Precompiled", "precompiled_charsmap": "AAAAAP////8="},
     {"type": "Precompiled", "precompiled_charsmap": ""},
     {"type": "Split", "pattern": {"Regex": "(?<=a)+("}, "behavior": "Isolated", "invert": False},
@@ -317,10 +319,59 @@ def relisted(folder: Path, coins: random.Random) -> str:
     return file.name
 
 
+def bomb(folder: Path, coins: random.Random) -> str:
+    """Let a small HDF5 file promise gigabytes or a billion names, or hide a long number in a large JSON file."""
+    files = sorted([*folder.glob("*.hdf5"), *folder.glob("*.h5")])
+    if files and coins.random() < 0.7:
+        return f"{files[0].name} {_promise(files[0], coins)}"
+    where = change_json(folder, coins, (12345678987654321,))
+    for file in list_files(folder, ".json"):
+        text = file.read_text(encoding="utf-8")
+        if "12345678987654321" in text:
+            file.write_text(text.replace("12345678987654321", "9" * 400) + " " * (1 << 21), encoding="utf-8")
+    return where
+
+
+def _promise(file: Path, coins: random.Random) -> str:
+    import h5py
+
+    with h5py.File(file, "a") as opened:
+        if coins.random() < 0.5:
+            inner = opened.create_group("inner")
+            for number in range(30):
+                outer = opened.create_group(f"outer_{number}")
+                outer["a"] = outer["b"] = inner
+                inner = outer
+            return "names"
+        names: list[str] = []
+        opened.visititems(lambda name, member: names.append(name) if isinstance(member, h5py.Dataset) else None)
+        name = coins.choice(sorted(names))
+        shape = coins.choice([opened[name].shape, (10**6, 10**4)])
+        del opened[name]
+        opened.create_dataset(name, shape=shape, dtype="f4", chunks=True)
+    return f"{name} {shape}"
+
+
+def deep_link(folder: Path, coins: random.Random) -> str:
+    """Move a module into deep folders, with a link to a file outside instead of one of its files."""
+    file = folder / "modules.json"
+    modules = json.loads(file.read_bytes())
+    module = coins.choice([module for module in modules if module["path"]])
+    inner = folder.joinpath(*coins.choice(["ab", "abc", "abcdef"]), module["path"])
+    inner.parent.mkdir(parents=True)
+    shutil.move(folder / module["path"], inner)
+    module["path"] = inner.relative_to(folder).as_posix()
+    file.write_text(json.dumps(modules), encoding="utf-8")
+    moved = coins.choice(sorted(inner.iterdir()))
+    shutil.move(moved, folder.parent / "moved")
+    moved.symlink_to(folder.parent / "moved")
+    return f"{file.name} {module['path']}"
+
+
 WAYS: dict[str, Callable[[Path, random.Random], str]] = {
     "wrong_type": wrong_type, "absurd_number": absurd_number, "long_number": long_number, "deep": deep, "cut": cut,
     "link": link, "pipe": pipe, "huge": huge, "directory": directory, "execute": execute, "other_file": other_file,
-    "rules": rules, "unlisted": unlisted, "relisted": relisted,
+    "rules": rules, "unlisted": unlisted, "relisted": relisted, "bomb": bomb, "deep_link": deep_link,
 }  # fmt: skip
 SHARES = {
     "unlisted": 9,
@@ -329,6 +380,8 @@ SHARES = {
     "absurd_number": 3,
     "cut": 3,
     "rules": 3,
+    "bomb": 3,
+    "deep_link": 9,
 }  # of the cases; other ways have 1
 DAMAGE = (
     "wrong_type",
@@ -450,8 +503,8 @@ class Attacks:
 
     def has(self, way: str, base: str) -> bool:
         """Return whether a way can change a folder."""
-        if way == "relisted":
-            return base == "run"
+        if way in ("relisted", "deep_link"):
+            return base == ("run" if way == "relisted" else "sentences")
         spec = (self.bases[base] / "tokenizer.json").is_file()
         return base == "sums" if way == "unlisted" else spec if way == "rules" else base != "sums" or way == "cut"
 

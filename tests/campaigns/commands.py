@@ -31,7 +31,7 @@ ODD: dict[str, tuple[str, ...]] = {
     "integer": ("-1", "0", "99999999999", "10" * 40, "", "1e9", "٣", "0x10"),
     "float": ("nan", "inf", "-inf", "1e400", "-1e300", "1e-38", "0", ""),
     "string": ("", " ", "FOLDER/missing", "~nobody/x", "FOLDER/pipe", "FOLDER", "/dev/null", "a" * 5000, "../..",
-               "FOLDER/empty.txt", "FOLDER/zeros.bin", "\udcff", "FOLDER/secret_link", "-"),
+               "FOLDER/empty.txt", "FOLDER/zeros.bin", "\udcff", "FOLDER/secret_link", "FOLDER/loop", "-"),
     "multi_string": ("", " "), "list": ("", ",,", "a,1,", "9" * 400, "-99", "all,0"), "bool": (), "enum": ("",),
 }  # fmt: skip
 UNKNOWN = ("--nonsense=1", "--modle=x", "-x", "word", "--", "--config.a.b=1", "--=", "--no", "\udcff")
@@ -132,6 +132,7 @@ class Commands:
         for file in self.inputs.iterdir():
             (place / file.name).symlink_to(file.readlink() if file.is_symlink() else file)
         os.mkfifo(place / "pipe")
+        (place / "loop").symlink_to("loop")
         words = [word.replace("FOLDER", str(place)) for word in words]
         begun = time.monotonic()
         running = self.shop.server.start([program, *words], place / "log", folder=place, limits={"AS": 12 << 30})

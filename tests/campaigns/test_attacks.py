@@ -37,6 +37,8 @@ def test_a_seed_gives_the_same_attack(attacks, tmp_path):
         base = (
             "run"
             if way == "relisted"
+            else "sentences"
+            if way == "deep_link"
             else "sums"
             if way == "unlisted"
             else "tokenizer_roberta_tiny"
@@ -59,7 +61,9 @@ def test_wrong_command_lines_have_seeds_and_are_judged():
 
 @pytest.mark.long
 def test_a_part_of_the_wrong_command_lines(tmp_path):
-    commands = Commands(Workshop(tmp_path))
+    shop = Workshop(tmp_path)
+    commands = Commands(shop)
     for program, seed in islice(commands.list_cases(), 24):
         record = commands.run_case(program, seed)
         assert record.outcome == SURVIVED, record
+    shop.server.close()

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from bert_elmo_jax.data import arrow_files
 from bert_elmo_jax.data.arrow_files import open_arrow
 
 pyarrow = pytest.importorskip("pyarrow")
@@ -37,6 +38,22 @@ def test_states_that_do_not_list_the_rows_are_refused(tmp_path, state, message):
         (folder / "link.arrow").symlink_to(tmp_path / "other" / "a.arrow")
     with pytest.raises(ValueError, match=message):
         open_arrow(folder)
+
+
+@pytest.mark.parametrize("ending", ["arrow", "parquet"])
+def test_a_long_text_that_a_dictionary_repeats_is_read_in_small_parts(tmp_path, monkeypatch, ending):
+    monkeypatch.setattr(arrow_files, "LARGEST_TEXTS", 1 << 12)
+    numbers = pyarrow.array([0, 1] * 20, pyarrow.int32())
+    texts = pyarrow.DictionaryArray.from_arrays(numbers, pyarrow.array(["a" * (1 << 10), "b"]))
+    table, file = pyarrow.table({"text": texts}), tmp_path / f"a.{ending}"
+    if ending == "parquet":
+        parquet = pytest.importorskip("pyarrow.parquet")
+        parquet.write_table(table, file)
+    else:
+        with pyarrow.ipc.new_stream(file, table.schema) as writer:
+            writer.write_table(table)
+    assert [len(row["text"]) for row in open_arrow(file).rows(["text"])] == [1 << 10, 1] * 20
+    assert {batch.num_rows for batch in arrow_files._batches(file, ["text"])} == {4}
 
 
 @pytest.mark.parametrize("label", [1, 2, 3, -2])

@@ -90,6 +90,7 @@ pretrain --confg.batch_size=3 --workdir=x | there is no flag --confg.batch_size;
 pretrain --config=bret:toy --workdir=x | --config=bret:toy: there is no such recipe; did you mean bert:toy?
 pretrain --config=bert:toi | --config=bert:toi: there is no recipe 'toi'; choose from toy, tiny, mini
 pretrain --config=experiments/configs/bert.py:tiny | --workdir=… is needed
+pretrain --config=experiments/configs/bert.py:tiny --config.data=setup.cfg --workdir=x | setup.cfg is a file, expected a
 pretrain --config=experiments/configs/bert.py:tiny --worksdir=x | no flag --worksdir; did you mean --workdir?
 pretrain TINY surplus | unexpected argument 'surplus'
 pretrain TINY --config.stepz=3 | no field 'stepz'; did you mean --config.steps?
@@ -125,6 +126,7 @@ plan --config=experiments/configs/bert.py:tiny | --topology=… is needed
 plan PLAN --topology=v9:1x1 | --topology='v9:1x1' is not known
 plan PLAN --config.mash=3 | has no field 'mash'
 plan PLAN --config.data=/nowhere | /nowhere
+probe --model=x | probe: --what=…, --output=… are needed
 probe --what=toyworld --output=x --model=a --words= | --words= is empty: give a value, or leave it out
 probe --what=toyworld --output=x --model=a,a | --model=a,a has a path twice: name each once
 probe --what=toyworld --output=x --model=a,./a | --model=a,./a has a path twice: name each once
@@ -198,6 +200,8 @@ finetune MODEL FILES --config.features.layers=7 | there is no layer 7
 finetune MODEL FILES --config.features.combine=foo | features.combine='foo' is not known; it is one of concat, mix
 finetune MODEL FILES --config.context=true | config.context is for tasks with words, and sst2 has texts
 finetune MODEL FILES --config.layer_decay=2 | --config.layer_decay=2.0: expected a number above 0 and at most 1
+export --model=x --output=x --to=stablehlo --opset=0 | --opset=0 is for ONNX, not for --to=stablehlo: leave it out
+sweep --new=x/mine.py --sweep=bert_table5 | --new=my_sweep.py, without them, writes an example
 finetune MODEL FILES --config.patience=-1 | --config.patience=-1: expected a whole number from 0
 """
 

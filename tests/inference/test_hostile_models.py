@@ -136,11 +136,20 @@ def test_dense_layers(sentence_folder, tmp_path, change, message):
 
 
 TOKENIZERS = [
+    (["normalizer"], {"type": "Prepend", "prepend": "ab " * 1000}, "puts more than 1,000 characters before a text"),
+    (["added_tokens"], [{"id": 400 + number, "content": f"q{number}q"} for number in range(20_001)], "at most 20,000"),
+    (["added_tokens"], [{"id": 400, "content": "a" * 1001}], "the longest of 1,001"),
+    (["added_tokens"], [{"id": 50, "content": "river"}], "'river' has the id 50, but the library gives it"),
     (["normalizer"], {"type": "Replace", "pattern": {"String": ""}, "content": "a"}, "replaces nothing at all"),
     (["normalizer"], {"type": "Precompiled", "precompiled_charsmap": "AAAAAAAA/////w=="}, "tokenizer.json"),
     (["normalizer"], {"type": "Sequence", "normalizers": [
         {"type": "Replace", "pattern": {"String": "a"}, "content": "aaaaaaaaaa"}] * 30}, "times as long"),
     (["normalizer"], {"type": "Sequence", "normalizers": 5}, "normalizers is 5; expected a list"),
+    (["normalizer"], {"type": "Sequence", "normalizers": [{"type": "NFC"}] * 1001}, "has more than 1,000 steps"),
+    (["normalizer"], {"type": "Replace", "pattern": {"Regex": "(.*)*(.*)*z"}, "content": "a"},
+     "a Replace of the normalizer: its pattern repeats '(.*)', in which something is repeated"),
+    (["pre_tokenizer"], {"type": "Split", "pattern": {"Regex": "a" * 10_001}, "behavior": "Isolated"},
+     "a Split of the pre_tokenizer: its pattern has 10,001 characters"),
     (["pre_tokenizer"], {"type": "Sequence", "pretokenizers": [5]}, "pre_tokenizer has the part 5; expected"),
     (["pre_tokenizer"], "ByteLevel", "pre_tokenizer is 'ByteLevel'; expected an object"),
     (["model"], "BPE", "model is 'BPE'; expected an object"),
@@ -166,7 +175,7 @@ def test_tokenizers(goldens, tmp_path, keys, value, message):
 
 def test_a_rule_that_the_library_gives_up_on_names_the_file(goldens, tmp_path):
     shutil.copytree(goldens / "tokenizers" / "gpt2_tiny", tmp_path / "model")
-    rule = {"type": "Split", "pattern": {"Regex": "(a+)+$"}, "behavior": "Isolated", "invert": False}
+    rule = {"type": "Split", "pattern": {"Regex": "(a|aa)+$"}, "behavior": "Isolated", "invert": False}
     splitter = json.loads((tmp_path / "model" / "tokenizer.json").read_text())["pre_tokenizer"]
     parts = {"type": "Sequence", "pretokenizers": [rule, splitter]}
     edit(tmp_path / "model" / "tokenizer.json", ["pre_tokenizer"], parts)
@@ -245,6 +254,54 @@ def test_folders_in_place_of_files(goldens, tmp_path, golden, name):
     (tmp_path / "model" / name).mkdir()
     with pytest.raises(ValueError, match=f"{name} is a folder; a file has this name"):
         load(tmp_path / "model")
+
+
+def test_modules_in_deep_folders_and_many_modules(sentence_folder, tmp_path):
+    """Links are looked for in the folders of a model, and not in all folders below them."""
+    shutil.copytree(sentence_folder, tmp_path / "model")
+    modules = json.loads((tmp_path / "model" / "modules.json").read_text())
+    inner = tmp_path / "model" / "a" / "b" / "c" / "d"
+    inner.parent.mkdir(parents=True)
+    shutil.move(tmp_path / "model" / modules[2]["path"], inner)
+    shutil.move(inner / "model.safetensors", tmp_path / "outside")
+    (inner / "model.safetensors").symlink_to(tmp_path / "outside")
+    for changed, message in (
+        ([*modules[:2], modules[2] | {"path": "a/b/c/d"}], "has more than 2 folders inside each other"),
+        (modules[:2] + modules[3:] * 200, "lists 202 modules; at most 100 are possible"),
+        ([*modules[:1], modules[1] | {"path": None}], "not a list of modules"),
+    ):
+        (tmp_path / "model" / "modules.json").write_text(json.dumps(changed))
+        with pytest.raises(ValueError, match=message):
+            load(tmp_path / "model")
+
+
+@pytest.mark.parametrize("name", ["..", "", "a/b", "linked"])
+def test_classifiers_that_are_averaged_are_folders_of_the_run(goldens, tmp_path, name):
+    from bert_elmo_jax.families import find_family
+    from bert_elmo_jax.inference.document_model import load_documents
+    from bert_elmo_jax.inference.run_directory import StoredModel
+    from bert_elmo_jax.weights.parameter_tree import Report
+
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "linked").symlink_to(tmp_path)
+    config = load(goldens / "awd_lstm_tiny").config
+    model = StoredModel("awd_lstm", config, {}, None, Report("run"), average_with=(name,))
+    with pytest.raises(ValueError, match="expected a folder of this run"):
+        load_documents(find_family(config), model, tmp_path / "run")
+
+
+def test_numbers_beyond_floats_in_large_files(goldens, tmp_path):
+    """Digits are not counted in texts of more than two million characters."""
+    spaces = " " * (1 << 21)
+    shutil.copytree(goldens / "bert_tiny", tmp_path / "bert")
+    (tmp_path / "bert" / "tokenizer_config.json").write_text(f'{{"model_max_length": 1{"0" * 400}{spaces}}}')
+    with pytest.raises(ValueError, match=r"tokenizer_config\.json: model_max_length is 1000"):
+        load(tmp_path / "bert")
+    shutil.copytree(goldens / "elmo_tiny", tmp_path / "elmo")
+    options = tmp_path / "elmo" / "options.json"
+    options.write_text(re.sub(r'("dim": )48', rf"\g<1>1{'0' * 400}{spaces}", options.read_text()))
+    with pytest.raises(ValueError, match=r"cell_size is 1000"):
+        load(tmp_path / "elmo")
 
 
 def test_links_in_inner_folders_and_of_adapters(goldens, sentence_folder, tmp_path):
@@ -347,6 +404,33 @@ def test_untrusted_models(goldens, tmp_path, caplog):
     with pytest.raises(ValueError, match=r"is refused: .*secret"):
         load(tmp_path / "other", untrusted=True)
     assert "has no hashes" in caplog.text
+
+
+def test_an_isolated_process_does_not_import_from_the_current_folder(goldens, tmp_path, monkeypatch):
+    shutil.copytree(goldens / "elmo_tiny", tmp_path / "model")
+    for name in ("json.py", "numpy.py", "bert_elmo_jax.py"):
+        (tmp_path / "model" / name).write_text(f"open({str(tmp_path / 'executed')!r}, 'w')")
+    monkeypatch.chdir(tmp_path / "model")
+    load(tmp_path / "model", untrusted=True)
+    assert not (tmp_path / "executed").exists()
+
+
+def test_holes_in_a_file_do_not_raise_the_bounds(tmp_path):
+    with (tmp_path / "more.bin").open("wb") as file:
+        file.write(b"x" * 10_000)
+        file.truncate(1 << 40)
+    assert isolated._stored_size(tmp_path / "more.bin") < 1 << 20
+
+
+def test_arrays_that_were_never_written_in_a_checkpoint(goldens, tmp_path, monkeypatch):
+    from bert_elmo_jax.train import checkpoint
+
+    convert(str(goldens / "bert_tiny"), tmp_path / "run", to_format="run")
+    monkeypatch.setattr(checkpoint, "LARGE", 1 << 10)
+    load(tmp_path / "run")
+    monkeypatch.setattr(checkpoint, "MOST_PACKED", 0.1)
+    with pytest.raises(ValueError, match=r"bytes of numbers are described, and its files have"):
+        load(tmp_path / "run")
 
 
 EVENTS = [

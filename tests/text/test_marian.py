@@ -105,7 +105,7 @@ def test_decoding(folder, joint):
         tokenizer.decode([tokenizer.vocab_size])
 
 
-def test_two_vocabularies(models, tmp_path):
+def test_two_vocabularies(models, tmp_path, caplog):
     source, target = (
         {piece: number for number, piece in enumerate(["<pad>", "<unk>", "</s>", *pieces_of(model)])}
         for model in models
@@ -117,7 +117,9 @@ def test_two_vocabularies(models, tmp_path):
     assert tokenizer.decode(ids) == text
     tokenizer.save(tmp_path)
     again = load_marian(tmp_path)
-    assert again.fingerprint == tokenizer.fingerprint and again.separate
+    assert again.fingerprint == tokenizer.fingerprint and again.separate and not caplog.text
+    Marian(*reversed(models), source, target, where="opus")
+    assert "opus: source.spm and target.spm are swapped, it seems" in caplog.text
     (tmp_path / "target_vocab.json").unlink()
     with pytest.raises(FileNotFoundError, match=r"lacks target_vocab\.json"):
         load_marian(tmp_path)

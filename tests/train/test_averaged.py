@@ -1,5 +1,6 @@
 """The mean of the last checkpoints: its numbers, when it is read, and damage."""
 
+import json
 import shutil
 
 import numpy as np
@@ -73,3 +74,11 @@ def test_what_cannot_be_averaged(average, keep, message):
     check_average(None, 1)
     check_average(1, 1)
     check_average(keep, keep)
+
+
+@pytest.mark.parametrize("steps", [5, {"a": 1}, ["x"], "40"])
+def test_steps_of_another_type_name_the_file(run, steps):
+    write_average(run, 2)
+    (run / "checkpoints" / "average" / "facts.json").write_text(json.dumps({"steps": steps}))
+    with pytest.raises(ValueError, match=r"average/facts\.json: steps is .*; expected a list"):
+        load_average(run)

@@ -4,6 +4,7 @@ import h5py
 import numpy as np
 import pytest
 
+from bert_elmo_jax.weights import hdf5
 from bert_elmo_jax.weights.hdf5 import holds, read_hdf5
 
 
@@ -45,6 +46,38 @@ def test_what_is_no_file_of_this_kind(tmp_path, file, look):
     file.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(ValueError, match=rf"of {len(whole) // 2:,} bytes is cut short or damaged .*truncated"):
         look(file)
+
+
+def test_groups_that_hold_each_other_many_times_are_refused(tmp_path, monkeypatch):
+    """Thirty groups with two names of the next each: a billion names."""
+    with h5py.File(tmp_path / "w.hdf5", "w") as file:
+        inner = file.create_group("group")
+        for number in range(30):
+            outer = file.create_group(f"group_{number}")
+            outer["a"] = outer["b"] = inner
+            inner = outer
+    with pytest.raises(ValueError, match=r"w\.hdf5 has more than 10,000 names"):
+        read_hdf5(tmp_path / "w.hdf5")
+    monkeypatch.setattr(hdf5, "MOST_NAMES", 40)
+    with h5py.File(tmp_path / "w.hdf5", "w") as file:
+        for number in range(41):
+            file.create_group(str(number))
+    with pytest.raises(ValueError, match=r"more than 40 groups"):
+        read_hdf5(tmp_path / "w.hdf5")
+
+
+def test_numbers_that_were_never_written_are_refused(tmp_path):
+    for options, written in ({}, 0), ({"chunks": (4, 2)}, 4), ({"chunks": (4, 2), "compression": "gzip"}, 0):
+        with h5py.File(tmp_path / "w.hdf5", "w") as file:
+            dataset = file.create_dataset("kernel", (8, 2), "f4", fillvalue=0.5, **options)
+            if written:
+                dataset[:written] = 1
+        with pytest.raises(ValueError, match=r"kernel should have 64 bytes of numbers, and \d+ bytes are stored"):
+            read_hdf5(tmp_path / "w.hdf5")
+    with h5py.File(tmp_path / "w.hdf5", "w") as file:
+        file.create_dataset("zeros", data=np.zeros((1 << 24, 2), np.float32), chunks=(1 << 20, 2), compression="gzip")
+    with pytest.raises(ValueError, match=r"zeros should have 134,217,728 bytes of numbers"):
+        read_hdf5(tmp_path / "w.hdf5")
 
 
 def test_a_dataset_by_two_names_and_links_in_a_circle(tmp_path):

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import load_file
 
+from bert_elmo_jax.weights import sorted_table
 from bert_elmo_jax.weights.tensor_bundle import read_tensor_bundle, slice_key
 
 from .conftest import varint
@@ -208,6 +209,17 @@ def test_broken_headers_and_entries(write_bundle, tmp_path):
         prefix = write_bundle(tmp_path / "m.ckpt", tensors, edit=edit)
         with pytest.raises(ValueError, match=message):
             read_tensor_bundle(prefix)
+
+
+def test_an_index_that_grows_when_it_is_read(write_bundle, tmp_path, monkeypatch):
+    """Keys that share their beginnings, and blocks that are compressed, may take a thousand times the file."""
+    monkeypatch.setattr(sorted_table, "MOST_BYTES", 1 << 16)
+    keys = {b"k" * 50_000 + bytes([number]): b"" for number in range(2)}
+    prefix = write_bundle(tmp_path / "m.ckpt", {}, edit=lambda entries: entries.update(keys))
+    with pytest.raises(ValueError, match="holds more than 65,536 bytes, which no index of tensors does"):
+        read_tensor_bundle(prefix)
+    with pytest.raises(ValueError, match="announces 1,000,000 bytes"):
+        sorted_table.decompress(b"\xc0\x84\x3d\0a")
 
 
 def test_slices_that_are_missing_do_not_fill_or_overlap(write_bundle, tmp_path):

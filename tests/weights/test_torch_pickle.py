@@ -59,6 +59,16 @@ def test_korean_names_strides_and_views_of_one_storage(write_torch, tmp_path):
     assert read == {name: values for name, (_, values) in views.items()}
 
 
+def test_tensors_that_share_a_storage_may_not_be_many_times_the_file(write_torch, tmp_path):
+    side = 1 << 10
+    views = {str(number): tensor("0", size=side**2, shape=(side, side), strides=(side, 1)) for number in range(300)}
+    path = write_torch(tmp_path / "m.bin", views, {"0": bytes(4 * side**2)})
+    with pytest.raises(ValueError, match=r"m\.bin .*its tensors together have 1,258,291,200 bytes, many times the 4,"):
+        read_torch_pickle(path)
+    path = write_torch(tmp_path / "m.bin", {name: views[name] for name in "123456"}, {"0": bytes(4 * side**2)})
+    assert len(read_torch_pickle(path)) == 6
+
+
 class Evil:
     def __init__(self, function, *arguments):
         self.how = (function, arguments)

@@ -53,7 +53,7 @@ class Reading:
         try:
             codecs.lookup(self.encoding)
             "\n".encode(self.encoding)
-        except (LookupError, TypeError) as error:
+        except (LookupError, TypeError, ValueError) as error:  # ValueError: a NUL, or a code of names such as idna
             raise ValueError(
                 f"encoding={self.encoding!r} is not known; use a name Python knows, such as utf-8, cp949 or utf-16"
             ) from error

@@ -14,9 +14,11 @@ from typing import Any
 
 import zstandard
 
-from bert_elmo_jax.data.corpora.reading import BLOCK, COMPRESSED, Reading, Tally
+from bert_elmo_jax.data.corpora.reading import BLOCK, COMPRESSED, BadInput, Reading, Tally
 from bert_elmo_jax.files import open_atomically
 
+SMALL_UNPACKED, MOST_PACKED = 1 << 28, 200  # bytes, and times that more bytes than these may be larger than the file
+PORTION = 1 << 10  # bytes of Zstandard that are unpacked at once; 64 MB of zeros have so few
 DAMAGED = (EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError)  # and OSError without a number
 
 
@@ -41,7 +43,7 @@ def _zstd_blocks(path: str) -> Iterator[bytes]:
     """Decompress frame by frame; the library's stream reader does not raise on a truncated file."""
     with open(path, "rb") as raw:
         frame, pending, complete = zstandard.ZstdDecompressor().decompressobj(), b"", True
-        while block := pending or raw.read(1 << 16):
+        while block := pending or raw.read(PORTION):
             yield frame.decompress(block)
             pending, complete = frame.unused_data, frame.eof
             if frame.eof:
@@ -57,7 +59,8 @@ codecs.register_error("nul", lambda error: ("\0", error.end))  # type: ignore[at
 def unpack(path: str, target: Path, tally: Tally) -> None:
     """Write a compressed or wide-encoded file as plain lines to `target`, which appears only when it is complete."""
     decoder = codecs.getincrementaldecoder(tally.reading.encoding)("nul") if tally.reading.wide else None
-    lines = 0
+    lines, size = 0, 0
+    most = max(SMALL_UNPACKED, MOST_PACKED * Path(path).stat().st_size)
 
     def damaged(error: Exception) -> None:
         problem = "a damaged or truncated compressed file"
@@ -68,7 +71,10 @@ def unpack(path: str, target: Path, tally: Tally) -> None:
         try:
             for block in raw_blocks(path):
                 plain = decoder.decode(block).encode("utf-8", "nul") if decoder else block
-                lines += plain.count(b"\n")
+                lines, size = lines + plain.count(b"\n"), size + len(plain)
+                if size > most:
+                    problem = f"more than {MOST_PACKED} times as large when unpacked, which no text is"
+                    raise BadInput(path, None, problem, "copy it again, or unpack it and look into it")
                 out.write(plain)
             if decoder:
                 out.write(decoder.decode(b"", final=True).encode("utf-8", "nul"))

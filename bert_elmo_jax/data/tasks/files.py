@@ -14,7 +14,7 @@ from typing import Any
 from bert_elmo_jax.addresses import is_address, local_copies
 from bert_elmo_jax.data.arrow_files import arrow_files, is_arrow
 from bert_elmo_jax.data.corpora.reading import COMPRESSED, guess_encoding
-from bert_elmo_jax.data.corpora.unpack import DAMAGED, raw_blocks
+from bert_elmo_jax.data.corpora.unpack import DAMAGED, MOST_PACKED, SMALL_UNPACKED, raw_blocks
 from bert_elmo_jax.did_you_mean import near_file
 from bert_elmo_jax.files import hash_file, write_bytes
 
@@ -30,6 +30,7 @@ _FORMATS = (
     (b"\xd0\xcf\x11\xe0", "an old Excel or Word file", "save the sheet as CSV in UTF-8"),
 )
 LARGEST_UNPACKED = 8 << 30  # bytes; labelled texts are held in memory
+ENDLESS = ("/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -132,6 +133,8 @@ def check_file(path: str | Path) -> Path:
         raise BadRow(path, 1, "a folder, expected a file", "name the file in it")
     if not path.exists():
         raise FileNotFoundError(f"{path}: there is no such file{near_file(path) or '; check the path'}")
+    if str(path.resolve()) in ENDLESS:
+        raise BadRow(path, 1, "a device without an end, expected a file", "name a file of texts")
     if path.is_fifo():
         logging.getLogger(__name__).warning("%s is a pipe: waiting for the program that writes it", path)
     return path
@@ -151,14 +154,14 @@ def read_text(
         if data.startswith(sign):
             raise BadRow(path, 1, f"{kind}, expected text", remedy)
     try:
-        text = data.decode("utf-8-sig" if codecs.lookup(encoding).name == "utf-8" else encoding)
+        text = data.decode("utf-8-sig" if _find_codec(encoding) == "utf-8" else encoding)
     except LookupError:
         raise ValueError(f"encoding={encoding!r} is not known; use one of Python's, such as utf-8 or cp949") from None
     except UnicodeDecodeError as problem:
         if fallback is not None:
             return read_text(path, fallback, keep_ends=keep_ends)
         raise _undecodable(path, data, encoding, problem) from None
-    if codecs.lookup(encoding).name in _ANY_BYTES and guess_encoding(data) == "utf-8":
+    if _find_codec(encoding) in _ANY_BYTES and guess_encoding(data) == "utf-8":
         line = next(number for number, line in enumerate(data.split(b"\n"), start=1) if not line.isascii())
         raise BadRow(path, line, f"UTF-8, not {encoding.upper()}", _remedy("utf-8"))
     text = text.removeprefix("\ufeff")
@@ -174,16 +177,27 @@ def read_text(
     return text if keep_ends else text.replace("\r\n", "\n")
 
 
+def _find_codec(encoding: str) -> str:
+    """Return Python's name of an encoding; raise LookupError without one."""
+    try:
+        return codecs.lookup(encoding).name
+    except ValueError as error:  # a NUL in it
+        raise LookupError from error
+
+
 def _read_unpacked(path: Path) -> bytes:
     """Return the content of a file, decompressed by its ending; raise if it would not fit into memory."""
     if not path.name.lower().endswith(COMPRESSED):
         return path.read_bytes()
-    parts, size = [], 0
+    parts, size, most = [], 0, max(SMALL_UNPACKED, MOST_PACKED * path.stat().st_size)
     try:
         for part in raw_blocks(str(path)):
             parts.append(part)
             if (size := size + len(part)) > LARGEST_UNPACKED:
                 raise BadRow(path, 1, f"more than {LARGEST_UNPACKED >> 30} GB when unpacked", "split it into files")
+            if size > most:
+                problem = f"more than {MOST_PACKED} times as large when unpacked, which no text is"
+                raise BadRow(path, 1, problem, "copy it again, or unpack it and look into it")
     except (*DAMAGED, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise

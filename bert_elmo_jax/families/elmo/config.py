@@ -59,6 +59,7 @@ TRAINING = frozenset(
 MOST_CHARACTERS = 10_000  # of a word; every word of a batch takes as much memory
 # 261 while training; a released file counts the mask of a padded word too.
 NUM_CHARACTERS = (261, 262)
+LARGEST = 10**8  # more than any size of a model
 
 
 @dataclass(frozen=True)
@@ -110,8 +111,8 @@ class ElmoConfig:
         object.__setattr__(self, "filters", tuple((width, number) for width, number in self.filters))
         check_choices(self)
         for name in ("char_embedding_size", "num_layers", "cell_size", "projection_size", "vocab_size"):
-            if getattr(self, name) is not None and getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1")
+            if getattr(self, name) is not None and not 1 <= getattr(self, name) <= LARGEST:
+                raise ValueError(f"{name} is {getattr(self, name)!r:.60}; it must be from 1 to {LARGEST:,}")
         for name in ("cell_clip", "proj_clip"):
             if getattr(self, name) is not None and not getattr(self, name) > 0:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be above 0, or None for no clipping")

@@ -5,6 +5,7 @@ into `params_0.npy`, `params_1.npy`, …, with `params_shapes.json`; see https:/
 Kernels are [in, out] like ours, with a first axis of size 1.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -42,6 +43,7 @@ MODULES = {
     "feed_forward/down": "mlp/c_proj",
     "feed_forward/norm": "ln_2",
 }
+ARRAY = re.compile(r"params_[0-9]{1,9}\.npy")
 PARTS = ("query", "key", "value")
 WIDTH, HEADS = 768, 12  # of the released GPT-1, whose files do not say the number of heads
 
@@ -170,7 +172,10 @@ def _read_flat(folder: Path) -> dict[str, StoredTensor]:
     layers = range((len(shapes) - 2) // 12)
     listed = ["wpe", "wte", *(f"h{i}/{name}" for i in layers for name in layer)]
     starts = np.cumsum([0, *(int(np.prod(shape)) for shape in shapes)])
-    files = sorted(folder.glob("params_[0-9]*.npy"), key=lambda file: int(file.stem.removeprefix("params_")))
+    named = list(folder.glob("params_*.npy"))
+    if odd := [file for file in named if not ARRAY.fullmatch(file.name)]:
+        raise ValueError(f"{odd[0]}: expected a name such as params_0.npy; rename the file, or remove it")
+    files = sorted(named, key=lambda file: int(file.stem.removeprefix("params_")))
     numbers = [int(file.stem.removeprefix("params_")) for file in files]
     arrays = [_open(file) for file in files]
     have = sum(array.size for array in arrays)

@@ -10,6 +10,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bert_elmo_jax.data.corpora import unpack as unpack_module
 from bert_elmo_jax.data.corpora.corpus import iterate_documents, iterate_lines, iterate_sample
 from bert_elmo_jax.data.corpora.reading import BadInput, Reading, Source, Tally, describe, find_files, has_text
 from bert_elmo_jax.data.corpora.unpack import needs_unpacking, unpack
@@ -117,6 +118,18 @@ def test_compressed_files_are_unpacked_and_damaged_ones_raise(tmp_path, ending):
         unpack(str(path), target, tally)
         assert TEXT.startswith(target.read_text(encoding="utf-8", errors="ignore")[:-2])
         assert sum(tally.skipped.values()) == 1
+
+
+@pytest.mark.parametrize("ending", WRITERS)
+def test_files_that_unpack_to_far_more_than_a_text_are_refused(tmp_path, monkeypatch, ending):
+    """A few kilobytes would fill memory, or the disk."""
+    path, target = tmp_path / f"a.txt{ending}", tmp_path / "plain"
+    WRITERS[ending](path, bytes(1 << 25))
+    assert max(map(len, unpack_module.raw_blocks(str(path)))) <= 1 << 26
+    monkeypatch.setattr(unpack_module, "SMALL_UNPACKED", 1 << 20)
+    with pytest.raises(BadInput, match="more than 200 times as large when unpacked"):
+        unpack(str(path), target, Tally(Reading(on_bad="skip")))
+    assert not target.exists()
 
 
 def test_wide_encodings_become_plain_lines(tmp_path):
@@ -240,7 +253,7 @@ def test_files_without_text_raise(tmp_path):
 
 
 def test_invalid_reading_options_raise():
-    for encoding in ("utf-9", "base64"):
+    for encoding in ("utf-9", "base64", "a\0b"):
         with pytest.raises(ValueError, match="use"):
             Reading(encoding=encoding)
 

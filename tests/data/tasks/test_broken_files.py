@@ -1,5 +1,6 @@
 """Broken files: each raises an error with file, line and remedy; none is read in part."""
 
+import gzip
 import json
 import pickle
 import re
@@ -10,6 +11,7 @@ from bert_elmo_jax.data.tasks import (
     BadRow,
     Layout,
     TagLayout,
+    files,
     find_labels,
     find_tags,
     label_ids,
@@ -176,6 +178,8 @@ BROKEN = {
     "a wrong answer, by line": ("a.json", two_questions(answers=[]), read_squad, 21, "'q2' has no answer"),
     "a list for an object": ("a.json", "[]", read_squad, 1, "the file has no list 'data' (a list)"),
     "no paragraphs": ("a.json", '{"data": [{"title": "t"}]}', read_squad, 1, "data[0] has no list 'paragraphs'"),
+    "questions on lines": ("a.jsonl", '{"id": "1", "question": "?"}\n', read_squad, 1, "questions are read from JSON"),
+    "questions in a table": ("a.csv", "question,context\n?,a\n", read_squad, 1, "questions are read from JSON"),
     "cut in the middle": ("a.json", two_questions().partition('"q2"')[0], read_squad, 21, "invalid JSON"),
     "no question at all": ("a.json", '{"data": []}', read_squad, 1, "no question in the file"),
     "JSON without an end": ("a.json", "[" * 100_000, read_squad, 1, "nested too deeply"),
@@ -240,3 +244,26 @@ def test_an_entity_type_that_only_occurs_in_the_dev_data(tmp_path):
 def test_errors_can_be_pickled(tmp_path):
     problem = BadRow(tmp_path / "a.tsv", 3, "what", "remedy")
     assert str(pickle.loads(pickle.dumps(problem))) == str(problem)
+
+
+def test_tables_that_would_fill_the_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "SMALL_UNPACKED", 1 << 20)
+    with gzip.open(tmp_path / "train.csv.gz", "wb") as file:
+        file.write(b"review,stars\n" + b"good,1\n" * (1 << 19))
+    with pytest.raises(BadRow, match="more than 200 times as large when unpacked, which no text is"):
+        read_texts(tmp_path / "train.csv.gz", OWN)
+    (tmp_path / "train.csv").symlink_to("/dev/zero")
+    with pytest.raises(BadRow, match="a device without an end, expected a file"):
+        read_texts(tmp_path / "train.csv", OWN)
+
+
+def test_an_encoding_with_a_nul_is_named(tmp_path):
+    (tmp_path / "train.txt").write_text("good")
+    with pytest.raises(ValueError, match=r"encoding='a\\x00b' is not known; use one of Python's"):
+        files.read_text(tmp_path / "train.txt", "a\0b")
+
+
+def test_a_message_about_columns_names_a_few_of_thousands(tmp_path):
+    (tmp_path / "train.csv").write_text(",".join(f"c{n}" for n in range(5000)) + "\n")
+    with pytest.raises(BadRow, match="'c29' and 4,970 more, expected a header"):
+        read_texts(tmp_path / "train.csv", OWN)

@@ -125,6 +125,7 @@ def test_the_released_width_has_twelve_heads_and_every_parameter_a_name(tmp_path
     [
         (lambda f: (f / "params_3.npy").unlink(), r"params_shapes.json lists .* a file params_N.npy is missing"),
         (lambda f: (f / "params_3.npy").write_text("<html>"), r"params_3.npy is not an array of numpy but a web page"),
+        (lambda f: np.save(f / "params_3x.npy", np.zeros(3)), r"params_3x.npy: expected a name such as params_0.npy"),
         (lambda f: np.save(f / "params_3.npy", np.zeros(3, np.float32)), r"beside it hold [\d,]+: a file"),
         (lambda f: (f / "params_shapes.json").write_text("[[40, 48], [150, 48], [3]]"), "lists 3 shapes that begin"),
         (lambda f: (f / "params_shapes.json").write_text("[1, 2]"), "is not a list of shapes"),
