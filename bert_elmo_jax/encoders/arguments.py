@@ -31,7 +31,8 @@ def check_list(texts: Any) -> None:
     check_stream(texts)
     if not isinstance(texts, Sized):
         kind = type(texts).__name__
-        raise TypeError(f"encode takes all texts at once, a {kind} was given: write list(texts), or use encode_batches")
+        remedy = "write list(texts), or use encode_batches of an encoder"
+        raise TypeError(f"a list of texts is expected, a {kind} was given: {remedy}")
 
 
 def check_whole(name: str, value: Any, low: int, high: int | None = None, meaning: str = "") -> int:

@@ -24,7 +24,7 @@ from bert_elmo_jax.data.tasks.files import (
 )
 from bert_elmo_jax.data.tasks.layouts import Layout
 from bert_elmo_jax.data.tasks.tables import Record, find_format, read_arrow_records, read_records
-from bert_elmo_jax.data.tasks.task import Task, stream_examples, task_named
+from bert_elmo_jax.data.tasks.task import OWN_FILES, Task, stream_examples, task_named
 from bert_elmo_jax.encoders.encoder import fingerprint
 from bert_elmo_jax.files import read_json
 from bert_elmo_jax.inference.document_model import DocumentModel
@@ -65,9 +65,9 @@ def predict_file(
     "-" is standard input or output. A file appears under its name only when it is complete; the same call continues
     one that was stopped, unless its input was standard input. `encoding` is the source's; by default the encoding of
     the run's own files. With `guard_formulas`, a cell of a table that a spreadsheet would compute gets a `'` in front.
-    `aggregation` finds the entities of raw texts. A released model does not know the columns of its tables: `text`
-    (default: text) and `pair` name them. `on_bad="skip"` leaves out the rows of a table, and the lines of a text, that
-    cannot be read, and lists them in `<target>.skipped.jsonl`. `untrusted` is as in `load`, and
+    `aggregation` finds the entities of raw texts. `text` and `pair` name the columns of a table: by default those
+    of the training data, or `text` for a released model. `on_bad="skip"` leaves out the rows of a table, and the lines
+    of a text, that cannot be read, and lists them in `<target>.skipped.jsonl`. `untrusted` is as in `load`, and
     `stride` as in `predict`.
     """
     if on_bad not in ("stop", "skip"):
@@ -93,16 +93,11 @@ def predict_file(
                 f"--model={model} has no head of a task: give a run of finetune, or a released classifier, tagger or "
                 "reader"
             )
-        if not loaded.task.pipeline and (text or pair):
-            raise ValueError(
-                f"--model={model} was fine-tuned on named columns: leave out --text and --pair (they name columns; "
-                "without --input=, texts are read from standard input)"
-            )
         if loaded.task.kind == "trees":
             ending = ending if ending in TREE_TABLES else CONLLU
         elif ending == CONLLU:
             raise ValueError(f"--output={target}: only a parser writes CoNLL-U, and --model={model} is none")
-        task = name_columns(loaded.task, source, text or "text", pair, aggregation)
+        task = name_columns(loaded.task, source, text, pair, aggregation)
         encoding = encoding or str(read_json(Path(model, "run.json"), default={}).get("encoding", "utf-8"))
         names = "standard input" if source == "-" else source, "standard output" if path is None else target
         print(f"{model} ({loaded.task.name}): {' -> '.join(names)}, on {describe_devices()}", file=sys.stderr)
@@ -122,7 +117,9 @@ def predict_file(
         }
         # A pipe can be read only once.
         resumable = source != "-" and all(Path(file).is_file() or is_arrow(file) for file in list_files(source))
-        out.begin({**settings, "guard": guard_formulas, **_describe_request(loaded, source)} if resumable else None)
+        out.begin(
+            {**settings, "guard": guard_formulas, **_describe_request(loaded, task, source)} if resumable else None
+        )
         skipped.clear()  # the columns of the same rows were read
         total, parts = _read_examples(task, source, encoding, AHEAD * batch_size, aggregation, bad_row)
         lines = choose_writer(ending, columns, out.header, guard_formulas)
@@ -153,16 +150,27 @@ def predict_file(
     return count
 
 
-def name_columns(task: Task, source: str, text: str, pair: str | None, aggregation: str | None) -> Task:
-    """Return the task with the columns of an input for a released model, or for the texts of entities."""
+def name_columns(task: Task, source: str, text: str | None, pair: str | None, aggregation: str | None) -> Task:
+    """Return the task with the columns of an input; those of the training data are read unless others are named."""
     if (task.kind in ("classification", "regression") and task.layout is None) or aggregation is not None:
-        return dataclasses.replace(task, layout=Layout(text, pair))
+        return dataclasses.replace(task, layout=Layout(text or "text", pair))
+    if (text or pair) and not task.pipeline:
+        if not isinstance(task.layout, Layout):
+            raise ValueError(
+                f"--text and --pair name columns of texts, and the model was fine-tuned on {task.name}: leave them out "
+                "(without --input=, texts are read from standard input)"
+            )
+        if pair and task.layout.pair is None:
+            raise ValueError(f"--pair={pair}: the model was fine-tuned on single texts; leave it out")
+        layout = Layout(text or task.layout.text, pair or task.layout.pair, regression=task.layout.regression)
+        # A table of one's own: files of a named task may have other rules, such as columns without names.
+        return dataclasses.replace(task, layout=layout, name=task.name if task.name in OWN_FILES else task.kind)
     if task.kind == "tags" and task.layout is None:
         return dataclasses.replace(task, layout=task_named("tags", file=source).layout)
     return task
 
 
-def _describe_request(model: Predictor, source: str) -> dict[str, Any]:
+def _describe_request(model: Predictor, task: Task, source: str) -> dict[str, Any]:
     """Return what the predictions depend on: the model, the content of the input, JAX and the device."""
     if isinstance(model, TaskModel):
         parts = [model.fingerprint, str(model.head)]
@@ -174,7 +182,7 @@ def _describe_request(model: Predictor, source: str) -> dict[str, Any]:
         parts = [fingerprint(model.config, model.params, model.lexicon.fingerprint)]
         parts += [] if model.encoder is None else [model.encoder.fingerprint]
     device = jax.devices()[0].device_kind
-    inputs = {"model": parts, "task": str(model.task), "content": hash_files(source)}
+    inputs = {"model": parts, "task": str(task), "content": hash_files(source)}
     return {**inputs, "jax": jax.__version__, "device": device}
 
 

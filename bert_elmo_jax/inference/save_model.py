@@ -12,6 +12,7 @@ import numpy as np
 from bert_elmo_jax.data.tasks.rows import check_length
 from bert_elmo_jax.data.tasks.task import Task, task_named
 from bert_elmo_jax.families import Family, find_family
+from bert_elmo_jax.families.init_params import PARTS
 from bert_elmo_jax.files import read_json
 from bert_elmo_jax.heads.features import Features
 from bert_elmo_jax.inference.run_directory import check_finite, describe_encoder, is_run_directory, write_run_directory
@@ -64,6 +65,11 @@ def save(
         _save_network(folder, encoder, params, _choose_task(params, task, labels, "tags"), network, lexicon, run)
         return folder
     _check_encoder(params, encoder)
+    if unknown := [name for name in params if name not in (*PARTS, *encoder.params)]:
+        raise ValueError(
+            f"params has the part {unknown[0]!r}, but load knows the heads {', '.join(USUAL_TASKS)}: save one head in "
+            "a folder, under one of these names"
+        )
     heads = [name for name in USUAL_TASKS if name in params]
     if not (task or labels or heads):
         write_run_directory(folder, encoder.config, params, encoder.reads, run=run)

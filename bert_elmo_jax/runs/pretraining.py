@@ -14,6 +14,8 @@ from bert_elmo_jax.addresses import local_copy
 from bert_elmo_jax.data.corpora.store import open_store
 from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus, toy_pairs
 from bert_elmo_jax.data.pipeline.batches import eval_batches, train_batches
+from bert_elmo_jax.data.pipeline.feeds import check_corpora
+from bert_elmo_jax.data.pipeline.windows import check_documents
 from bert_elmo_jax.families import Family, get_family
 from bert_elmo_jax.families.family import Inputs, Objective
 from bert_elmo_jax.files import write_json
@@ -87,6 +89,8 @@ def build_pretraining(config: ConfigDict, workdir: Path, init: str | None, place
     """Read the data of a config, and return the training of its objective from the weights of `init`, or the seed."""
     family, rows = get_family(config.family), config.batch_size
     corpora = load_corpora(config, workdir, family.inputs)
+    for corpus in check_corpora(corpora):
+        check_documents(open_store(corpus, "heldout"))  # before the training, which ends with an evaluation
     corpora_facts = describe_corpora(corpora)
     tokenizer = load_corpus_tokenizer(corpora, family.inputs)
     model, stored = start_model(family, config, init, tokenizer)

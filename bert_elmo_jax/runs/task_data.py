@@ -11,6 +11,7 @@ from ml_collections import ConfigDict
 from bert_elmo_jax.data.tasks.examples import a_number
 from bert_elmo_jax.data.tasks.files import BadRow, describe_skipped, stop
 from bert_elmo_jax.data.tasks.sentence_files import OF_SCORES
+from bert_elmo_jax.data.tasks.tables import find_format
 from bert_elmo_jax.data.tasks.task import (
     Task,
     check_labels,
@@ -28,6 +29,8 @@ OPTIONS = ("context", "stride", "question_length", "longest_answer", "both_order
 
 
 SMALL_DEV = 20  # rows; below, one row is worth more than 5 points
+SHARED = 0.2  # of the development data; with fewer texts that are also trained on, the score still says something
+SHOWN = 5  # labels of a hint
 RATED = ("star", "rating", "score", "rate", "별점", "평점", "점수")  # in the names of columns of ratings
 
 
@@ -96,6 +99,10 @@ def read_data(config: ConfigDict) -> Data:
         check_labels(task, examples)
         if task.kind in SCORED and len(examples) == 1:
             raise ValueError(f"{examples[0].file} has one example, but a correlation needs two; give more")
+        scores = {example.label for example in examples} if task.kind in SCORED else set()
+        if len(scores) == 1 and None not in scores:
+            problem = f"{examples[0].file}: {examples[0].label} is the score of all {len(examples):,} examples"
+            raise ValueError(f"{problem}, but a correlation needs different ones; check the column, or give others")
     if task.kind == "sentences":
         task = with_top_score(task, train if task.loss in OF_SCORES else dev)
         say(f"loss {task.loss}; scores are divided by {task.top_score:g}")
@@ -105,7 +112,9 @@ def read_data(config: ConfigDict) -> Data:
 
 
 def find_hints(config: ConfigDict, task: Task, train: Sequence[Any], dev: Sequence[Any]) -> Iterator[str]:
-    """Yield hints for users: the labels look like ratings, or there are few development data."""
+    """Yield hints for users: labels that may not be meant, development data that say little about new texts."""
+    if config.task == "classification" and (alike := find_similar_labels(task.labels)):
+        yield f"the labels {_list_labels(alike)} look alike, but each is a label of its own: write them in one way"
     if config.task == "classification" and are_ratings(task.labels, config.label or ""):
         yield (
             f"the labels are the numbers {task.labels[0]} to {task.labels[-1]}, and a classifier does not know that "
@@ -119,12 +128,58 @@ def find_hints(config: ConfigDict, task: Task, train: Sequence[Any], dev: Sequen
             f"{100 / len(dev):.1f} points of the score, so it says little about which model is best; hold out "
             f"more: {SMALL_DEV} {units}s at least, better some hundred"
         )
-        if task.kind == "classification":
-            absent = [label for label in task.labels if all(example.label != label for example in dev)]
-            if absent:
-                yield f"no row of the development data has the label {' or '.join(map(repr, absent))}: hold out more"
+        if task.kind == "classification" and (absent := find_absent_labels(task, dev)):
+            yield f"no row of the development data has the label {_list_labels(absent, 'or')}: hold out more"
     elif 0 < len(dev) < SMALL_DEV and task.kind in SCORED:
         yield f"the correlation is computed on {len(dev)} examples, too few to compare models by: hold out more"
+    if task.kind == "classification" and (absent := find_absent_labels(task, train)):
+        yield (
+            f"all rows with the label {_list_labels(absent, 'or')} were held out, so it is not learned: give more rows "
+            "with it, or a file as --dev"
+        )
+    if config.task in ("classification", "regression"):
+        quoted = sum(len(example.text) > 1 and example.text[0] == example.text[-1] == '"' for example in train)
+        if find_format(config.train) == "tsv" and quoted > len(train) / 2:
+            yield (
+                f"{quoted:,} of {len(train):,} texts are in quotation marks, which belong to the text in a .tsv: if "
+                "they are not meant, save the file as .csv"
+            )
+        texts = {(example.text, example.pair) for example in train}
+        seen = sum((example.text, example.pair) in texts for example in dev)
+        if seen > SHARED * len(dev):
+            yield (
+                f"{seen:,} of the {len(dev):,} texts of the development data are in the training data, too, so the "
+                "score says little about new texts: remove rows that occur twice"
+            )
+
+
+def find_absent_labels(task: Task, examples: Sequence[Any]) -> list[str]:
+    """Return the labels of a task that no example has."""
+    present = {example.label for example in examples}
+    return [label for label in task.labels if label not in present]
+
+
+def find_similar_labels(labels: Sequence[str]) -> list[str]:
+    """Return the labels that differ from another one only in capitals, spaces or the way a number is written.
+
+    >>> find_similar_labels(["Good", "bad", "good", "1", "1.0", "2"]), find_similar_labels(["0", "1"])
+    (['Good', 'good', '1', '1.0'], [])
+    """
+    groups: dict[Any, list[str]] = {}
+    for label in labels:
+        number = a_number(label)
+        groups.setdefault("".join(label.casefold().split()) if number is None else number, []).append(label)
+    return [label for group in groups.values() if len(group) > 1 for label in group]
+
+
+def _list_labels(labels: Sequence[str], conjunction: str = "and") -> str:
+    """Return labels as text, the first few of many.
+
+    >>> _list_labels(["a", "b"]), _list_labels(["1", "2", "3", "4", "5", "6", "7"], "or")
+    ("'a' and 'b'", "'1' or '2' or '3' or '4' or '5' or 2 more")
+    """
+    more = len(labels) - SHOWN
+    return f" {conjunction} ".join([*map(repr, labels[:SHOWN]), *([f"{more} more"] if more > 0 else [])])
 
 
 def are_ratings(labels: Sequence[str], column: str = "") -> bool:
@@ -152,7 +207,9 @@ def parse_share(dev: str) -> float | None:
     >>> (parse_share("0.1"), parse_share("dev.csv"))
     (0.1, None)
     """
-    share = a_number(dev)
+    share = a_number(dev.removesuffix("%"))
+    if share is not None and dev.endswith("%"):
+        raise ValueError(f"--dev={dev}: a share is written as a number below 1, such as --dev={share / 100:g}")
     if share is not None and not 0 < share < 1:
         raise ValueError(f"--dev={dev}: expected a file, or a share of --train above 0 and below 1, such as 0.1")
     return share
@@ -170,6 +227,9 @@ def hold_out(examples: Sequence[Any], task: Task, share: float) -> tuple[Sequenc
         together = example.context if task.kind == "questions" else example.document if task.context else n
         groups.setdefault(together, []).append(n)
     every, chosen = list(groups.values()), set[int]()
+    if len(every) == 1 and task.kind in ("tags", "trees"):
+        whole = "document, which is not divided" if task.context else "sentence: a blank line ends a sentence"
+        raise ValueError(f"--dev={share:g}: the training data are one {whole}; give a file as --dev")
     for n in np.random.default_rng(0).permutation(len(every)):
         if len(chosen) >= round(share * len(examples)):
             break

@@ -34,7 +34,9 @@ def test_a_generator_is_for_batches_alone():
     check_stream(text for text in ["강"])
     check_stream([])
     check_list(np.array(["강", "눈"]))
-    with pytest.raises(TypeError, match=r"a generator was given: write list\(texts\), or use encode_batches"):
+    with pytest.raises(
+        TypeError, match=r"a generator was given: write list\(texts\), or use encode_batches of an encoder"
+    ):
         check_list(text for text in ["강"])
     check_list([])
 

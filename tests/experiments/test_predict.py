@@ -131,6 +131,22 @@ def test_what_is_refused(name, stdin, more, message, runs):
     assert "Traceback" not in said
 
 
+def test_columns_that_are_called_otherwise(runs, tmp_path):
+    table = tmp_path / "new.csv"
+    table.write_text("후기,답\n영화 좋다,서울\nthe film,역\n", encoding="utf-8")
+    done = predict(model=runs["sst2"], input=table, text="후기")
+    assert (done.status, [line["text"] for line in done.lines]) == (0, ["영화 좋다", "the film"]), done.said
+    done = predict(model=runs["qnli"], input=table, text="후기", pair="답")
+    assert (done.status, [line["pair"] for line in done.lines]) == (0, ["서울", "역"]), done.said
+    said = predict(model=runs["sst2"], input=table).said
+    assert "no column 'sentence' among '후기', '답'" in said and "--text=…" in said
+    assert (
+        "--pair=답: the model was fine-tuned on single texts"
+        in predict(model=runs["sst2"], input=table, pair="답").said
+    )
+    assert "was fine-tuned on ud_upos: leave them out" in predict(model=runs["ud_upos"], input=table, text="후기").said
+
+
 def write_lines(file, count):
     file.write_text("".join(f"the film {n} 좋다\n" * (1 + n % 3) for n in range(count)), encoding="utf-8")
     return file

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from bert_elmo_jax import load, train
+from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus
 from bert_elmo_jax.data.pipeline.batches import train_batches
 from bert_elmo_jax.plan.plan import build_inputs
 from bert_elmo_jax.runs.config_files import list_recipes, read_config
@@ -148,6 +149,14 @@ def test_contradictory_configs_are_refused(family, corpora, tmp_path):
         config.update_from_flattened_dict({"data": right, **fields})
         with pytest.raises((ValueError, OSError), match=re.escape(message)):
             pretrain(config, tmp_path / str(number), init=init)
+
+
+def test_a_corpus_without_held_out_text_is_refused_before_the_training(tmp_path):
+    config, _ = read_config("bert:toy")
+    config.data = str(toy_corpus(tmp_path / "all", documents=5, heldout=0.0))
+    with pytest.raises(ValueError, match="has no document in its part 'heldout'; prepare it with a higher --heldout"):
+        pretrain(config, tmp_path / "run")
+    assert not (tmp_path / "run" / "checkpoints").exists()
 
 
 def test_only_an_optimiser_that_leaves_rows_alone_is_given_the_touched_ones(monkeypatch):

@@ -298,6 +298,11 @@ REFUSED = {
         {"labels": ["a", "b"]},
         "params holds NaN or infinity in classify/bias; .* training diverged",
     ),
+    "a head of another name": (
+        lambda: bert_params(classify=HEAD, topic=HEAD)[1],
+        {"labels": ["a", "b"]},
+        "params has the part 'topic', but load knows the heads classify, tag, choice, span: save one head in a folder",
+    ),
     "another task": (None, {"task": "tags", "labels": ["a", "b"]}, r"needs a head params\['tag'\]"),
     "too long": (None, {"labels": ["a", "b"], "length": 4000}, "use 8 to 48"),
 }
@@ -324,6 +329,8 @@ def test_module_names_parameters_of_another_model():
     ):
         with pytest.raises(ValueError, match=message):
             encoder.module.apply(variables, **inputs)
+    with pytest.raises(TypeError, match=r"tokens are a list; give an array of ids, as `tokenizer.batch"):
+        encoder.module.apply({"params": params["encoder"]}, ["a b"])
 
 
 def test_packed_texts_have_the_vectors_of_single_ones():

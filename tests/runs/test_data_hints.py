@@ -17,7 +17,8 @@ def write(path, rows, header="review,stars"):
 
 
 def read(folder, rows, dev=None, **fields):
-    files = {"train": write(folder / "train.csv", rows), "dev": dev or write(folder / "dev.csv", rows)}
+    others = [row.replace("text", "other") for row in rows]
+    files = {"train": write(folder / "train.csv", rows), "dev": dev or write(folder / "dev.csv", others)}
     return read_data(base(**{"task": "classification", "text": "review", "label": "stars", **files, **fields}))
 
 
@@ -40,6 +41,48 @@ def test_ratings_and_small_dev(tmp_path, capsys):
         assert "warning" not in capsys.readouterr().err
     read(tmp_path, RATED, dev="0.1", task="regression")
     assert "the correlation is computed on 4 examples" in capsys.readouterr().err
+
+
+def test_labels_that_may_not_be_meant(tmp_path, capsys):
+    read(tmp_path, [f"text {n},{label}" for n, label in enumerate(["Good", "good", "bad", "1", "1.0"] * 8)])
+    said = capsys.readouterr().err
+    assert said.startswith("warning: the labels '1' and '1.0' and 'Good' and 'good' look alike, but each is a label")
+    read(tmp_path, [f"text {n},user{n}" for n in range(40)], dev="0.1")
+    said = capsys.readouterr().err
+    assert "or 31 more: hold out more" in said
+    assert "all rows with the label 'user" in said and "were held out, so it is not learned: give more rows" in said
+
+
+def test_texts_in_both_parts(tmp_path, capsys):
+    read(tmp_path, LABELLED[:2] * 20, dev="0.5")
+    assert (
+        "warning: 20 of the 20 texts of the development data are in the training data, too" in capsys.readouterr().err
+    )
+    read(tmp_path, [*LABELLED, *LABELLED[:2]], dev="0.5")
+    assert "warning" not in capsys.readouterr().err
+
+
+def test_quotation_marks_in_a_tsv(tmp_path, capsys):
+    for mark, hints in (('"', 1), ("", 0)):
+        table = tmp_path / "train.tsv"
+        rows = [f"{mark}text {n}{mark}\t{n % 2}" for n in range(40)]
+        table.write_text("\n".join(["review\tstars", *rows]), encoding="utf-8")
+        read_data(base(task="classification", train=str(table), dev="0.5", text="review", label="stars"))
+        assert (
+            capsys.readouterr().err.count("texts are in quotation marks, which belong to the text in a .tsv") == hints
+        )
+
+
+def test_a_share_in_per_cent(tmp_path):
+    with pytest.raises(ValueError, match=r"--dev=10%: a share is written as a number below 1, such as --dev=0\.1"):
+        read(tmp_path, LABELLED, dev="10%")
+
+
+def test_equal_scores_have_no_correlation(tmp_path):
+    with pytest.raises(ValueError, match=r"dev\.csv: 3\.0 is the score of all 40 examples, but a correlation needs"):
+        rows = [f"text {n},{n}" for n in range(40)]
+        same = [f"text {n},3" for n in range(40)]
+        read(tmp_path, rows, dev=write(tmp_path / "dev.csv", same), task="regression")
 
 
 def test_utf_8_is_not_read_as_windows_1252(tmp_path):
@@ -96,6 +139,10 @@ def test_bad_rows_are_skipped(tmp_path, capsys):
     skipped = []
     examples = read_examples(lines, task_named("classification", text="review", label="stars"), on_bad=skipped.append)
     assert [example.text for example in examples] == ["b"] and len(skipped) == 3
+    with pytest.raises(BadRow, match="only blank lines, expected a header and rows"):
+        read_texts(
+            write(tmp_path / "x.csv", ["", ","], header=""), Layout("review", None, "stars"), on_bad=skipped.append
+        )
     with pytest.raises(BadRow, match="no row can be read"):
         read_texts(write(tmp_path / "x.csv", [",1"]), Layout("review", None, "stars"), on_bad=skipped.append)
     with pytest.raises(ValueError, match="on_bad=skip is for tables with a text in each row"):

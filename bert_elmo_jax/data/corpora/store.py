@@ -149,6 +149,9 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     """Return the manifest of a finished store; raise if there is none or it cannot be read."""
     path = folder / "manifest.json"
     command = f"{show_program('prepare_data')} --output={folder}"
+    if folder.is_file():
+        command = f"{show_program('prepare_data')} --input={folder} --output=FOLDER"
+        raise NotADirectoryError(f"{folder} is a file, expected a folder of prepare_data; prepare one with {command}")
     if not folder.is_dir():
         raise FileNotFoundError(f"{folder}: no such folder; prepare one with {command}")
     if not path.exists():

@@ -112,6 +112,15 @@ class Place(NamedTuple):
     row: int = 0
 
 
+def check_documents(store: Store) -> None:
+    """Raise ValueError if a part of a corpus has no document."""
+    if not len(store):
+        remedy = "a higher" if store.part == "heldout" else "a lower"
+        raise ValueError(
+            f"{store.folder} has no document in its part {store.part!r}; prepare it with {remedy} --heldout"
+        )
+
+
 class Track(Generic[Rows]):
     """Read any stretch of the rows of one corpus, across windows and epochs; only the current window is kept.
 
@@ -120,11 +129,7 @@ class Track(Generic[Rows]):
     """
 
     def __init__(self, store: Store, plan: Callable[..., Rows], key: Key, window: int, copies: int = 0):
-        if not len(store):
-            remedy = "a higher" if store.part == "heldout" else "a lower"
-            raise ValueError(
-                f"{store.folder} has no document in its part {store.part!r}; prepare it with {remedy} --heldout"
-            )
+        check_documents(store)
         self.store, self._plan, self._key, self._size, self._copies = store, plan, key, window, copies
         self._windows: tuple[int, list[list[Block]]] | None = None
         self._rows: tuple[tuple[int, int], Rows] | None = None

@@ -178,7 +178,7 @@ def check_tags(sentence: TaggedSentence) -> None:
         if tag != "O" and (prefix not in ("B", "I", "E", "S") or bool(dash) != bool(kind)):
             bilou = " (L- and U- of BILOU are E- and S- here)" if prefix in ("L", "U") and kind else ""
             problem = f"the tag {tag!r}, expected O, or B-, I-, E- or S- and a type{bilou}"
-            remedy = "correct it, give the column of the tags, or read other tags with entities=False"
+            remedy = "correct it, give the column of the tags, or read other tags with --task=tags (entities=False)"
             raise BadRow(sentence.file, line, problem, remedy)
 
 

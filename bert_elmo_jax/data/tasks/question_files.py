@@ -9,7 +9,7 @@ from typing import Any
 from bert_elmo_jax.data.arrow_files import is_arrow
 from bert_elmo_jax.data.tasks.examples import Answer, Question
 from bert_elmo_jax.data.tasks.files import BadRow, check_characters, lines_of, parse_json, read_lines, read_text
-from bert_elmo_jax.data.tasks.tables import read_arrow_records
+from bert_elmo_jax.data.tasks.tables import find_format, read_arrow_records
 
 _SHAPE = '{"data": [{"paragraphs": [{"context": …, "qas": [{"id": …, "question": …, "answers": […]}]}]}]}'
 _QAMR_COLUMNS = 9
@@ -30,6 +30,9 @@ def read_squad(path: str | Path, *, answered: bool = True, encoding: str = "utf-
     """
     rows = is_arrow(path)
     text = "" if rows else read_text(path, encoding)
+    if (not rows and not text.lstrip().startswith(("{", "["))) or find_format(path) == "jsonl":
+        problem = "questions are read from JSON in the layout of SQuAD, or from Parquet, not from lines or a table"
+        raise BadRow(path, 1, problem, f"write {_SHAPE}")
     parsed = list(_question_rows(path, answered) if rows else _questions(parse_json(text, path), path, text))
     if not parsed:
         raise BadRow(path, 1, "no question in the file, expected at least one", "check that it is complete")

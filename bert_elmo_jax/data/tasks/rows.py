@@ -99,7 +99,7 @@ def make_rows(task: Task, examples: Sequence[Any], tokenizer: Tokenizer, *, labe
         labels = list(map(float, labels))
     for number, (example, label) in enumerate(zip(examples, labels)):
         seconds = example.choices if task.kind == "choice" else (example.pair,)
-        pairs = [(example.text, second) for second in seconds]
+        pairs = [(task.prompt + example.text, second) for second in seconds]
         if task.both_orders:
             pairs.append((example.pair, example.text))
         ids, types, lost = zip(*(pair_ids(*pair, tokenizer, task.max_length, task.pipeline) for pair in pairs))
@@ -206,7 +206,7 @@ def _pieces(sentence: TaggedSentence, tokenizer: Tokenizer, characters: bool) ->
         encoding = tokenizer.encode("".join(sentence.words), specials=False)
         starts = encoding.offsets[:, 0]
         # If several pieces begin in one character, such as the marks of a letter, the first one counts.
-        first = np.flatnonzero(np.diff(starts, prepend=-1) > 0)
+        first = np.flatnonzero((np.diff(starts, prepend=-1) > 0) & (starts < len(places)))  # a last space has no place
         places[starts[first]] = first
         return encoding.ids, places
     encoding = tokenizer.encode_words(sentence.words, specials=False)

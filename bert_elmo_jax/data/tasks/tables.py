@@ -18,6 +18,7 @@ Rows = Iterator[tuple[int, list[str]]]  # the line and the cells of each row
 LEAVE_OUT = "remove the row (--on_bad=skip leaves out all rows that cannot be read, and lists them)"
 FORMATS = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json"}
 
+MOST_SHOWN, MOST_COMPARED = 30, 1000  # columns in a message, and those among which a similar name is looked for
 csv.field_size_limit(2**31 - 1)  # a cell may hold a long document; Python's own limit is 131,072 characters
 
 
@@ -162,7 +163,9 @@ def _table(
     tolerance: float,
     on_bad: OnBad,
 ) -> list[Record]:
-    first_line, first = next(rows)
+    first_line, first = next(rows, (1, None))
+    if first is None:
+        raise BadRow(path, 1, "only blank lines, expected a header and rows", "check that the file is complete")
     names = _spell([name.strip() for name in first], required)
     records = []
     if set(required) <= set(names):
@@ -204,7 +207,8 @@ def _spell(names: Sequence[str], required: Sequence[str]) -> list[str]:
 def _no_header(
     path: str | Path, line: int, first: Sequence[str], required: Sequence[str], bare: Sequence[str]
 ) -> BadRow:
-    shown = ", ".join(repr(name if len(name) < 40 else f"{name[:39]}…") for name in first)
+    shown = ", ".join(repr(name if len(name) < 40 else f"{name[:39]}…") for name in first[:MOST_SHOWN])
+    shown += f" and {len(first) - MOST_SHOWN:,} more" if len(first) > MOST_SHOWN else ""
     missing = ", ".join(repr(name) for name in required if name not in first)
     either = f", or {len(bare)} columns without names ({', '.join(bare)})" if bare else ""
     other = next((sign for sign in ("\t", ";", ",") if len(first) == 1 and sign in first[0]), None)
@@ -212,9 +216,9 @@ def _no_header(
         "\t": "the cells are separated by tabs: name the file .tsv",
         ";": "the cells are separated by semicolons: save it with commas",
         ",": "the cells are separated by commas: name the file .csv",
-        None: "give the column names of this file (--text=…, --label=…), or add a header",
+        None: "give the column names of this file (--text=…, --pair=…, --label=…), or add a header",
     }[other]
-    near = _suggest([name for name in required if name not in first], first)
+    near = _suggest([name for name in required if name not in first], first[:MOST_COMPARED])
     return BadRow(path, line, f"no column {missing} among {shown}, expected a header{either}", near or remedy)
 
 

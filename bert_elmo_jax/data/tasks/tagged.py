@@ -149,7 +149,7 @@ def conllu_cells(line: str, word: int, path: str, number: int) -> list[str]:
     if line.startswith("#"):
         return []
     if len(cells) != _CONLLU_COLUMNS:
-        problem = f"{len(cells)} columns between tabs, expected the {_CONLLU_COLUMNS} of CoNLL-U"
+        problem = f"{len(cells)} column{'s'[: len(cells) != 1]} between tabs, expected the {_CONLLU_COLUMNS} of CoNLL-U"
         raise BadRow(path, number, problem, "correct it, or give a file in CoNLL-U")
     if re.fullmatch(r"\d+-\d+|\d+\.\d+", cells[0]):
         return []

@@ -35,7 +35,7 @@ def test_unknown_labels_and_tags_are_refused():
         label_ids([TextExample("a", None, NFC, None, "train.csv", 2)], ("a", "b"))
     message = (
         "train.conll:3: the tag 'LOC', expected O, or B-, I-, E- or S- and a type; "
-        "correct it, give the column of the tags, or read other tags with entities=False"
+        "correct it, give the column of the tags, or read other tags with --task=tags (entities=False)"
     )
     with pytest.raises(BadRow, match=re.escape(message)):
         check_tags(TaggedSentence(("서울",), ("LOC",), "train.conll", (3,), 0))

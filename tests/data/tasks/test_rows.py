@@ -117,6 +117,13 @@ def test_characters_as_words_and_rows_with_the_context_of_others():
     assert found == [[2, 5, 6, 7, 7, 3], [2, 6, 7, 7, 7, 3]]
 
 
+def test_a_last_space_that_is_a_piece_has_no_place(goldens):
+    sentence = TaggedSentence(tuple("배 "), None, "a.tsv", (1, 2), 0)
+    tokenizer = load_tokenizer(goldens / "roberta_tiny")
+    [(_, ids, words)] = tag_places([sentence], tokenizer, 16, characters=True)
+    assert tokenizer.tokens[ids[-2]] == "Ġ" and words[:, 0].tolist() == [0]
+
+
 def test_answers_point_at_their_pieces():
     context = "a b c 서울역 d e f g h a b c"
     question = Question("q", "where", context, (Answer("서울", 6),), "a.json", 1)

@@ -62,6 +62,7 @@ def test_all_but_heads_and_relations_is_kept(tmp_path):
         (conllu((2, 0), tags=("X", "_")), ":2: no tag in the column upos; tag the words first, or train"),
         ("# nothing\n", ":1: no words, expected sentences in CoNLL-U"),
         ("1\tw\n", ":1: 2 columns between tabs, expected the 10 of CoNLL-U"),
+        ("1 w _\n", ":1: 1 column between tabs, expected the 10 of CoNLL-U"),
     ],
 )
 def test_files_that_hold_no_trees(tmp_path, text, message):
