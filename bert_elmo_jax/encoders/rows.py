@@ -79,7 +79,7 @@ def to_row(text: Text, number: int, tokenizer: Tokenizer, size: int, overflow: O
     if (encoding.word_ids < 0).all():
         raise BadText(number, f"is empty, or has nothing the tokenizer knows: {shorten(text)}")
     if overflow == "truncate" and len(encoding) > size:
-        encoding = _truncate(encoding, size, number)
+        encoding = _truncate(encoding, size, number, tokenizer.cuts_start)
     frame = tokenizer.frame
     prefix, suffix = len(frame.before) if encoding.second is None else encoding.second, len(frame.after)
     body, window_size = len(encoding) - prefix - suffix, size - prefix - suffix
@@ -146,8 +146,8 @@ def _count_words(part: str | Words | None, encoding: Encoding, kind: int) -> int
     return listed or int(encoding.word_ids[encoding.texts == kind].max(initial=-1)) + 1
 
 
-def _truncate(encoding: Encoding, size: int, number: int) -> Encoding:
-    """Cut the end of the longer text until both fit, as the original does."""
+def _truncate(encoding: Encoding, size: int, number: int, cuts_start: bool) -> Encoding:
+    """Cut the end (or the start) of the longer text until both fit, as the original does."""
     pair = encoding.second is not None
     added, texts = encoding.word_ids < 0, encoding.texts
     first, second = (int((~added & (texts == text)).sum()) for text in (0, 1))
@@ -161,7 +161,8 @@ def _truncate(encoding: Encoding, size: int, number: int) -> Encoding:
     keep_second = min(second, max(space // 2, space - first)) if pair else 0
     keep_first = min(first, space - keep_second)
     place = np.cumsum(~added) - 1 - first * texts  # of each piece in its text
-    remaining = np.flatnonzero(added | (place < np.where(texts == 0, keep_first, keep_second)))
+    keep, count = (np.where(texts == 0, *sizes) for sizes in ((keep_first, keep_second), (first, second)))
+    remaining = np.flatnonzero(added | (place >= count - keep if cuts_start else place < keep))
     e = encoding
     tokens = tuple(e.tokens[i] for i in remaining)
     cut = None if e.second is None else e.second - (first - keep_first)

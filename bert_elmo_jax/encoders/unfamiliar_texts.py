@@ -70,15 +70,19 @@ def describe_unfamiliar(tokenizer: Any, ids: Iterable[np.ndarray], texts: Sequen
 def warn_of_unfamiliar(
     encoder: Any, ids: Iterable[np.ndarray], texts: Sequence[Any], stacklevel: int = 3, source: str | None = None
 ) -> None:
-    """Warn if the tokenizer of an encoder knows little of some texts, unless its `warns_of_texts` is False."""
+    """Warn if the tokenizer of an encoder knows little of some texts, unless its `warns_of_texts` is False.
+
+    If it is "once", the first warning makes it False.
+    """
     if encoder.warns_of_texts:
         message = describe_unfamiliar(encoder.tokenizer, ids, texts, source or encoder.source)
         if message is not None:
+            encoder.warns_of_texts = encoder.warns_of_texts != "once"
             warnings.warn(message, UnfamiliarTexts, stacklevel=stacklevel + 1)
 
 
 def warn_of_unknown_words(encoder: Any, sentences: Sequence[Sequence[str]], stacklevel: int = 3) -> None:
-    """Warn if a model does not know many words of some sentences, unless its `warns_of_texts` is False."""
+    """Warn if a model does not know many words of some sentences, as `warn_of_unfamiliar` does."""
     words = [word for sentence in sentences for word in sentence]
     if not encoder.warns_of_texts or not words:
         return
@@ -89,6 +93,7 @@ def warn_of_unknown_words(encoder: Any, sentences: Sequence[Sequence[str]], stac
             f"{len(words):,}), so different texts look alike. Usually the model was made for another language, its "
             "vocabulary is a toy, or punctuation sticks to the words: lists of words are taken as they are"
         )
+        encoder.warns_of_texts = encoder.warns_of_texts != "once"
         warnings.warn(message, UnfamiliarTexts, stacklevel=stacklevel)
 
 

@@ -1,6 +1,8 @@
 """Write a model for other programs: ONNX or StableHLO, with its tokenizer, labels and a runner."""
 
 import importlib
+import logging
+import re
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,6 +23,7 @@ from bert_elmo_jax.inference.convert import publish_folder, write_tokenizer
 from bert_elmo_jax.inference.load_model import load
 from bert_elmo_jax.inference.task_model import TaskModel
 from bert_elmo_jax.inference.task_network import TaskNetwork
+from bert_elmo_jax.text.sentencepiece import SentencePiece
 
 NEEDED = {"onnx": ("onnx", "onnxruntime"), "stablehlo": ("flatbuffers",)}  # libraries of the extra `export`
 LARGEST = 2**31 - 2**20  # bytes of one file of ONNX; a larger model has its weights in a second file
@@ -66,12 +69,15 @@ def export_model(
     _check_libraries(to)
     if to == "onnx":
         check_opset(opset)
-    loaded: Any = load(model) if isinstance(model, str | Path) else model
-    graphs = plain_writer(loaded) if generate else {"model": plain_forward(loaded)}
     stage = target.with_name(f"{target.name}.partial")
     shutil.rmtree(stage, ignore_errors=True)  # of an export that was killed
     try:
         stage.mkdir(parents=True)
+    except OSError as error:
+        raise OSError(f"{target} cannot be written ({error.strerror}); give another --output") from error
+    try:
+        loaded: Any = load(model) if isinstance(model, str | Path) else model
+        graphs = plain_writer(loaded) if generate else {"model": plain_forward(loaded)}
         differences = {}
         for name, plain in graphs.items():
             runs = (
@@ -124,11 +130,21 @@ def _quantise(graph: Any, file: Path) -> Path:
 
     quantised = file.with_name(f"{file.stem}_quantized.onnx")
     heads = [node.name for node in graph.graph.node if node.op_type == "MatMul" and "/layer_" not in node.input[1]]
-    quantize_dynamic(
-        file, quantised, op_types_to_quantize=["MatMul"], per_channel=True, weight_type=QuantType.QInt8,
-        nodes_to_exclude=heads,
-    )  # fmt: skip
+    logger = logging.getLogger()
+    logger.addFilter(_is_no_advice)
+    try:
+        quantize_dynamic(
+            file, quantised, op_types_to_quantize=["MatMul"], per_channel=True, weight_type=QuantType.QInt8,
+            nodes_to_exclude=heads,
+        )  # fmt: skip
+    finally:
+        logger.removeFilter(_is_no_advice)
     return quantised
+
+
+def _is_no_advice(record: logging.LogRecord) -> bool:
+    """Return False for the library's advice to fuse nodes first, which would rename the layers and the heads."""
+    return not str(record.msg).startswith("Please consider to run pre-processing")
 
 
 def _write_stablehlo(folder: Path, name: str, plain: PlainForward) -> dict[str, Any]:
@@ -195,14 +211,19 @@ def _write_surroundings(folder: Path, model: Any, graphs: Mapping[str, PlainForw
 
 
 def join_runner(name: str) -> str:
-    """Return the code of a runner, with the function that it imports in place of the import.
+    """Return the code of a runner, with the functions that it imports in place of the imports.
 
     >>> "bert_elmo_jax" in join_runner("runner.py")
     False
     """
-    runner, shared = (Path(__file__).with_name(file).read_text("utf-8") for file in (name, "load_graph.py"))
-    code = shared.split('"""', 2)[2].strip()
-    return runner.replace("from bert_elmo_jax.exports.load_graph import FOLDER, load_graph\n", f"{code}\n")
+
+    def read_code(imported: re.Match[str]) -> str:
+        code = Path(__file__).with_name(f"{imported[1]}.py").read_text("utf-8").split('"""', 2)[2]
+        code = code.strip().removeprefix("from typing import Any").strip()
+        return f"\n\n{code}\n" if code.startswith("def ") else f"{code}\n"
+
+    runner = Path(__file__).with_name(name).read_text("utf-8")
+    return re.sub(r"from bert_elmo_jax\.exports\.(\w+) import .*\n", read_code, runner)
 
 
 def _write_config(folder: Path, model: Any) -> None:
@@ -251,13 +272,16 @@ def _describe(model: Any, plain: PlainForward) -> Mapping[str, Any]:
         "max_length": plain.max_length,
         "pad_id": pad_id,
         "pad_token": tokenizer.tokens[pad_id],
+        "unk_token": tokenizer.tokens[tokenizer.unk_id],
         "labels": [] if task is None else list(task.labels),
+        "tags_characters": task is not None and task.characters,
+        "trims_spaces": isinstance(tokenizer, SentencePiece),
         "several": several,
         "activation": activation,
         "whole_words": task is not None and task.pipeline,
         "longest_answer": 0 if task is None else task.longest_answer,
         "lowercase": sentences and head.lowercase,
-        "prompt": dict(head.prompts).get(head.default_prompt, "") if sentences else "",
+        "prompt": head.prompt if sentences else "" if task is None else task.prompt,
     }
 
 
@@ -265,13 +289,14 @@ def _describe_writer(model: Any, graphs: Mapping[str, PlainForward]) -> Mapping[
     """Return what the runner of a model that writes needs to know."""
     decoder = model.find_decoder()
     frame = model.tokenizer.frame
+    rules = {name: decoder.defaults.get(name, 0) for name in ("min_new", "no_repeat_ngram_size")}
     numbers = {
         name: None if getattr(decoder, name) is None else int(getattr(decoder, name))
         for name in ("pad", "most", "first", "forced_end", "forced_first")
     }
     return {
         "kind": "write", "before": [int(piece) for piece in frame.before], "ends": [int(end) for end in decoder.ends],
-        "forbidden": [int(piece) for piece in decoder.forbidden], **numbers,
+        "forbidden": [int(piece) for piece in decoder.forbidden], **rules, **numbers,
         "graphs": {
             name: {"inputs": list(plain.inputs), "outputs": list(plain.outputs)} for name, plain in graphs.items()
         },
@@ -291,14 +316,16 @@ def describe_words(model: Any, plain: PlainForward) -> Mapping[str, Any]:
         "max_length": plain.max_length,
     }  # fmt: skip
     if "input_ids" in plain.inputs:
-        pad_id = model.encoder.config.pad_id
-        description |= {"pad_id": pad_id, "pad_token": model.encoder.tokenizer.tokens[pad_id]}
+        pad_id, tokenizer = model.encoder.config.pad_id, model.encoder.tokenizer
+        description |= {"pad_id": pad_id, "pad_token": tokenizer.tokens[pad_id]}
+        description["unk_token"] = tokenizer.tokens[tokenizer.unk_id]
     if not isinstance(model, TaskNetwork):
         return description
     lexicon, vectors = model.lexicon, model.lexicon.kept_vectors
     return {
         **description,
         "labels": list(model.task.labels),
+        "tags_characters": model.task.characters,
         "specials": len(lexicon.specials),
         "words": list(lexicon.words),
         "later_words": [] if vectors is None else list(vectors.words),

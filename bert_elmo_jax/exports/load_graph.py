@@ -5,6 +5,7 @@ With QUANTIZED=1 in the environment, it is onnx/NAME_quantized.onnx.
 
 import functools
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -31,3 +32,10 @@ def load_graph(name: str, outputs: tuple[str, ...]) -> Any:
     file = FOLDER / "onnx" / (f"{name}_quantized.onnx" if os.environ.get("QUANTIZED") else f"{name}.onnx")
     session = onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
     return lambda arrays: session.run(list(outputs), arrays)
+
+
+def use_utf8() -> None:
+    """Read standard input and write standard output as UTF-8, also where the system's encoding is another."""
+    streams: list[Any] = [sys.stdin, sys.stdout]
+    for stream in streams:
+        stream.reconfigure(encoding="utf-8", errors="strict")

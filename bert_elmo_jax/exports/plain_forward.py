@@ -58,7 +58,8 @@ def _with_sentences(model: Any, head: SentenceHead | None) -> Callable[..., tupl
         if head is None:
             return (last,)
         places = jnp.broadcast_to(jnp.arange(ids.shape[1], dtype=jnp.int32)[None], ids.shape)
-        return last, sentence_vectors(head, params.get(NAME, {}), last, mask, places, 1)[:, 0]
+        vectors = sentence_vectors(head, params.get(NAME, {}), last, mask, places, 1)[:, 0]
+        return last, vectors[:, : head.default_width(model.config.hidden_size)]
 
     return function
 

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from bert_elmo_jax.exports.load_graph import FOLDER, load_graph
+from bert_elmo_jax.exports.load_graph import FOLDER, load_graph, use_utf8
+from bert_elmo_jax.exports.read_words import read_words
 
 BEGIN, END, PADDING = 259, 260, 261  # marks of a word; 0 is for words that only fill a row
 
@@ -59,21 +60,23 @@ def read_pieces(model: Any, sentences: Any, width: int, folder: Any) -> dict[str
 
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     tokenizer.enable_padding(pad_id=model["pad_id"], pad_token=model["pad_token"])
-    read = tokenizer.encode_batch([list(words) for words in sentences], is_pretokenized=True)
+    read, places = read_words(tokenizer, sentences, model["unk_token"])
     if len(read[0].ids) > model["max_length"]:
         raise ValueError(f"a sentence has {len(read[0].ids)} pieces; the model reads {model['max_length']}: split it")
     first = np.zeros((len(sentences), width), np.int64)
-    for row, (words, pieces) in enumerate(zip(sentences, read)):
-        places = {word: n for n, word in reversed(list(enumerate(pieces.word_ids))) if word is not None}
-        first[row, : len(words)] = [places[n] for n in range(len(words))]
+    for row, (words, of_words) in enumerate(zip(sentences, places)):
+        first[row, : len(words)] = of_words
     ids, mask = (np.array([getattr(r, name) for r in read], np.int64) for name in ("ids", "attention_mask"))
     return {"input_ids": ids, "attention_mask": mask, "first_pieces": first}
 
 
 def predict(texts: Any) -> Any:
     """Return the layers of each sentence's words, or a list of words with their tags."""
+    if not texts:
+        return []
     model: dict[str, Any] = json.loads((FOLDER / "export.json").read_text("utf-8"))
-    sentences = [text.split() if isinstance(text, str) else list(text) for text in texts]
+    split = list if model.get("tags_characters") else str.split
+    sentences = [split(text) if isinstance(text, str) else list(text) for text in texts]
     for number, words in enumerate(sentences):
         if not words:
             raise ValueError(f"sentence {number} is {texts[number]!r}; expected words, not an empty text")
@@ -101,6 +104,7 @@ if __name__ == "__main__":
     if sys.argv[1:] in (["--help"], ["-h"]):
         print(__doc__.strip())
         sys.exit()
+    use_utf8()
     try:
         predictions = predict(sys.argv[1:] or [line.rstrip("\n") for line in sys.stdin])
     except ValueError as error:

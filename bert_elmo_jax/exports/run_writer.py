@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from tokenizers import Tokenizer
 
-from bert_elmo_jax.exports.load_graph import FOLDER, load_graph
+from bert_elmo_jax.exports.load_graph import FOLDER, load_graph, use_utf8
 
 
 def run_graph(model: Any, name: str, arrays: Any) -> dict[str, Any]:
@@ -23,6 +23,13 @@ def run_graph(model: Any, name: str, arrays: Any) -> dict[str, Any]:
     graph = model["graphs"][name]
     outputs = load_graph(name, tuple(graph["outputs"]))({key: arrays[key] for key in graph["inputs"]})
     return {key.replace("present", "past_key_values"): x for key, x in zip(graph["outputs"], outputs)}
+
+
+def find_repeats(pieces: list[int], size: int) -> list[int]:
+    """Return the pieces that would repeat a sequence of `size` pieces; none if the size is 0."""
+    starts = range(len(pieces) - size + 1) if size else ()
+    before = pieces[len(pieces) - size + 1 :]
+    return [pieces[n + size - 1] for n in starts if pieces[n : n + size - 1] == before]
 
 
 def write(ids: list[int], most: int) -> list[int]:
@@ -40,13 +47,16 @@ def write(ids: list[int], most: int) -> list[int]:
         memory = run_graph(model, "encoder_model", {"input_ids": read, "attention_mask": np.ones_like(read)})
         name, read = "decoder_model", np.array([[model["first"]]], np.int64)
     mask = np.zeros((1, 1), np.int64)  # the first slot of the memory is empty
+    past = ids if model["first"] is None else [model["first"]]
     written: list[int] = []
     while len(written) < most and not (written and written[-1] in model["ends"]):
         mask = np.concatenate([mask, np.ones_like(read)], axis=1)
         outputs = run_graph(model, name, {"input_ids": read, "attention_mask": mask, **memory})
         scores = np.array(outputs.pop("logits")[0, -1])
         memory |= outputs
-        scores[model["forbidden"]] = -np.inf
+        scores[model["forbidden"] + find_repeats([*past, *written], model["no_repeat_ngram_size"])] = -np.inf
+        if len(written) < min(model["min_new"], most):
+            scores[model["ends"]] = -np.inf
         piece = int(scores.argmax())
         if not written and model["forced_first"] is not None:
             piece = model["forced_first"]
@@ -79,6 +89,7 @@ if __name__ == "__main__":
     if sys.argv[1:] in (["--help"], ["-h"]):
         print(__doc__.strip())
         sys.exit()
+    use_utf8()
     try:
         lines = sys.argv[1:] or [line.rstrip("\n") for line in sys.stdin]
         predictions = predict(lines, int(os.environ.get("MAX_NEW", "32")))

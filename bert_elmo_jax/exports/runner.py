@@ -9,14 +9,15 @@ onnx/model_quantized.onnx.
 
 import functools
 import json
-import re
 import sys
 from typing import Any
 
 import numpy as np
 from tokenizers import Tokenizer
 
-from bert_elmo_jax.exports.load_graph import FOLDER, load_graph
+from bert_elmo_jax.exports.character_tags import tag_characters, trim_spaces
+from bert_elmo_jax.exports.load_graph import FOLDER, load_graph, use_utf8
+from bert_elmo_jax.exports.read_words import read_words
 
 FILE = FOLDER / "export.json"
 MODEL: dict[str, Any] = json.loads(FILE.read_text("utf-8")) if FILE.exists() else {}
@@ -36,9 +37,21 @@ def encode(texts: Any) -> Any:
     """Return the pieces of texts or pairs, and the arrays that the model reads."""
     if MODEL["lowercase"]:
         texts = [tuple(part.lower() for part in text) if isinstance(text, tuple) else text.lower() for text in texts]
-    read = load_tokenizer().encode_batch([MODEL["prompt"] + text if isinstance(text, str) else text for text in texts])
+    prompt = MODEL["prompt"]  # of a pair before its first text
+    texts = [prompt + text if isinstance(text, str) else (prompt + text[0], *text[1:]) for text in texts]
+    try:
+        read = load_tokenizer().encode_batch(texts)
+    except Exception as error:  # the library has no other class
+        if MODEL["kind"] != "read" or "Truncation" not in str(error):
+            raise
+        raise ValueError(f"a question leaves no room for its context in {MODEL['max_length']} pieces") from None
+    return read, make_arrays(read)
+
+
+def make_arrays(read: Any) -> dict[str, Any]:
+    """Return the arrays that the model reads."""
     columns = {"input_ids": "ids", "attention_mask": "attention_mask", "token_type_ids": "type_ids"}
-    return read, {name: np.array([getattr(r, columns[name]) for r in read], np.int64) for name in MODEL["inputs"]}
+    return {name: np.array([getattr(r, columns[name]) for r in read], np.int64) for name in MODEL["inputs"]}
 
 
 def predict(texts: Any) -> Any:
@@ -52,16 +65,29 @@ def predict(texts: Any) -> Any:
         parts = [text] if isinstance(text, str) else text
         if len(parts) not in counts or not all(part.strip() for part in parts):
             raise ValueError(f"text {number} is {text!r:.200}; expected {expected}, not empty")
-    read, arrays = encode(texts)
-    outputs, kind = dict(zip(MODEL["outputs"], load_graph("model", tuple(MODEL["outputs"]))(arrays))), MODEL["kind"]
+    kind = MODEL["kind"]
+    places: list[list[Any]] = []
+    sentences: list[list[str]] = []
+    if kind == "tag" and MODEL["tags_characters"]:
+        texts = [text if isinstance(text, str) else "\t".join(text) for text in texts]
+        read, arrays = encode(texts)
+    elif kind == "tag":
+        sentences = [(text if isinstance(text, str) else " ".join(text)).split() for text in texts]
+        read, places = read_words(load_tokenizer(), sentences, MODEL["unk_token"])
+        arrays = make_arrays(read)
+    else:
+        read, arrays = encode(texts)
+    outputs = dict(zip(MODEL["outputs"], load_graph("model", tuple(MODEL["outputs"]))(arrays)))
     if kind == "sentences":
         return [vector.tolist() for vector in outputs["sentence_embedding"]]
     if kind == "vectors":
         return [row[mask > 0].tolist() for row, mask in zip(outputs["last_hidden_state"], arrays["attention_mask"])]
     if kind == "read":
         return [_answer(*row) for row in zip(texts, read, outputs["start_logits"], outputs["end_logits"])]
+    if kind == "tag" and MODEL["tags_characters"]:
+        return [_character_tags(*row) for row in zip(texts, read, outputs["logits"])]
     if kind == "tag":
-        return [_tags(*row) for row in zip(texts, read, outputs["logits"])]
+        return [_tags(*row) for row in zip(sentences, places, outputs["logits"])]
     scores, labels = outputs["logits"].astype(np.float64), MODEL["labels"]
     if MODEL["activation"] == "softmax":
         scores = np.exp(scores - scores.max(axis=1, keepdims=True))
@@ -75,16 +101,20 @@ def predict(texts: Any) -> Any:
     return [{"label": labels[row.argmax()], "probability": float(row.max())} for row in scores]
 
 
-def _tags(text: Any, read: Any, scores: Any) -> Any:
-    """Return the tag of each word, that of its first piece; words that were cut have none."""
-    tags = []
-    for word in re.finditer(r"\S+", text):
-        inside = (
-            n for n, (a, b) in enumerate(read.offsets) if read.attention_mask[n] and a < word.end() and b > word.start()
-        )
-        first = next(inside, None)
-        tags.append((word[0], None if first is None else MODEL["labels"][scores[first].argmax()]))
-    return tags
+def _tags(words: Any, places: Any, scores: Any) -> Any:
+    """Return each word with the tag of its first piece; the tag of a word that was cut is None."""
+    tags = [None if place is None else MODEL["labels"][scores[place].argmax()] for place in places]
+    return list(zip(words, tags))
+
+
+def _character_tags(text: Any, read: Any, scores: Any) -> Any:
+    """Return each character with its tag; the tag of a character behind the cut is None."""
+    places = [n for n, part in enumerate(read.sequence_ids) if part == 0]
+    piece_tags = [MODEL["labels"][scores[place].argmax()] for place in places]
+    end = read.offsets[places[-1]][1] if read.overflowing else len(text)
+    offsets = trim_spaces(text, read.offsets) if MODEL["trims_spaces"] else read.offsets
+    tags = tag_characters(text[:end], [offsets[place] for place in places], piece_tags)
+    return list(zip(text, tags + [None] * (len(text) - end)))
 
 
 def _answer(pair: Any, read: Any, starts: Any, ends: Any) -> Any:
@@ -94,11 +124,12 @@ def _answer(pair: Any, read: Any, starts: Any, ends: Any) -> Any:
     if not spans:
         raise ValueError(f"the question {pair[0]!r:.60} leaves no room for its context in {MODEL['max_length']} pieces")
     _, first, last = max(spans)
-    begin, end = read.offsets[first][0], read.offsets[last][1]
-    while MODEL["whole_words"] and begin and not pair[1][begin - 1].isspace():
-        begin -= 1
-    while MODEL["whole_words"] and end < len(pair[1]) and not pair[1][end].isspace():
-        end += 1
+    if MODEL["whole_words"]:
+        words = [(n, read.word_ids[n]) for n in places]
+        first = next(n for n, word in words if word == read.word_ids[first])
+        last = [n for n, word in words if word == read.word_ids[last]][-1]
+    offsets = trim_spaces(pair[1], read.offsets) if MODEL["trims_spaces"] else read.offsets
+    begin, end = offsets[first][0], offsets[last][1]
     return {"answer": pair[1][begin:end], "start": begin, "end": end}
 
 
@@ -106,6 +137,7 @@ if __name__ == "__main__":
     if sys.argv[1:] in (["--help"], ["-h"]):
         print(__doc__.strip())
         sys.exit()
+    use_utf8()
     try:
         lines = sys.argv[1:] or [line.rstrip("\n") for line in sys.stdin]
         predictions = predict([tuple(line.split("\t")) if "\t" in line else line for line in lines])

@@ -41,6 +41,9 @@ def tokenizer_json(tokenizer: Tokenizer) -> bytes | None:
             "special_tokens": {piece: {"id": piece, "ids": [n], "tokens": [piece]} for piece, n in pieces.items()},
         }
         trims = find_parts(spec.get("post_processor"), "ByteLevel")  # a byte-level part trims offsets
+        for part in find_parts(spec.get("post_processor"), "RobertaProcessing"):  # which trims them, too
+            fields = {name: part[name] for name in ("add_prefix_space", "trim_offsets")}
+            trims = [*trims, {"type": "ByteLevel", "use_regex": True, **fields}]
         spec["post_processor"] = {"type": "Sequence", "processors": [*trims, template]} if trims else template
     return json.dumps(spec, ensure_ascii=False).encode()
 
@@ -54,11 +57,15 @@ def unigram_spec(tokenizer: SentencePiece) -> dict[str, Any] | None:
     if proto.trainer_spec.model_type != proto.trainer_spec.UNIGRAM:
         return None
     cleaning, rules = tokenizer.cleaning, proto.normalizer_spec
-    replaced = [("``", '"'), ("''", '"')] if cleaning.tidy_spaces else []
-    steps: list[dict[str, Any]] = [_replace({"String": old}, new) for old, new in replaced]
+    steps: list[dict[str, Any]] = []
+    if cleaning.tidy_spaces:
+        quotes = [_replace({"String": old}, '"') for old in ("``", "''")]
+        steps = [_replace({"Regex": r"[\s\x1c-\x1f]+"}, " "), *quotes]
     steps += [{"type": kind} for kind in ("NFKD", "StripAccents", "NFC")] if cleaning.strip_accents else []
     steps += [{"type": "Lowercase"}] if cleaning.lowercase else []
     if rules.precompiled_charsmap:
+        # The library `tokenizers` does not compose the letters of decomposed Hangul by this table.
+        steps += [{"type": "NFC"}] if tokenizer.normalize("\u1112\u1161\u11ab") == "\ud55c" else []
         charsmap = base64.b64encode(rules.precompiled_charsmap).decode()
         steps.append({"type": "Precompiled", "precompiled_charsmap": charsmap})
     if rules.remove_extra_whitespaces:

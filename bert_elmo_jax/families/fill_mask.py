@@ -36,7 +36,8 @@ def fill_mask(encoder: Any, text: Text, top: int = 5) -> list[Guess]:
     windows = Windows([row])
     [batch] = plan_padded(windows.lengths, 1, size)
     mask_logits = encoder.mask_logits(windows.lay_out(batch, encoder.config.pad_id))
-    logits = np.asarray(mask_logits[0, places, : tokenizer.vocab_size])
-    chances = np.asarray(jax.nn.softmax(jnp.asarray(logits), axis=-1))
+    logits = np.asarray(mask_logits[0, places])
+    # The embeddings of a model may have more rows than there are pieces; they have probabilities too, but no name.
+    chances = np.asarray(jax.nn.softmax(jnp.asarray(logits), axis=-1))[:, : tokenizer.vocab_size]
     best = np.argsort(-chances, axis=-1, kind="stable")[:, :top]
     return [Guess(gap, tokenizer.tokens[i], float(chances[gap, i])) for gap, order in enumerate(best) for i in order]

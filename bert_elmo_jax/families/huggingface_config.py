@@ -75,6 +75,7 @@ CLASS_ENDINGS = {
     "tag": "ForTokenClassification",
     "span": "ForQuestionAnswering",
 }
+TASK_ENDINGS = tuple(end for head, end in CLASS_ENDINGS.items() if head != "mlm")
 
 MOST_LAYERS = 10_000  # more than any model has; a list of them is made
 LARGEST = 10**8  # more than any size, and any number of pieces or positions, of a model
@@ -227,12 +228,13 @@ class ConfigFile:
         """Return a message for each field with an unsupported value."""
         known_type = fields.get("model_type") if fields.get("model_type") in self.variants else self.model_type
         only = {"model_type": known_type, **ONLY, **self.only}
+        harmless = {*self.names.values(), *self.more.names, *self.harmless}
+        if not self._scores_words(fields):
+            harmless.add("tie_word_embeddings")
         problems = [
             f"{name} is {fields[name]!r}; only {supported!r} is supported"
             for name, supported in only.items()
-            if fields.get(name) is not None
-            and fields[name] != supported
-            and name not in {*self.names.values(), *self.more.names, *self.harmless}
+            if fields.get(name) is not None and fields[name] != supported and name not in harmless
         ]
         if "embedding_size" not in self.names.values() and fields.get("embedding_size", hidden_size) != hidden_size:
             problems.append(
@@ -246,6 +248,12 @@ class ConfigFile:
             if fields.get(name) is not None and fields[name] * num_heads != hidden_size
         ]
         return problems
+
+    def _scores_words(self, fields: Mapping[str, Any]) -> bool:
+        """Return False if all `architectures` of a file are classes without a decoder of words."""
+        plain = [self.class_of((), fields.get("model_type"))] if ("mlm",) in self.architectures else []
+        names = fields.get("architectures") or [""]
+        return not all(name in plain or name.endswith(TASK_ENDINGS) for name in names)
 
     def _unknown_fields(self, fields: Mapping[str, Any]) -> list[str]:
         """Return a message for each field of unknown meaning."""

@@ -47,7 +47,10 @@ KINDS: Fields = {  # of the fields that are read
     "rank_pattern": object_of(whole_number(1, 10**5)),
 }
 REPEATED_GROUP = re.compile(r"\)\s*[*+?{]")  # of a regular expression that can take time without bound
+REPEATED = re.compile(r"[*+?{]")  # what makes an expression try many ways
+MOST_PATTERNS, MOST_REPEATED = 2000, 20  # in one file; of the second, each repeats at most two parts
 PAIR = {"lora_A": "down", "lora_B": "up"}
+PATTERNS = ("alpha_pattern", "rank_pattern")  # fields with values for single modules
 
 
 class PeftAdapter(NamedTuple):
@@ -126,8 +129,13 @@ def read_adapter(folder: Path, family: Family, config: Any) -> PeftAdapter:
                 raise ValueError(f"{weights} has {kind} of {module} twice, under two names: copy it again")
             pairs.setdefault(module, {})[PAIR[kind]] = np.ascontiguousarray(values.T)
             continue
-        parts |= {find_part(names, module, kind, str(weights), family): values.T if kind == "weight" else values}
+        place = find_part(names, module, kind, str(weights), family)
+        if place in parts:
+            raise ValueError(f"{weights} has the {kind} of {module} twice, under two names: copy it again")
+        parts[place] = values.T if kind == "weight" else values
     flat: dict[str, np.ndarray] = {}
+    alphas, ranks = ({re.compile(rf"(.*\.)?({pattern})$"): value for pattern, value in (fields.get(name) or {}).items()}
+                     for name in PATTERNS)  # fmt: skip
     for module, pair in pairs.items():
         if set(pair) != set(PAIR.values()):
             raise ValueError(f"{weights} has only one of the two matrices of {module}: copy it again")
@@ -135,8 +143,14 @@ def read_adapter(folder: Path, family: Family, config: Any) -> PeftAdapter:
         if down.ndim != 2 or up.ndim != 2 or not down.shape[1] == up.shape[0] > 0:
             shapes = f"{list(down.T.shape)} and {list(up.T.shape)}"
             raise ValueError(f"{weights}: the matrices of {module} are {shapes}; expected [rank, in] and [out, rank]")
+        rank = find_value(ranks, module, merge.rank)
+        if down.shape[1] != rank:
+            raise ValueError(
+                f"{weights}: the matrices of {module} have rank {down.shape[1]}, and {CONFIG} says {rank}: they do not "
+                "belong together"
+            )
+        factor = Merge(int(rank), float(find_value(alphas, module, merge.alpha)), merge.rslora).scale / merge.scale
         for place, matrices in read_pair(names, module, pair, str(weights), family).items():
-            factor = scale_of(fields, module, merge, pair["down"].shape[1]) / merge.scale
             flat |= {f"{place}/down": matrices["down"], f"{place}/up": matrices["up"] * np.float32(factor)}
     if not flat:
         raise ValueError(f"{weights} holds no matrices of LoRA (….lora_A.weight)")
@@ -166,15 +180,26 @@ def check_fields(fields: Mapping[str, Any], source: str) -> None:
         raise ValueError(f"{source}: lora_alpha is 0, so the adapter would change nothing: copy it again")
     if type(fields.get("r")) is not int or fields["r"] < 1:
         raise ValueError(f"{source}: r={fields.get('r')!r}; expected a whole number from 1: copy it again")
-    for pattern in fields.get("alpha_pattern") or {}:
+    for name in PATTERNS:
+        _check_patterns(fields.get(name) or {}, f"{source}: {name}")
+
+
+def _check_patterns(patterns: Mapping[str, Any], where: str) -> None:
+    """Raise for patterns that are none, that have no value, or that could take time without bound."""
+    if len(patterns) > MOST_PATTERNS or sum(bool(REPEATED.search(pattern)) for pattern in patterns) > MOST_REPEATED:
+        raise ValueError(
+            f"{where} has {len(patterns):,} patterns; at most {MOST_PATTERNS:,} are supported, and {MOST_REPEATED} of "
+            "them with *, +, ? or {"
+        )
+    for pattern, value in patterns.items():
         try:
-            re.compile(pattern)
+            re.compile(rf"(.*\.)?({pattern})$")
         except (re.error, RecursionError, OverflowError) as error:
-            raise ValueError(f"{source}: alpha_pattern has {pattern!r:.60}, which is no pattern ({error})") from None
-        if REPEATED_GROUP.search(pattern) or len(pattern) > 300:
-            raise ValueError(
-                f"{source}: alpha_pattern has {pattern!r:.60}; only names and simple patterns are supported"
-            )
+            raise ValueError(f"{where} has {pattern!r:.60}, which is no pattern ({error})") from None
+        if REPEATED_GROUP.search(pattern) or len(REPEATED.findall(pattern)) > 2 or len(pattern) > 300:
+            raise ValueError(f"{where} has {pattern!r:.60}; only names and simple patterns are supported")
+        if value is None:
+            raise ValueError(f"{where} has no value for {pattern!r:.60}: copy the file again")
 
 
 def split_name(name: str, source: str) -> tuple[str, str]:
@@ -220,14 +245,13 @@ def read_pair(
     return matrices
 
 
-def scale_of(fields: Mapping[str, Any], module: str, merge: Merge, rank: int) -> float:
-    """Return the factor of a module's matrices, whose rank or alpha may differ from the others'."""
-    alpha = merge.alpha
-    for pattern, value in (fields.get("alpha_pattern") or {}).items():
-        if re.match(rf"(.*\.)?({pattern})$", module):
-            alpha = float(value)
-            break
-    return Merge(rank, alpha, merge.rslora).scale
+def find_value(patterns: Mapping[re.Pattern[str], int | float], module: str, usual: int | float) -> int | float:
+    """Return the value of the first pattern that a module's name has; `usual` without one.
+
+    >>> find_value({re.compile("(.*[.])?(layer.1.query)$"): 4}, "bert.layer.1.query", 8)
+    4
+    """
+    return next((value for pattern, value in patterns.items() if pattern.match(module)), usual)
 
 
 def write_adapter(

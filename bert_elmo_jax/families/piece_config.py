@@ -70,7 +70,7 @@ class PieceConfig:
         for part in dataclasses.fields(self):
             value = getattr(self, part.name)
             least = 0 if part.name in self.MAY_BE_ZERO else 1
-            if part.type is int and part.name != "pad_id" and value < least:
+            if part.type is int and not part.name.endswith("_id") and value < least:
                 raise ValueError(f"{part.name} is {value}; it must be at least {least}")
             if part.name.endswith("dropout") and value is not None and not 0 <= value < 1:
                 raise ValueError(f"{part.name} is {value}; a dropout rate is at least 0 and below 1")

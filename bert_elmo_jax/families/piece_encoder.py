@@ -264,6 +264,9 @@ class PieceEncoder(Encoder):
         overflow: Overflow = "raise",
     ) -> Iterator[Float32[np.ndarray, "L units D"]]:
         """Yield the layers of each text, one vector per piece or per word."""
+        for name, value, choices in ("units", units, ("pieces", "words")), ("pool", pool, ("mean", "first", "last")):
+            if value not in choices:
+                raise ValueError(f"{name}={value!r:.60} is not known; it is one of {', '.join(choices)}")
         options: Any = {"batch_size": batch_size, "layers": layers, "pooled": False, "overflow": overflow}
         for batch in self.encode_batches(texts, **options):
             assert batch.layers is not None

@@ -62,6 +62,10 @@ class PieceModule(nn.Module):
         vector is taken at the row's first piece, at each of `nsp_positions`, or with `pool_pieces` at every piece.
         """
         c = self.config
+        if not hasattr(tokens, "shape"):
+            raise TypeError(
+                f"tokens are a {type(tokens).__name__}; give an array of ids, as `tokenizer.batch(texts)` does"
+            )
         numbers = layer_numbers(layers, c.num_layers)
         # One key for the embeddings and one per layer, for every way to run the layers.
         keys = None if deterministic else jax.random.split(self.make_rng("dropout"), c.num_layers + 1)

@@ -37,8 +37,10 @@ class Pieces(Inputs):
             return None
         tokenizer = load_tokenizer(folder, lowercase=lowercase)
         pad = getattr(config, "pad_id", tokenizer.pad_id)
-        # A generative tokenizer has no pad piece of its own.
-        if tokenizer.pad_id not in (pad, tokenizer.sep_id):
+        # A generative tokenizer has no pad piece of its own, and the config.json of a generative model may name none:
+        # the piece that ends a text is then read as its pad.
+        unnamed = family.causal(config) and pad == getattr(config, "end_id", None)
+        if tokenizer.pad_id not in (pad, tokenizer.sep_id) and not unnamed:
             raise ValueError(
                 f"{folder}: the pad piece of the tokenizer is {tokenizer.tokens[tokenizer.pad_id]!r} with the id "
                 f"{tokenizer.pad_id}, that of the model has the id {pad}: they do not belong together. Copy the "

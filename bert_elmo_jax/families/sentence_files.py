@@ -10,11 +10,12 @@ import numpy as np
 from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.files import read_json, read_json_value
 from bert_elmo_jax.heads.sentence_head import MODES, NAME, SIMILARITIES, Dense, SentenceHead
-from bert_elmo_jax.json_values import TEXT, TRUTH, Fields, any_of, list_of, object_of, one_of, whole_number
+from bert_elmo_jax.json_values import OBJECT, TEXT, TRUTH, Fields, any_of, list_of, object_of, one_of, whole_number
 from bert_elmo_jax.text.tokenizer_checks import read_tokenizer_config
 from bert_elmo_jax.weights.huggingface_files import read_folder, write_safetensors
 
 MODULES = "modules.json"
+MOST_MODULES, DEEPEST = 100, 2  # modules of a model, and folders inside each other in the path of one
 SETTINGS = "config_sentence_transformers.json"
 # Every version of sentence-transformers knows the types by these names.
 TYPE = "sentence_transformers.models."
@@ -44,11 +45,12 @@ POOLING_FIELDS: Fields = {
 }
 DENSE_KINDS: Fields = {"in_features": whole_number(1, 10**6), "out_features": whole_number(1, 10**6), "bias": TRUTH,
                        "activation_function": TEXT, "use_residual": TRUTH}  # fmt: skip
-LENGTH_FIELDS: Fields = {"max_seq_length": whole_number(3), "do_lower_case": TRUTH}
+LENGTH_FIELDS: Fields = {"max_seq_length": whole_number(3), "do_lower_case": TRUTH, "processing_kwargs": OBJECT}
 SETTINGS_FIELDS: Fields = {
     "prompts": object_of(TEXT),
     "default_prompt_name": TEXT,
     "similarity_fn_name": one_of(*SIMILARITIES),
+    "truncate_dim": whole_number(1),
 }
 VECTOR = "sentence_embedding"  # what modules after the pooling read and write
 
@@ -82,10 +84,9 @@ def read_sentence_folder(folder: Path) -> SentenceFolder:
         else:
             layer, params[f"dense_{len(params)}"] = _read_dense(folder / path)
             layers.append(layer)
+    settings = {**_read_length(encoder), **read_settings(folder)}
     try:
-        head = SentenceHead(
-            pooling, tuple(layers), include_prompt=include_prompt, **_read_length(encoder), **_read_settings(folder)
-        )
+        head = SentenceHead(pooling, tuple(layers), include_prompt=include_prompt, **settings)
     except ValueError as error:
         raise ValueError(f"{folder}: {error}") from None
     return SentenceFolder(encoder, head, params, size)
@@ -94,16 +95,21 @@ def read_sentence_folder(folder: Path) -> SentenceFolder:
 def _read_modules(file: Path) -> Any:
     """Yield the kind and the folder of each module."""
     modules = read_json_value(file)
-    if not isinstance(modules, list) or not all(isinstance(m, dict) and {"type", "path"} <= m.keys() for m in modules):
+    if not isinstance(modules, list) or not all(
+        isinstance(module, dict) and "type" in module and isinstance(module.get("path"), str) for module in modules
+    ):
         raise ValueError(f"{file} is not a list of modules, each with a type and a path: copy it again")
+    if len(modules) > MOST_MODULES:
+        raise ValueError(f"{file} lists {len(modules):,} modules; at most {MOST_MODULES} are possible")
     for module in modules:
         kind = str(module["type"]).rpartition(".")[2]
         if kind not in KINDS or not str(module["type"]).startswith("sentence_transformers."):
-            hint = did_you_mean(kind, KINDS)
             raise ValueError(
-                f"{file}: the module type {module['type']!r} is not supported; known are {', '.join(KINDS)}{hint}"
+                f"{file}: the module type {module['type']!r} is not supported; known are {', '.join(KINDS)}"
             )
         path = Path(str(module["path"]))
+        if len(path.parts) > DEEPEST:  # `files.check_links` does not look deeper
+            raise ValueError(f"{file}: {module['path']!r:.60} has more than {DEEPEST} folders inside each other")
         if path.is_absolute() or ".." in path.parts:
             raise ValueError(f"{file} names a module outside its folder, which is refused: {module['path']!r}")
         yield kind, path
@@ -147,6 +153,7 @@ def _read_dense(folder: Path) -> tuple[Dense, dict[str, np.ndarray]]:
         raise ValueError(f"{file} lacks {' and '.join(missing)}, whole numbers: copy it again")
     full = fields.get("activation_function", ACTIVATIONS["tanh"])
     activations = {name: ours for ours, name in ACTIVATIONS.items()}
+    activations |= {f"torch.nn.{name.rpartition('.')[2]}": ours for name, ours in activations.items()}
     if full not in activations:
         raise ValueError(f"{file}: activation_function {full!r} is not known; known are {', '.join(activations)}")
     layer: Any = Dense(fields["in_features"], fields["out_features"], fields.get("bias", True), activations[full])
@@ -180,6 +187,11 @@ def _read_length(encoder: Path) -> dict[str, Any]:
     """Return the length of a text, and whether it is lower-cased."""
     files = sorted(encoder.glob(LENGTHS))
     fields: dict[str, Any] = read_json(files[0], fields=LENGTH_FIELDS) if files else {}
+    if fields.get("processing_kwargs"):
+        raise ValueError(
+            f"{files[0]}: processing_kwargs is {fields['processing_kwargs']!r:.80}, which is not supported: remove it, "
+            "and write the length of a text as max_seq_length"
+        )
     length = fields.get("max_seq_length")
     if length is None:
         # Newer versions write it here; models without a limit have a very large number.
@@ -190,8 +202,8 @@ def _read_length(encoder: Path) -> dict[str, Any]:
     return {"max_length": length, "lowercase": bool(fields.get("do_lower_case", False))}
 
 
-def _read_settings(folder: Path) -> dict[str, Any]:
-    """Return the prompts and the similarity."""
+def read_settings(folder: Path) -> dict[str, Any]:
+    """Return the prompts, the similarity and the size of a vector, as fields of `SentenceHead`."""
     file = folder / SETTINGS
     fields = read_json(file, default={}, fields=SETTINGS_FIELDS)
     prompts = fields.get("prompts") or {}
@@ -199,6 +211,7 @@ def _read_settings(folder: Path) -> dict[str, Any]:
         "prompts": tuple((name, text or "") for name, text in prompts.items()),
         "default_prompt": fields.get("default_prompt_name"),
         "similarity": fields.get("similarity_fn_name") or "cosine",
+        "vector_width": fields.get("truncate_dim"),
     }
 
 
@@ -242,12 +255,26 @@ def write_sentence_files(folder: Path, head: SentenceHead, params: Mapping[str, 
         "prompts": dict(head.prompts),
         "default_prompt_name": head.default_prompt,
         "similarity_fn_name": head.similarity,
+        **({} if head.vector_width is None else {"truncate_dim": head.vector_width}),
     }
     listed = [{"idx": n, "name": str(n), "path": path, "type": TYPE + kind} for n, (path, kind) in enumerate(modules)]
     for name, content in {**files, MODULES: listed}.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
         (folder / name).write_text(text, encoding="utf-8", newline="\n")
+
+
+def write_reranker_files(folder: Path, prompt: str, activation: str) -> None:
+    """Write the files with which sentence-transformers 6 puts a prompt before each query; older versions have none."""
+    files: dict[str, Any] = {
+        MODULES: [{"idx": 0, "name": "0", "path": "", "type": f"{TYPE}Transformer"}],
+        LENGTH: {"transformer_task": "sequence-classification"},
+        SETTINGS: {"model_type": "CrossEncoder", "prompts": {"query": prompt}, "default_prompt_name": "query"},
+    }
+    if activation:
+        files[SETTINGS]["activation_fn"] = ACTIVATIONS[activation]
+    for name, content in files.items():
+        (folder / name).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8", newline="\n")
 
 
 def head_to_json(head: SentenceHead) -> dict[str, Any]:

@@ -45,7 +45,8 @@ def encode_sentences(
 
     `prompt` is the name of one of the model's prompts, or a text of more than one word, such as "query: ", which is put
     before each text; "" turns off the model's default prompt. `prompt_name` is only a name. `width` cuts the vectors to
-    their first numbers, for models that were trained for it; they are not scaled again. A text with more pieces than
+    their first numbers, for models that were trained for it; they are not scaled again. By default a model's
+    `truncate_dim` is the width, if its folder has one. A text with more pieces than
     the model takes is cut, with one warning for each model; `overflow` is "raise" to refuse it, or "truncate" for no
     warning.
 
@@ -67,7 +68,8 @@ def encode_sentences(
         raise _unknown_prompt(head, "prompt_name", prompt_name)
     before = find_prompt(head, prompt if prompt_name is None else prompt_name)
     full = head.width(encoder.config.hidden_size)
-    width = full if width is None else arguments.check_whole("width", width, 1)
+    usual = head.default_width(encoder.config.hidden_size)
+    width = usual if width is None else arguments.check_whole("width", width, 1)
     if width > full:
         raise ValueError(f"width={width} is more than the {full} numbers of this model's vectors")
     skip = 0 if head.include_prompt or not before else _count_pieces(encoder, head, before)
@@ -189,7 +191,9 @@ def find_prompt(head: SentenceHead, prompt: str | None) -> str:
     """
     prompts = dict(head.prompts)
     if prompt is None:
-        return prompts[head.default_prompt] if head.default_prompt is not None else ""
+        return head.prompt
+    if not isinstance(prompt, str):
+        raise TypeError(f"prompt={prompt!r:.60}: expected the name of a prompt, or its text")
     if prompt in prompts:
         return prompts[prompt]
     if prompt and not any(sign.isspace() or sign == ":" for sign in prompt):
@@ -205,5 +209,5 @@ def _unknown_prompt(head: SentenceHead, argument: str, name: str) -> ValueError:
 
 
 def _count_pieces(encoder: Any, head: SentenceHead, before: str) -> int:
-    """Return the number of pieces of a prompt, with the first special one."""
-    return len(read_row(encoder, head, before, 0, "truncate")) - 1
+    """Return the number of pieces of a prompt, with the special ones before it and without those after it."""
+    return len(read_row(encoder, head, before, 0, "truncate")) - len(encoder.tokenizer.frame.after)

@@ -52,7 +52,8 @@ class SentenceHead:
     Several `pooling` modes are concatenated. `layers` are dense layers and the word "normalize", in order. `prompts`
     are (name, text); a prompt is put before a text, and `default_prompt` names the one used unless another is asked
     for. Without `include_prompt` its pieces are left out of the pooling. A text is cut to `max_length` pieces, and
-    lower-cased first if `lowercase`.
+    lower-cased first if `lowercase`. Vectors are cut to their first `vector_width` numbers unless another width is
+    asked for.
 
     >>> SentenceHead(("cls", "mean"), (Dense(128, 32), "normalize")).width(64)
     32
@@ -66,6 +67,7 @@ class SentenceHead:
     default_prompt: str | None = None
     include_prompt: bool = True
     similarity: str = "cosine"
+    vector_width: int | None = None  # None: all numbers
 
     def __post_init__(self) -> None:
         for mode in self.pooling:
@@ -88,6 +90,20 @@ class SentenceHead:
                     raise ValueError(f"a dense layer reads vectors of {layer.inputs}, but gets {width}")
                 width = layer.outputs
         return width
+
+    def default_width(self, hidden_size: int) -> int:
+        """Return the size of a vector for which no width is asked.
+
+        >>> SentenceHead(vector_width=32).default_width(64)
+        32
+        """
+        width = self.width(hidden_size)
+        return min(self.vector_width or width, width)
+
+    @property
+    def prompt(self) -> str:
+        """The text of the default prompt, "" without one."""
+        return "" if self.default_prompt is None else dict(self.prompts)[self.default_prompt]
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Return the shape of every parameter by its path in a model's tree.

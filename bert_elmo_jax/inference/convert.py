@@ -8,7 +8,7 @@ from typing import Any
 
 from bert_elmo_jax import optim
 from bert_elmo_jax.families import get_family
-from bert_elmo_jax.families.sentence_files import write_sentence_files
+from bert_elmo_jax.families.sentence_files import write_reranker_files, write_sentence_files
 from bert_elmo_jax.files import read_json, write_bytes, write_sums
 from bert_elmo_jax.heads.sentence_head import NAME
 from bert_elmo_jax.inference.adapter_files import read_adapted
@@ -92,7 +92,8 @@ def convert(
         raise ValueError(
             f"{source} holds {called}, which cannot be written as --to_format={to_format}; use {' or '.join(writers)}"
         )
-    fields: dict[str, Any] = {"labels": model.labels, "problem_type": model.problem_type}
+    labelled = "classify" in model.params or "tag" in model.params  # transformers names the labels of other models, too
+    fields: dict[str, Any] = {"labels": model.labels if labelled else None, "problem_type": model.problem_type}
     task = model.task
     if task is None and get_family(model.kind).inputs.takes_heads:
         task = find_task(model.params, source, positions=model.config.max_positions, extras=model.task_fields)
@@ -111,10 +112,14 @@ def convert(
             if task is not None and task.activation:
                 fields["activation"] = task.activation
             write(stage, {name: tree for name, tree in params.items() if name != NAME}, model.config, **fields)
+            keeps = task is not None and (task.activation or (task.pipeline and task.kind != "questions"))
+            length = task.max_length if task is not None and keeps else None
             for folder in (stage, *(file.parent for file in stage.glob("*/config.json"))):
-                write_tokenizer(model.tokenizer, model.config, folder)
+                write_tokenizer(model.tokenizer, model.config, folder, length)
             if head is not None:  # for sentence-transformers
                 write_sentence_files(stage, head, params, model.config)
+            elif task is not None and task.prompt:
+                write_reranker_files(stage, task.prompt, task.activation)
             write_sums(stage)
         publish_folder(stage, target)
     finally:
@@ -133,11 +138,14 @@ def publish_folder(stage: Path, target: Path) -> None:
     stage.replace(target)
 
 
-def write_tokenizer(tokenizer: Any, config: Any, folder: Path) -> None:
-    """Write the tokenizer next to weights in a foreign format; for pieces, with the limits that transformers asks."""
+def write_tokenizer(tokenizer: Any, config: Any, folder: Path, length: int | None = None) -> None:
+    """Write the tokenizer next to weights in a foreign format; for pieces, with the limits that transformers asks.
+
+    `length` is the largest number of pieces of a text or pair, by default the positions of the model.
+    """
     if isinstance(tokenizer, Tokenizer):
         types = getattr(config, "type_vocab_size", 1) > 1  # other models have no place for token_type_ids
-        files = tokenizer.files_for_transformers(max_positions=config.max_positions, types=types)
+        files = tokenizer.files_for_transformers(max_positions=length or config.max_positions, types=types)
         for name, content in files.items():
             write_bytes(folder / name, content)
     elif tokenizer is not None:

@@ -12,7 +12,7 @@ from bert_elmo_jax.families import Family, all_formats, find_family, get_family
 from bert_elmo_jax.families.family import WeightFormat
 from bert_elmo_jax.families.huggingface_config import describe_own_code, refuse_unknown_fields
 from bert_elmo_jax.files import check_links, read_json, read_json_value
-from bert_elmo_jax.heads.sentence_head import NAME
+from bert_elmo_jax.heads.sentence_head import NAME, SentenceHead
 from bert_elmo_jax.inference.model_kinds import find_kind
 from bert_elmo_jax.inference.run_directory import StoredModel, is_run_directory, read_run_directory
 from bert_elmo_jax.inference.verify import check_listed, verify_folder
@@ -110,17 +110,25 @@ def read_model(
 
 
 def _read_cross_encoder(folder: Path) -> dict[str, Any] | None:
-    """Return the activation of a reranker as sentence-transformers 6 saves it, None for any other folder."""
+    """Return activation and default prompt of a reranker of sentence-transformers 6, None for any other folder."""
     fields = read_json(folder / "config_sentence_transformers.json", default={})
     if fields.get("model_type") != "CrossEncoder":
         return None
+    from bert_elmo_jax.families.sentence_files import read_settings
+
     modules = read_json_value(folder / "modules.json") if (folder / "modules.json").is_file() else [{}]
     if not isinstance(modules, list) or len(modules) != 1:
         raise ValueError(
             f"{folder}/modules.json: only rerankers of one module, a transformer with its head, are supported"
         )
-    activation = fields.get("activation_fn")
-    return {} if activation is None else {"activation": activation}
+    settings = read_settings(folder)
+    try:
+        extras = {"activation": fields.get("activation_fn"), "prompt": SentenceHead(**settings).prompt}
+        if extras["activation"]:
+            extras["activation_file"] = "config_sentence_transformers.json"
+    except ValueError as error:
+        raise ValueError(f"{folder}: {error}") from None
+    return {"reranker": True} | {name: value for name, value in extras.items() if value}
 
 
 def _find_unread_pooling(folder: Path) -> str:
@@ -282,6 +290,8 @@ def _explain(path: Path) -> Iterator[str]:
     looked = [f"{format.owner} ({format.looks_like})" for format in formats]
     listed = f"{', '.join(looked[:-1])} and {looked[-1]}"
     yield f"{path} holds no weights. Looked for {listed}. Found {shown or 'nothing'}."
+    if (path / "adapter_config.json").is_file():
+        yield f"It is an adapter of peft; add it to the model that it is for: load(MODEL, adapter={str(path)!r})."
     yield from filter(None, (format.advice(path) for format in formats))
     broken = [child.name for child in sorted(path.iterdir()) if child.is_symlink() and not child.exists()]
     if broken:

@@ -18,8 +18,8 @@ UNNAMED = 2  # labels of a config.json that names none
 def find_task(params: Mapping[str, Any], source: str, *, positions: int, extras: Mapping[str, Any]) -> Task | None:
     """Return the task of a model's head, or None if it has no head of a task.
 
-    `extras` may have `labels`, `num_labels`, `problem_type`, and `max_length`, the longest text of the tokenizer,
-    and `activation`, the class of a reranker's.
+    `extras` may have `labels`, `num_labels`, `problem_type`, `max_length`, the longest text of the tokenizer, and of a
+    reranker `reranker`, its `prompt` and its `activation`, the name of a class, with the `activation_file` it is in.
 
     >>> import numpy as np
     >>> classifier = {"classify": {"kernel": np.zeros((8, 2))}}
@@ -42,22 +42,27 @@ def find_task(params: Mapping[str, Any], source: str, *, positions: int, extras:
         if problem_type == "regression":
             kind, labels = "regression", labels if len(labels) > 1 else ()
     length = positions
+    # Rerankers cut their pairs, and a model with one output may be one.
+    reranker = extras.get("reranker") or extras.get("activation") is not None
     one_output = head == "classify" and params[head]["kernel"].shape[1] == 1
-    if head in ("tag", "span") or one_output:  # a model with one output may be a reranker, which cuts its pairs
+    if head in ("tag", "span") or one_output or reranker:
         length = min(positions, extras.get("max_length") or positions, READER_LENGTH if head == "span" else positions)
     return Task(
         "released", kind, labels=labels, max_length=length, question_length=length - length // 4,
-        longest_answer=LONGEST_ANSWER, pipeline=True, activation=_read_activation(source, extras.get("activation")),
+        longest_answer=LONGEST_ANSWER, pipeline=True, activation=_read_activation(source, extras),
         multi_label=head == "classify" and problem_type == "multi_label_classification",
+        prompt=extras.get("prompt", ""),
     )  # fmt: skip
 
 
-def _read_activation(source: str, name: Any) -> str:
+def _read_activation(source: str, extras: Mapping[str, Any]) -> str:
     """Return the activation of a reranker from the name of its class, `torch.nn.modules.linear.Identity`."""
+    name = extras.get("activation")
     activation = "" if name is None else str(name).rsplit(".", 1)[-1].lower()
     if activation and activation not in ACTIVATIONS:
+        file = extras.get("activation_file", "config.json")
         raise ValueError(
-            f"{source}: the activation of the scores in config.json is {name!r}; supported are {', '.join(ACTIVATIONS)}"
+            f"{source}: the activation of the scores in {file} is {name!r}; supported are {', '.join(ACTIVATIONS)}"
         )
     return activation
 

@@ -37,8 +37,8 @@ def score_pairs(
 ) -> Float32[np.ndarray, "N"] | Float32[np.ndarray, "N labels"]:
     """Return the score of each pair of texts, [N], with the activation of the model: by default a sigmoid.
 
-    A model with several labels has a score for each, [N, labels], without activation by default. A long pair is cut:
-    the longer text loses pieces until both fit.
+    A model with several labels has a score for each, [N, labels], without activation by default. The default prompt of
+    a model is put before the first text. A long pair is cut: the longer text loses pieces until both fit.
 
     >>> from bert_elmo_jax import load
     >>> load("tests/goldens/reranker").score([("Who brought bread?", "She had brought it.")]).shape

@@ -66,6 +66,7 @@ ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "gelu": gelu,
     "gelu_fast": gelu_new,  # the same formula
     "gelu_new": gelu_new,
+    "gelu_python": gelu,
     "gelu_pytorch_tanh": gelu_new,
     "quick_gelu": quick_gelu,
     "relu": jax.nn.relu,

@@ -30,11 +30,12 @@ def prepare_sentences(
         head = SentenceHead(pooling, ("normalize",) if c.normalize else ())
     if config.transfer == "frozen" and not head.shapes():
         raise ValueError("config.transfer=frozen leaves nothing to train: the model has no dense layer")
-    prompt = dict(head.prompts)[head.default_prompt] if head.default_prompt is not None else ""
-    if prompt and not head.include_prompt:
-        raise ValueError(f"the default prompt {prompt!r} is left out of the pooling, which training does not support")
+    if head.prompt and not head.include_prompt:
+        raise ValueError(
+            f"the default prompt {head.prompt!r} is left out of the pooling, which training does not support"
+        )
     length = config.max_length or min(head.max_length or task.max_length, positions)
-    task = dataclasses.replace(task, max_length=length, prompt=prompt, lowercase=head.lowercase)
+    task = dataclasses.replace(task, max_length=length, prompt=head.prompt, lowercase=head.lowercase)
     return task, dataclasses.replace(head, max_length=length)
 
 

@@ -106,7 +106,7 @@ def read_tensors(tensors: Any, parts: tuple[str, ...], limits: Any) -> list[list
 def describe_outputs(model: ServedModel) -> list[tuple[str, str, list[int]]]:
     """Return the name, type and shape of each output."""
     if not model.predicts:
-        return [("embedding", "FP32", [-1, model.width])]
+        return [("embedding", "FP32", [-1, model.default_width])]
     first = {"classification": ("label", "BYTES", [-1]), "regression": ("value", "FP32", [-1])}.get(model.kind)
     return [*([first] if first else []), ("prediction", "BYTES", [-1])]
 

@@ -76,6 +76,10 @@ class ServedModel:
             raise ValueError(f"{model.source} neither predicts nor encodes texts, so there is nothing to serve")
         if "/" in self.name:
             raise ValueError(f"the name {self.name!r} has a slash, and clients write it in a path: use another")
+        parts: tuple[Any, ...] = (model, getattr(model, "encoder", None))
+        for part in parts:
+            if hasattr(part, "warns_of_texts"):
+                part.warns_of_texts = "once"  # the log would grow with the texts of clients
         if self.embeds:
             model.check_words()  # raises without a tokenizer
         if self.pools and not self.predicts:
@@ -184,10 +188,15 @@ class ServedModel:
 
     @property
     def width(self) -> int:
-        """The size of a vector of `/v1/embeddings`."""
+        """The largest size of a vector of `/v1/embeddings`."""
         if self.pools:
             return int(find_head(self.model).width(self.model.config.hidden_size))
         return int(self.model.widths[-1])
+
+    @property
+    def default_width(self) -> int:
+        """The size of a vector for which a request names none."""
+        return int(find_head(self.model).default_width(self.model.config.hidden_size)) if self.pools else self.width
 
     def _encode(self, work: Embed, texts: list[str]) -> Float32[np.ndarray, "N E"]:
         if self.pools:

@@ -11,7 +11,7 @@ from bert_elmo_jax.files import read_json, read_text
 from bert_elmo_jax.text.tokenizer import CLS, PROJECT_KEY, SEP, SPECIALS
 from bert_elmo_jax.text.tokenizer_checks import check_reached
 from bert_elmo_jax.text.tokenizer_file import CHARACTERS, TokenizerFile
-from bert_elmo_jax.text.tokenizer_folder import find_bpe
+from bert_elmo_jax.text.tokenizer_folder import find_bpe, is_unframed
 from bert_elmo_jax.text.tokenizer_specs import (
     SUFFIX,
     Spec,
@@ -40,7 +40,7 @@ def read_vocabulary_and_merges(folder: Path, settings: Mapping[str, Any]) -> Spe
     """Return `vocab.json` and `merges.txt` of a folder, or OpenAI's files, as the contents of a `tokenizer.json`.
 
     With `<s>` and `</s>` the texts are framed as `<s> a </s></s> b </s>`, with BERT's pieces as `[CLS] a [SEP] b [SEP]`
-    with two types, where `[MASK]` swallows a space before it; a vocabulary without them has no frame.
+    with two types, where `[MASK]` swallows a space before it; a vocabulary without them has no frame, nor has GPT-2's.
     """
     pair = find_bpe(folder)
     missing = [name for name in pair if not (folder / name).is_file()]
@@ -67,7 +67,7 @@ def read_vocabulary_and_merges(folder: Path, settings: Mapping[str, Any]) -> Spe
         if isinstance(settings.get("mask_token"), Mapping):
             mask |= settings["mask_token"]
         return byte_bpe_spec(vocabulary, merges, splitter, frame) | {"added_tokens": [mask]}
-    if cls != sep:
+    if cls != sep and not is_unframed(folder):
         frame = splitter | {"type": "RobertaProcessing", "cls": [tokens[cls], cls], "sep": [tokens[sep], sep]}
         del frame["use_regex"]
     return byte_bpe_spec(vocabulary, merges, splitter, frame)

@@ -86,9 +86,14 @@ def frame_ids(
         return frame.join(first, second)
     capacity = length - frame.count(second is not None)
     if second is None:
-        return frame.join(first[:capacity])
+        return frame.join(_cut(tokenizer, first, capacity))
     keep_first, keep_second = keep_of_pair(len(first), len(second), capacity, odd_to_longer)
-    return frame.join(first[:keep_first], second[:keep_second])
+    return frame.join(_cut(tokenizer, first, keep_first), _cut(tokenizer, second, keep_second))
+
+
+def _cut(tokenizer: "Tokenizer", ids: Ids, size: int) -> Ids:
+    """Return at most `size` pieces of a text: the first ones, or the last ones if the tokenizer cuts the start."""
+    return ids[max(0, len(ids) - size) :] if tokenizer.cuts_start else ids[:size]
 
 
 def keep_of_pair(first: int, second: int, capacity: int, odd_to_longer: bool = False) -> tuple[int, int]:

@@ -41,6 +41,7 @@ class Tokenizer(ABC):
     word_starts: Bool[np.ndarray, "V"]
     fingerprint: str
     max_positions: int | None = None  # of the model that it was loaded with, for `batch`
+    cuts_start: bool = False  # True: a text that is too long loses its first pieces, not its last ones
 
     def encode(self, text: str, pair: str | None = None, *, specials: bool = True) -> Encoding:
         """Encode a text, or two as `[CLS] text [SEP] pair [SEP]` (see `frame`), without truncating.
@@ -95,9 +96,10 @@ class Tokenizer(ABC):
         """Return the arrays `tokens, types, positions, segments` [B, T] of texts, for `encoder.module.apply`.
 
         A text is a string, a list of words, or a pair (tuple) of these. A text with more than `length` pieces is cut
-        at its end, of a pair the longer text. Rows have exactly `length` positions, by default those of the longest
-        text. If `packed`, a row holds as many texts as fit, in order, and `nsp_positions` [B, S] are the first places
-        of its texts; segments 1 to S are the texts, and 0 is padding. `rows` then fixes their number.
+        at its end (with `cuts_start` at its start), of a pair the longer text. Rows have exactly `length` positions, by
+        default those of the longest text. If `packed`, a row holds as many texts as fit, in order, and
+        `nsp_positions` [B, S] are the first places of its texts; segments 1 to S are the texts, and 0 is padding.
+        `rows` then fixes their number.
 
         >>> from bert_elmo_jax.text import train_wordpiece
         >>> tokenizer = train_wordpiece(["the river bank"] * 9, vocab_size=40)
@@ -129,15 +131,23 @@ class Tokenizer(ABC):
 
     def save(self, folder: str | Path) -> None:
         """Write the files that `load_tokenizer` reads; transformers reads them too, except a SentencePiece model."""
-        for name, content in self.files().items():
+        for name, content in self._files_with_side().items():
             write_bytes(Path(folder) / name, content)
 
     def files_for_transformers(self, *, max_positions: int, types: bool = True) -> dict[str, bytes]:
         """Return `files` with the length limit of a model, and without types (token_type_ids) if it has none."""
-        files = self.files()
+        files = self._files_with_side()
         config = json.loads(files["tokenizer_config.json"]) | {"model_max_length": max_positions}
         if not types:
             config["model_input_names"] = ["input_ids", "attention_mask"]
+        return files | {"tokenizer_config.json": encode_json(config)}
+
+    def _files_with_side(self) -> dict[str, bytes]:
+        """Return `files` with the side at which texts are cut, if it is not the usual one."""
+        files = self.files()
+        if not self.cuts_start:
+            return files
+        config = json.loads(files["tokenizer_config.json"]) | {"truncation_side": "left"}
         return files | {"tokenizer_config.json": encode_json(config)}
 
     @abstractmethod

@@ -17,6 +17,8 @@ MASK_LAST_CLASSES = ("DebertaV2Tokenizer", "DebertaV2TokenizerFast")  # the mask
 MASK_LAST_TYPES = ("deberta-v2",)
 SHIFTED_CLASSES = ("XLMRobertaTokenizer", "XLMRobertaTokenizerFast")  # see shifted_pieces.py
 SHIFTED_TYPES = ("xlm-roberta", "xlm-roberta-xl")
+UNFRAMED_CLASSES = ("GPT2Tokenizer", "GPT2TokenizerFast")  # no piece is added to a text, whatever the vocabulary holds
+UNFRAMED_TYPES = ("gpt2",)
 SPEC_CLASSES = ("PreTrainedTokenizerFast", "TokenizersBackend")  # classes that read only tokenizer.json
 
 
@@ -50,6 +52,11 @@ def is_shifted(folder: Path) -> bool:
 def has_mask_last(folder: Path) -> bool:
     """Return True if a folder says that the mask piece comes after the last piece of its SentencePiece model."""
     return _says(folder, MASK_LAST_CLASSES, MASK_LAST_TYPES)
+
+
+def is_unframed(folder: Path) -> bool:
+    """Return True if a folder says that its byte-level BPE is GPT-2's, which adds no piece to a text."""
+    return _says(folder, UNFRAMED_CLASSES, UNFRAMED_TYPES)
 
 
 def _says(folder: Path, classes: Sequence[str], model_types: Sequence[str]) -> bool:

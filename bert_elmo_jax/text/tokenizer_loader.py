@@ -6,13 +6,15 @@ from pathlib import Path
 from typing import Any
 
 from bert_elmo_jax.files import check_links, read_bytes
-from bert_elmo_jax.text.tokenizer import Tokenizer, check_fingerprint
+from bert_elmo_jax.text.tokenizer import PROJECT_KEY, Tokenizer, check_fingerprint
 from bert_elmo_jax.text.tokenizer_checks import read_added, read_spec
 from bert_elmo_jax.text.tokenizer_file import TokenizerFile
-from bert_elmo_jax.text.tokenizer_folder import BPE_PAIRS, find_bpe, find_kind, find_model
-from bert_elmo_jax.text.tokenizer_specs import TEXT_FLAGS, Spec, find_parts, read_settings
+from bert_elmo_jax.text.tokenizer_folder import BPE_PAIRS, find_bpe, find_kind, find_model, is_unframed
+from bert_elmo_jax.text.tokenizer_specs import TEXT_FLAGS, Spec, find_parts, make_template, read_settings
 from bert_elmo_jax.text.wordpiece import load_wordpiece
 from bert_elmo_jax.text.wordpiece_files import spec_of_framed_vocabulary
+
+FRAMES = ("RobertaProcessing", "BertProcessing", "TemplateProcessing")  # parts that add special pieces to a text
 
 
 def load_tokenizer(folder: str | Path, *, lowercase: bool | None = None) -> Tokenizer:
@@ -31,7 +33,13 @@ def load_tokenizer(folder: str | Path, *, lowercase: bool | None = None) -> Toke
     """
     path = Path(folder)
     check_links(path)
-    kind = find_kind(path)
+    tokenizer = _load_of_kind(path, find_kind(path), lowercase)
+    settings = read_settings(path if path.is_dir() else path.parent)
+    tokenizer.cuts_start = settings.get("truncation_side") == "left"
+    return tokenizer
+
+
+def _load_of_kind(path: Path, kind: str, lowercase: bool | None) -> Tokenizer:
     if kind == "wordpiece":
         return load_wordpiece(path, lowercase=lowercase)
     if lowercase is not None:
@@ -81,10 +89,21 @@ def load_tokenizer_file(path: str | Path) -> TokenizerFile:
         from bert_elmo_jax.text.bpe import read_vocabulary_and_merges
 
         file, spec = folder / find_bpe(folder)[0], read_vocabulary_and_merges(folder, settings)
+    if is_unframed(folder) and PROJECT_KEY not in settings:
+        spec = _add_empty_frame(spec)
     spec = _add_pieces(_apply_settings(spec, settings), folder, settings)
     tokenizer = TokenizerFile(spec, settings, str(file))
     check_fingerprint(settings, tokenizer.fingerprint, file)
     return tokenizer
+
+
+def _add_empty_frame(spec: Spec) -> Spec:
+    """Return the spec with a frame of no pieces, unless it has a frame."""
+    processor = spec.get("post_processor")
+    if any(find_parts(processor, kind) for kind in FRAMES):
+        return spec
+    empty = make_template("A", "A B", {})
+    return spec | {"post_processor": {"type": "Sequence", "processors": [processor, empty]} if processor else empty}
 
 
 def _apply_settings(spec: Spec, settings: Mapping[str, Any]) -> Spec:

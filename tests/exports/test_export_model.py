@@ -74,21 +74,18 @@ def compare(plain, run, limit=1e-5):
             assert largest_difference(np.asarray(a), np.asarray(b), mask) < limit
 
 
-def run_runner(folder, texts, **environment):
+def run_runner(folder, texts, stdin=b"", **environment):
     """Run `run.py` in a process that cannot import this package."""
     path = os.pathsep.join(part for part in sys.path if part and "bert_elmo_jax" not in part and Path(part).is_dir())
     blocked = folder.parent / "blocked" / "bert_elmo_jax"
     blocked.mkdir(parents=True, exist_ok=True)
     (blocked / "__init__.py").write_text("raise ImportError('the runner imported the package')")
     environment = {**os.environ, "PYTHONPATH": f"{blocked.parent}{os.pathsep}{path}", **environment}
-    return subprocess.run(
-        [sys.executable, folder / "run.py", *texts],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        env=environment,
-        check=False,
+    done = subprocess.run(
+        [sys.executable, folder / "run.py", *texts], input=stdin, capture_output=True, env=environment, check=False
     )
+    done.stdout, done.stderr = done.stdout.decode(), done.stderr.decode()
+    return done
 
 
 def run_folder(folder, texts, **environment):
@@ -118,6 +115,8 @@ def test_sentence_model_runs_without_this_package(tmp_path):
     for texts, line in ((["a\tb\tc"], "text 0 is ('a', 'b', 'c'); expected a text or a pair, not empty"), ([], "")):
         refused = run_runner(folder, texts)
         assert (refused.returncode, refused.stderr) == ((1, f"run.py: {line}\n") if line else (0, ""))
+    broken = run_runner(folder, [], PYTHONIOENCODING="ascii", stdin=b"so good\nbad\xff\n")
+    assert broken.stderr.startswith("run.py: 'utf-8' codec can't decode byte 0xff")
     (folder / "tokenizer.json").rename(folder / "moved.json")
     refused = run_runner(folder, ["a text"])
     assert refused.returncode == 1 and refused.stderr.startswith("run.py: ") and "Traceback" not in refused.stderr
@@ -126,9 +125,10 @@ def test_sentence_model_runs_without_this_package(tmp_path):
     assert (folder / "modules.json").is_file() and (folder / "1_Pooling" / "config.json").is_file()
 
 
-def test_quantised_onnx_runs_and_keeps_the_head(onnxruntime, tmp_path):
+def test_quantised_onnx_runs_and_keeps_the_head(onnxruntime, tmp_path, caplog):
     model = load(GOLDENS / "released_heads" / "roberta_nli3")
     sizes = export_model(model, tmp_path / "out", int8=True)
+    assert "pre-processing" not in caplog.text
     assert sizes["onnx/model_quantized.onnx"] < sizes["onnx/model.onnx"]
     texts = [("The river had risen.", "The water was high.")]
     expected = model.predict(texts)[0]
@@ -141,6 +141,25 @@ def test_quantised_onnx_runs_and_keeps_the_head(onnxruntime, tmp_path):
     assert differences["onnx/model.onnx"]["logits"] < 1e-5 < differences["onnx/model_quantized.onnx"]["logits"] < 0.1
     labels = json.loads((tmp_path / "out" / "config.json").read_text())["id2label"]
     assert list(labels.values()) == list(model.labels)
+
+
+@LONG
+def test_tags_and_answers_are_those_of_predict(tmp_path):
+    released = GOLDENS / "released_heads"
+    tagger, reader = load(released / "roberta_ner"), load(released / "distilbert_qa")
+    export_model(tagger, tmp_path / "tagger", to="stablehlo")
+    texts = ["  The river\tis old", "강가의 은행 🙂", "a \u200b river ñ"]
+    expected = [list(prediction.tags) for prediction in tagger.predict(texts)]
+    assert [[tag for _, tag in row] for row in run_folder(tmp_path / "tagger", texts)] == expected
+    export_model(reader, tmp_path / "reader", to="stablehlo")
+    pairs = [("where?", "The (old) river, by the bank."), ("where is the old bank", "강가의 은행. bank-river")]
+    answers = run_folder(tmp_path / "reader", ["\t".join(pair) for pair in pairs])
+    assert [answer["answer"] for answer in answers] == [answer.answer for answer in reader.predict(pairs)]
+    assert answers[0]["answer"] == "The (old) river"  # without the comma, which is a word of its own
+    pair = "\t".join(pairs[1]).encode()
+    assert json.loads(run_runner(tmp_path / "reader", [], PYTHONIOENCODING="ascii", stdin=pair).stdout) == answers[1]
+    refused = run_runner(tmp_path / "reader", ["what " * 600 + "\tthe river"])
+    assert refused.stderr.startswith("run.py: a question leaves no room for its context in ")
 
 
 REFUSED = {
@@ -170,6 +189,12 @@ def test_wrong_requests_are_refused(message, tmp_path):
     with pytest.raises(ValueError, match=re.escape(message)):
         export_model(model, target, **request)
     assert not (tmp_path / "out").exists() and not (tmp_path / "out.partial").exists()
+
+
+def test_an_output_that_cannot_be_written_is_refused_before_loading(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(OSError, match=r"file/out cannot be written \(Not a directory\); give another --output"):
+        export_model("no/such/model", tmp_path / "file" / "out", to="stablehlo")
 
 
 @pytest.mark.parametrize(

@@ -22,11 +22,13 @@ from .test_export_model import GOLDENS, LONG, compare, onnxruntime, run_folder  
 
 LABELS = ("B-LOC", "I-LOC", "O")
 SENTENCES = ["The river is old .", "강가의 은행", "bank"]
+ODD_SENTENCES = ["old \u200b river 🙂 ñ ß", "\u0325 bank ① don't"]  # words without pieces, and others that are bytes
 TAGGERS = {
     "alone": ("unk", None, {}),
     "characters": ("characters", None, {"cell": "gru", "output": "softmax", "characters": True}),
     "elmo": ("characters", "elmo_tiny", {"characters": True, "places": "input,output"}),
     "bert": ("vectors", "bert_tiny", {"layers": "0,-1"}),
+    "roberta": ("vectors", "roberta_tiny", {"layers": "0,-1"}),
     "random": ("vectors_or_random", None, {}),
 }
 
@@ -65,8 +67,25 @@ def test_taggers_have_the_scores_and_the_path_of_the_model(name, onnxruntime, tm
         export_model(model, tmp_path / to, to=to)
         module = read_module(tmp_path / to)
         assert [[tag for _, tag in row] for row in module.predict(SENTENCES)] == expected
+        odd = [list(prediction.tags) for prediction in model.predict([text.split() for text in ODD_SENTENCES])]
+        assert [[tag for _, tag in row] for row in module.predict(ODD_SENTENCES)] == odd
         compare(plain, module.load_graph("model", plain.outputs))
     assert [[tag for _, tag in row] for row in run_folder(tmp_path / "onnx", SENTENCES)] == expected
+    assert module.predict([]) == []
+
+
+@pytest.mark.parametrize("name", ["bert_ner", "roberta_ner", "network"])
+def test_taggers_of_characters_tag_characters(name, tmp_path):
+    model = tagger("alone") if name == "network" else load(GOLDENS / "released_heads" / name)
+    model.task = dataclasses.replace(model.task, layout=task_named("klue_ner").layout)
+    texts = ["서울역 앞  은행", "  The river\tis old 🙂 "]
+    expected = [list(zip(prediction.words, prediction.tags)) for prediction in model.predict(texts)]
+    export_model(model, tmp_path / "out", to="stablehlo")
+    module = read_module(tmp_path / "out")
+    assert module.predict(texts) == expected
+    if name != "network":  # which reads texts of any length
+        [tags] = module.predict(["서울역 앞 은행 " * 60])
+        assert tags[0][1] in model.labels and tags[-1] == (" ", None)
 
 
 @LONG
@@ -110,6 +129,15 @@ def test_writers_have_the_steps_and_the_pieces_of_the_model(name, to, onnxruntim
     expected = model.generate(**{"source" if source else "tokens": prompts}, max_new=6, beams=1, min_new=0)
     for ids, [text] in zip(prompts, expected):
         assert module.write(ids, 6) == text.ids
+
+
+@LONG
+def test_a_writer_repeats_no_sequence_if_its_model_says_so(tmp_path):
+    model = load(GOLDENS / "bart_tiny")
+    assert model.find_decoder().defaults["no_repeat_ngram_size"] == 3
+    export_model(model, tmp_path / "out", to="stablehlo", generate=True)
+    [[written]] = model.generate(["The river is old"], max_new=32, beams=1)
+    assert read_module(tmp_path / "out").predict(["The river is old"]) == [written.text]
 
 
 @LONG

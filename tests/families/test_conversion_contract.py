@@ -1,6 +1,7 @@
 """Every frozen model becomes a run directory, and a folder of its own format again: the same model each time."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -41,3 +42,15 @@ def test_converted_to_a_run_directory_and_back(goldens, tmp_path, name):
         assert settings["model_max_length"] == before.config.max_positions
         if name in ("roberta_tiny", "gpt2_tiny", "mpnet_tiny", "bart_tiny"):
             assert "token_type_ids" not in settings["model_input_names"]
+
+
+@pytest.mark.parametrize("name", ["gpt2_tiny", "bert_tiny"])
+def test_labels_of_a_model_without_a_classifier_are_left_out(goldens, tmp_path, name):
+    """A GPT2DoubleHeadsModel or a base model of transformers may have id2label."""
+    shutil.copytree(goldens / name, tmp_path / "in")
+    file = tmp_path / "in" / "config.json"
+    file.chmod(0o644)
+    file.write_text(json.dumps(json.loads(file.read_text("utf-8")) | {"id2label": {"0": "LABEL_0"}}))
+    convert(str(tmp_path / "in"), tmp_path / "out")
+    assert load(tmp_path / "out").fingerprint == load(goldens / name).fingerprint
+    assert "id2label" not in json.loads((tmp_path / "out" / "config.json").read_text("utf-8"))

@@ -1,6 +1,7 @@
 """Adapters of peft, read and written; the goldens are made by tests/goldens/make_peft.py."""
 
 import json
+import re
 import shutil
 
 import numpy as np
@@ -94,6 +95,27 @@ REFUSED = {
     "a rank of another type": (changed_config(r="8"), "r is '8'; expected a whole number from 1"),
     "an alpha of another type": (changed_config(lora_alpha=[1]), "lora_alpha is .1.; expected a finite number"),
     "a pattern without end": (changed_config(alpha_pattern={"(a+)+$": 1}), "names and simple patterns are supported"),
+    "a slow pattern": (changed_config(alpha_pattern={".*" * 18 + "z": 1}), "names and simple patterns are supported"),
+    "many patterns": (
+        changed_config(rank_pattern={f"k{n}": 1 for n in range(3000)}),
+        "rank_pattern has 3,000 patterns",
+    ),
+    "flags in a pattern": (changed_config(alpha_pattern={"(?i)query": 1}), "which is no pattern"),
+    "a pattern without a value": (changed_config(alpha_pattern={"query": None}), "has no value for 'query'"),
+    "another rank": (changed_config(r=7), "have rank 4, and adapter_config.json says 7"),
+    "another rank of a layer": (changed_config(rank_pattern={"layer.0.attention.self.query": 3}), "rank 4, .* says 3"),
+    "a saved module under two names": (
+        changed_tensors(
+            lambda t: (
+                t
+                | {
+                    f"base_model.model.bert.pooler.dense.{scope}weight": np.zeros((64, 64), "f4")
+                    for scope in ("", "modules_to_save.")
+                }
+            )
+        ),
+        "has the weight of bert.pooler.dense twice, under two names",
+    ),
     "no pattern": (changed_config(alpha_pattern={"(": 1}), "which is no pattern"),
     "no weights": (lambda folder: (folder / WEIGHTS).unlink(), "has no adapter_model.safetensors"),
     "no config": (lambda folder: (folder / CONFIG).unlink(), "holds no adapter: there is no adapter_config.json"),
@@ -168,3 +190,9 @@ def test_what_load_would_refuse_is_not_written(tmp_path):
         with pytest.raises(ValueError, match=message):
             save_adapter(tmp_path / "adapter", model, given, merge, parts)
     assert not (tmp_path / "adapter").exists()
+
+
+def test_an_adapter_is_not_taken_for_a_model():
+    folder = str(GOLDENS / "peft_bert")
+    with pytest.raises(FileNotFoundError, match=re.escape(f"load(MODEL, adapter={folder!r})")):
+        load(folder)

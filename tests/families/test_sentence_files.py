@@ -81,6 +81,40 @@ def test_files_of_other_versions(copy):
         load(copy)
 
 
+def test_the_width_of_the_folder(as_users_run, copy, tmp_path):
+    full = load(copy).sentences(TEXTS)
+    change(copy / "config_sentence_transformers.json", truncate_dim=3)
+    model = load(copy)
+    assert np.array_equal(model.sentences(TEXTS), full[:, :3])
+    assert np.array_equal(model.sentences(TEXTS, width=5), full[:, :5])
+    model.save_sentences(tmp_path / "again")
+    assert load(tmp_path / "again").sentence_head == model.sentence_head
+    change(copy / "config_sentence_transformers.json", truncate_dim=99)  # more numbers than there are
+    assert np.array_equal(load(copy).sentences(TEXTS), full)
+
+
+def test_an_activation_by_its_short_name(copy):
+    change(copy / "2_Dense/config.json", activation_function="torch.nn.ReLU")
+    assert load(copy).sentence_head.layers[0].activation == "relu"
+
+
+def test_texts_that_are_cut_at_their_start(folder, copy):
+    text = " ".join(["[SEP] [PAD]"] * 20)
+    head = SentenceHead(("mean",), max_length=8)
+    encoders = [load(folder), load(copy)]
+    (copy / "tokenizer_config.json").write_text(
+        json.dumps(json.loads((copy / "tokenizer_config.json").read_text()) | {"truncation_side": "left"})
+    )
+    encoders[1] = load(copy)
+    assert [encoder.tokenizer.cuts_start for encoder in encoders] == [False, True]
+    vectors = []
+    for encoder in encoders:
+        encoder.sentence_head = head
+        vectors.append(encoder.sentences([f"[MASK] {text}", text], overflow="truncate"))
+    np.testing.assert_allclose(vectors[1][0], vectors[1][1], rtol=1e-4, atol=1e-5)  # both end alike
+    assert np.abs(vectors[0][0] - vectors[0][1]).max() > 1e-3
+
+
 def test_a_plain_folder_has_a_mean_without_normalisation(goldens):
     assert load(goldens / "bert_tiny").sentence_head == SentenceHead()
 
@@ -111,6 +145,11 @@ def break_modules(copy, number, **fields):
         (lambda f: change(f / "2_Dense/config.json", in_features=None), "lacks in_features"),
         (lambda f: change(f / "2_Dense/config.json", module_input_name="token_embeddings"), "only 'sentence_embeddi"),
         (lambda f: change(f / "sentence_bert_config.json", max_seq_length=1), "max_seq_length is 1"),
+        (
+            lambda f: change(f / "sentence_bert_config.json", processing_kwargs={"text": {"max_length": 6}}),
+            "processing_kwargs is .*max_length.* not supported",
+        ),
+        (lambda f: change(f / "config_sentence_transformers.json", truncate_dim=0), "truncate_dim is 0"),
         (
             lambda f: change(f / "config_sentence_transformers.json", prompts=["a"]),
             "expected an object, each value a text",

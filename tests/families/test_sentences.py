@@ -61,6 +61,15 @@ def test_prompts(encoder, texts):
     np.testing.assert_allclose(left_out.sentences(texts[:1], prompt="query")[0], alone, rtol=1e-4, atol=1e-5)
 
 
+def test_a_prompt_is_left_out_of_a_model_without_a_last_special_piece(goldens):
+    encoder = load(goldens / "gpt2_tiny")
+    encoder.sentence_head = SentenceHead(include_prompt=False)
+    prompt, text = "the river: ", "the bank"
+    pieces = len(encoder.tokenizer.encode(prompt).ids)
+    expected = encoder.encode([prompt + text]).last[0, pieces:].mean(0)
+    np.testing.assert_allclose(encoder.sentences([text], prompt=prompt)[0], expected, rtol=1e-4, atol=1e-5)
+
+
 def test_vectors_are_cut_to_a_width(encoder, texts):
     np.testing.assert_array_equal(encoder.sentences(texts[:2], width=5), encoder.sentences(texts[:2])[:, :5])
 
@@ -92,6 +101,7 @@ def test_lower_casing(encoder, texts):
         ([("a", "b")], {}, "text 0 is a pair"),
         (["a"], {"prompt": "qurey"}, "prompt='qurey' is not the name of a prompt .* it has query; did you mean"),
         (["a"], {"prompt_name": "query: "}, "prompt_name='query: ' is not the name of a prompt .* it has query"),
+        (["a"], {"prompt": b"query"}, "prompt=b'query': expected the name of a prompt"),
         (["a"], {"prompt_name": "query", "prompt": ""}, "prompt='' and prompt_name='query' are given; give one"),
         (["a"], {"width": 65}, "width=65 is more than the 64 numbers of this model's vectors"),
         (["a"], {"width": 0}, "width=0"),

@@ -20,3 +20,13 @@ def test_the_pad_piece_of_another_model_raises(goldens, tmp_path):
     (tmp_path / "vocab.json").write_text("{}")
     with pytest.raises(FileNotFoundError, match=r"lacks merges\.txt"):
         find(tmp_path, 0)
+
+
+def test_a_generative_model_that_names_no_pad_piece_takes_the_one_of_its_tokenizer(goldens):
+    def find(**fields):
+        config = SimpleNamespace(causal=True, **fields)
+        return Pieces().find_tokenizer(get_family("gpt"), goldens / "tokenizers" / "roberta_tiny", config, None)
+
+    assert find(pad_id=0, end_id=0).pad_id == 1  # a config.json without pad_token_id
+    with pytest.raises(ValueError, match="that of the model has the id 0"):
+        find(pad_id=0, end_id=2)

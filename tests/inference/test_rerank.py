@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from bert_elmo_jax import load
+from bert_elmo_jax.data.tasks.examples import TextExample
+from bert_elmo_jax.inference.convert import convert
 
 GOLDENS = Path(__file__).parents[1] / "goldens" / "reranker"
 SHARED = Path(__file__).parents[3] / "shared" / "goldens" / "reranker"
@@ -66,9 +68,56 @@ def test_a_folder_of_sentence_transformers_6(tmp_path):
     frozen = reranker()[1]
     scores = load(folder).score([tuple(pair) for pair in frozen["pairs"]])
     np.testing.assert_allclose(scores, frozen["answers"]["predict with Identity"], atol=LIMIT)
+    settings = folder / "config_sentence_transformers.json"
+    settings.write_text(json.dumps(described | {"activation_fn": "my_code.Squash"}), encoding="utf-8")
+    with pytest.raises(ValueError, match=r"the scores in config_sentence_transformers\.json is 'my_code.Squash'"):
+        load(folder)
     (folder / "modules.json").write_text(json.dumps(modules * 2), encoding="utf-8")
     with pytest.raises(ValueError, match="only rerankers of one module"):
         load(folder)
+
+
+def describe(folder, **fields):
+    """Write the files with which sentence-transformers 6 describes a reranker."""
+    modules = [{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"}]
+    (folder / "modules.json").write_text(json.dumps(modules), encoding="utf-8")
+    described = json.dumps({"model_type": "CrossEncoder", **fields})
+    (folder / "config_sentence_transformers.json").write_text(described, encoding="utf-8")
+
+
+def test_the_default_prompt_is_put_before_the_query(as_users_run, tmp_path):
+    pairs = [tuple(pair) for pair in reranker()[1]["pairs"]]
+    folder = shutil.copytree(GOLDENS, tmp_path / "saved")
+    describe(folder, prompts={"query": "Who "}, default_prompt_name="query")
+    expected = reranker()[0].score([(f"Who {query}", text) for query, text in pairs])
+    np.testing.assert_allclose(load(folder).score(pairs), expected, atol=1e-6)
+    for form in ("run", "huggingface"):
+        convert(str(folder), tmp_path / form, to_format=form)
+        np.testing.assert_allclose(load(tmp_path / form).score(pairs), expected, atol=1e-6)
+    describe(folder, prompts={"query": "Who "}, default_prompt_name="qeury")
+    with pytest.raises(ValueError, match=r"default prompt 'qeury' is not among the prompts \(query\)"):
+        load(folder)
+
+
+@pytest.mark.parametrize("described", [True, False])
+def test_a_reranker_cuts_its_pairs(goldens, tmp_path, described):
+    """Several labels, and the same after a conversion."""
+    folder = shutil.copytree(goldens / "released_heads" / "roberta_nli3", tmp_path / "saved")
+    file = folder / "tokenizer_config.json"
+    file.write_text(json.dumps(json.loads(file.read_text(encoding="utf-8")) | {"model_max_length": 12}), "utf-8")
+    name = "torch.nn.modules.linear.Identity"
+    if described:
+        describe(folder, activation_fn=name)
+    else:
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        config["sentence_transformers"] = {"activation_fn": name}
+        (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    model = load(folder)
+    assert model.task.max_length == 12
+    pair = ("the river rose in the night", "nobody crossed the river before noon")
+    assert len(model.rows_of([TextExample(*pair, None, None, "", 0)])[0][0].ids[0]) == 12
+    convert(str(folder), tmp_path / "converted", to_format="huggingface")
+    np.testing.assert_allclose(load(tmp_path / "converted").score([pair]), model.score([pair]), atol=1e-6)
 
 
 def test_several_labels_have_scores_and_no_ranking(goldens):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from bert_elmo_jax import load
+from bert_elmo_jax.encoders.unfamiliar_texts import UnfamiliarTexts
 from bert_elmo_jax.inference.predictions import to_json
 from bert_elmo_jax.serve.app import Service
 from bert_elmo_jax.serve.limits import Limits
@@ -144,6 +145,14 @@ def test_options_of_another_kind_are_refused(serve):
     for options in ({"top_k": 1}, {"aggregation": "most"}, {"stride": 2}, {"aggregation": "max", "stride": 10**6}):
         assert post(app, "/predict", {"inputs": TEXTS, **options}).status == 422
     assert post(app, "/predict", {"inputs": TEXTS, "aggregation": None}).status == 200
+
+
+def test_texts_of_another_language_warn_once(serve):
+    _, app = serve(f"{HEADS}/bert_multilabel")
+    with pytest.warns(UnfamiliarTexts) as warned:
+        for count in (1, 2, 3):
+            assert post(app, "/predict", {"inputs": ["ਪੰਜਾਬੀ ਨਦੀ ਕੰਢਾ"] * count}).status == 200
+    assert len(warned) == 1
 
 
 FOLDERS_AT_NIGHT = [

@@ -26,6 +26,27 @@ def test_files_are_enough(tmp_path):
     assert spec["post_processor"]["sep"] == ["</s>", 2]
 
 
+def test_no_piece_is_added_with_the_tokenizer_of_a_gpt2(tmp_path):
+    """A GPT-2 may have a vocabulary with the special pieces of a RoBERTa; transformers frames no text of it."""
+    write(tmp_path)
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "gpt2"}))
+    for post_processor in (None, byte_level(prefix=False), "no file"):
+        if post_processor != "no file":
+            spec = byte_bpe_spec(VOCABULARY, [("a", "b")], byte_level(prefix=False), post_processor)
+            (tmp_path / "tokenizer.json").write_text(json.dumps(spec))
+        tokenizer = load_tokenizer(tmp_path)
+        assert tokenizer.encode("ab", "ba").ids.tolist() == [7, 6, 5]
+        assert tokenizer.encode("ab").ids.tolist() == [7]
+        (tmp_path / "tokenizer.json").unlink(missing_ok=True)
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "RobertaTokenizer"}))
+    assert load_tokenizer(tmp_path).encode("ab").ids.tolist() == [0, 7, 2]
+    (tmp_path / "config.json").unlink()
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "GPT2Tokenizer"}))
+    tokenizer = load_tokenizer(tmp_path)
+    tokenizer.save(tmp_path / "again")
+    assert load_tokenizer(tmp_path / "again").encode("ab").ids.tolist() == tokenizer.encode("ab").ids.tolist() == [7]
+
+
 BROKEN = [  # changed files and the message
     ({"merges": "a b\nab\n"}, r"merges.txt: line 2 is 'ab'; expected two pieces"),
     ({"merges": "a b c\n"}, r"line 1 is 'a b c'; expected two pieces"),

@@ -1,5 +1,6 @@
 """Tests of all kinds of tokenizers, and of `load_tokenizer`."""
 
+import json
 import unicodedata
 from pathlib import Path
 
@@ -199,6 +200,22 @@ def test_save_and_load(tokenizer, texts, tmp_path):
     assert names == sorted(path.name for path in (tmp_path / "a" / "b").iterdir())
     for name in names:
         assert (tmp_path / "c" / name).read_bytes() == (tmp_path / "a" / "b" / name).read_bytes()
+
+
+def test_the_side_at_which_texts_are_cut_is_saved(tokenizer, tmp_path):
+    tokenizer.save(tmp_path / "usual")
+    config = json.loads((tmp_path / "usual" / "tokenizer_config.json").read_text(encoding="utf-8"))
+    assert "truncation_side" not in config and not load_tokenizer(tmp_path / "usual").cuts_start
+    (tmp_path / "usual" / "tokenizer_config.json").write_text(json.dumps(config | {"truncation_side": "left"}), "utf-8")
+    left = load_tokenizer(tmp_path / "usual")
+    left.save(tmp_path / "left")
+    again = load_tokenizer(tmp_path / "left")
+    assert again.cuts_start and again.fingerprint == tokenizer.fingerprint
+    ids = tokenizer.encode("the river, 배를 타고", specials=False).ids.tolist()
+    rows = [part.batch(["the river, 배를 타고"], length=5)["tokens"][0].tolist() for part in (tokenizer, again)]
+    kept = 5 - tokenizer.frame.count(pair=False)
+    first = len(tokenizer.frame.before)
+    assert [row[first : first + kept] for row in rows] == [ids[:kept], ids[-kept:]]
 
 
 def test_word_starts(tokenizer):

@@ -62,6 +62,8 @@ WRONG = [  # a file and the message
     ("강\n배\n", ":1: '강', expected a word and its numbers"),
     ("강 1 2\n배 3 4\n눈 5\n", ":3: 1 number behind '눈', expected 2 as in the other lines; the file may be cut"),
     ("강 1 2\n배 3 4\n눈\n", ":3: 0 numbers behind '눈', expected 2"),
+    ("2 3\n강\t1 2 3\n배\t4 5 6\n", ":2: a tab between a word and its numbers; replace the tabs with spaces"),
+    ("강\t1.0 2.0\n배\t3.0 4.0\n", ":1: a tab between a word and its numbers"),
     ("강 1.0 2.0\n배 3.0 4.0\n눈 5.0 6.0 7.0\n", ":3: more than 2 numbers behind '눈', expected 2"),
     ("강 1 2\n배 3 vier\n", ":2: 'vier' behind '배', expected a number"),
     ("강 1 2\n배 3 nan\n", ":2: NaN or infinity in the vector of '배'"),

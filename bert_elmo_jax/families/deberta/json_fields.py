@@ -48,6 +48,8 @@ def read_relative(fields: Mapping[str, Any], num_layers: int) -> tuple[dict[str,
     if pooled is not None and width is not None and pooled != width:
         problems.append(f"pooler_hidden_size is {pooled!r}; only hidden_size, {width!r}, is supported")
     first = fields.get("model_type") == "deberta"
+    if first and fields.get("talking_head"):  # version 2 has no such layers
+        problems.append(f"talking_head is {fields['talking_head']!r}; only False is supported")
     values: dict[str, Any] = {"relative_terms": "|".join(term for term in TERMS if term in names) or "none"}
     values["norm_relative"] = "layer_norm" in norms and bool(relative) and not first
     if first:
@@ -97,7 +99,8 @@ FILE = ConfigFile(
         "norm_rel_ebd": "none", "legacy": True,
     },
     more=MoreFields(
-        ("relative_attention", "pos_att_type", "norm_rel_ebd", "pooler_hidden_size"), read_relative, write_relative
+        ("relative_attention", "pos_att_type", "norm_rel_ebd", "pooler_hidden_size", "talking_head"),
+        read_relative, write_relative,
     ),
     to_ours=_to_ours,
     to_theirs=_to_theirs,

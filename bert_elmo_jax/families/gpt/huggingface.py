@@ -1,5 +1,6 @@
 """GPT-2 and GPT-1 as Hugging Face transformers stores them: the names of their tensors."""
 
+import logging
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -49,13 +50,19 @@ GPT1_WEIGHTS = replace(
 def read_config(folder: str | Path) -> GptConfig:
     """Return the configuration of a folder, from `config.json`.
 
-    If `generation_config.json` names a piece that ends a text, it replaces the one of `config.json`.
+    If `generation_config.json` names a piece that ends a text, it replaces the one of `config.json`. A GPT has one such
+    piece, so several are logged and not used.
     """
     folder = Path(folder)
     config: GptConfig = _of_folder(folder).read_config(folder)
     end = read_json(folder / "generation_config.json", default={}).get("eos_token_id")
     if isinstance(end, list) and len(end) == 1:
         [end] = end
+    if isinstance(end, list) and end:
+        logging.getLogger(__name__).warning(
+            "%s has several pieces that end a text, eos_token_id=%.80r, and `generate` stops at %s only: give it ends=",
+            folder / "generation_config.json", end, config.end_id,
+        )  # fmt: skip
     if isinstance(end, int) and 0 <= end < config.vocab_size:
         return replace(config, end_id=end)
     return config

@@ -46,6 +46,14 @@ def make_params(name):
     return params
 
 
+def test_the_decoder_may_begin_with_the_first_piece():
+    """Files with `decoder_start_token_id` 0 are usual where a text begins with `<s>`."""
+    config = dataclasses.replace(SMALL, start_id=0)
+    assert BartConfig.from_json(config.to_huggingface()).start_id == 0
+    with pytest.raises(ValueError, match="start_id holds -1"):
+        dataclasses.replace(SMALL, start_id=-1)
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_written_and_read_again_is_the_same(tmp_path, name):
     model, params, folder = MODELS[name], make_params(name), tmp_path / "out"

@@ -4,6 +4,7 @@ import json
 import pytest
 
 from bert_elmo_jax.families.bert.config import BertConfig
+from bert_elmo_jax.nn import activation
 
 GOOGLE = {
     "attention_probs_dropout_prob": 0.1, "hidden_act": "gelu", "hidden_dropout_prob": 0.1, "hidden_size": 768,
@@ -80,6 +81,20 @@ def test_a_config_json_comes_back_as_it_went(fields):
     assert BertConfig(**json.loads(json.dumps(dataclasses.asdict(of_a_run)))) == of_a_run
     with pytest.raises(ValueError, match="causal=True"):
         of_a_run.to_huggingface()
+
+
+@pytest.mark.parametrize("name", ["BertModel", "BertForSequenceClassification", "BertForQuestionAnswering"])
+def test_an_untied_decoder_is_no_problem_without_a_head_for_words(name):
+    fields = BertConfig().to_huggingface() | {"tie_word_embeddings": False}
+    assert BertConfig.from_json(fields | {"architectures": [name]}) == BertConfig()
+    for architectures in ([name, "BertForMaskedLM"], [], None):
+        with pytest.raises(ValueError, match="tie_word_embeddings is False; only True is supported"):
+            BertConfig.from_json(fields | {"architectures": architectures})
+
+
+def test_the_exact_gelu_of_older_files():
+    fields = BertConfig().to_huggingface() | {"hidden_act": "gelu_python"}
+    assert activation(BertConfig.from_json(fields).activation) is activation("gelu")
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 import dataclasses
 import tracemalloc
 
+import jax
 import numpy as np
 import pytest
 
@@ -208,6 +209,23 @@ def test_fill_mask_orders_by_probability(encoder, pieces):
     logits = np.asarray(encoder.forward(ids[None]).mlm_logits)[0, 2]
     assert guesses[0].piece == encoder.tokenizer.tokens[int(logits[: encoder.tokenizer.vocab_size].argmax())]
     assert len(encoder.fill_mask("[MASK] [MASK]", top=3)) == 6
+
+
+def test_fill_mask_counts_the_embeddings_without_a_piece(encoder):
+    """As in transformers, the probabilities of all rows add up to one; rows without a piece are no guesses."""
+    rows = encoder.params["encoder"]["embeddings"]["word"]
+    config = dataclasses.replace(encoder.config, vocab_size=len(rows) + 56)
+    params = jax.tree.map(np.asarray, encoder.params)
+    params["encoder"]["embeddings"]["word"] = np.concatenate([rows, 2 * rows[:56]])
+    params["mlm"]["bias"] = np.concatenate([params["mlm"]["bias"], np.ones(56, np.float32)])
+    larger = PieceEncoder(encoder.family, config, params, encoder.tokenizer)
+    guesses = larger.fill_mask("[MASK]", top=3)
+    logits = np.asarray(larger.forward(larger.encode(["[MASK]"]).texts[0].ids[None]).mlm_logits[0, 1])
+    shares = np.exp(logits - logits.max()) / np.exp(logits - logits.max()).sum()
+    assert shares[len(rows) :].sum() > 0.01
+    best = np.argsort(-shares[: len(rows)])[:3]
+    assert [guess.piece for guess in guesses] == [encoder.tokenizer.tokens[number] for number in best]
+    np.testing.assert_allclose([guess.probability for guess in guesses], shares[best], rtol=1e-5)
 
 
 WRONG_IDS = [

@@ -163,6 +163,7 @@ def test_wrong_sizes(fields, message):
         ({"pooler_hidden_size": 48}, "pooler_hidden_size is 48; only hidden_size, 24, is supported"),
         ({"conv_kernel_size": 2}, "conv_kernel_size is 2; it is odd"),
         ({"share_att_key": "yes"}, "share_att_key is 'yes'; it must be true or false"),
+        ({"model_type": "deberta", "talking_head": True}, "talking_head is True; only False is supported"),
     ],
 )
 def test_wrong_files(goldens, fields, message):

@@ -40,6 +40,13 @@ def test_old_files_have_masks_and_no_prefix(tmp_path):
         assert load(tmp_path).config.end_id == 9
 
 
+def test_several_ends_of_a_text_are_logged(tmp_path, caplog):
+    write(tmp_path, random_params("GPT2LMHeadModel"), GPT2)
+    (tmp_path / "generation_config.json").write_text('{"eos_token_id": [9, 7]}')
+    assert load(tmp_path).config.end_id == GPT2.end_id
+    assert f"eos_token_id=[9, 7], and `generate` stops at {GPT2.end_id} only: give it ends=" in caplog.text
+
+
 def test_released_files_are_read():
     summary = {"summary_activation": None, "summary_first_dropout": 0.1, "summary_proj_to_labels": True}
     summary |= {"summary_type": "cls_index", "summary_use_proj": True}
