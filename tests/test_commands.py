@@ -260,7 +260,7 @@ def small_server(words, command):
 
 
 def small_quickstart(words, command):
-    return Start(words[0], words[1:], until="runs/quickstart/*/metrics.jsonl")
+    return Start(words[0], words[1:], until="runs/quickstart/*/*.json*")  # a part, of a pretraining or a task, begins
 
 
 SMALL = {"pretrain": small_pretraining, "finetune": small_finetuning, "plan": small_plan, "sweep": small_sweep,
