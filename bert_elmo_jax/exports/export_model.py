@@ -218,12 +218,13 @@ def join_runner(name: str) -> str:
     """
 
     def read_code(imported: re.Match[str]) -> str:
-        code = Path(__file__).with_name(f"{imported[1]}.py").read_text("utf-8").split('"""', 2)[2]
+        file = Path(__file__).parents[1].joinpath(*imported[1].split(".")).with_suffix(".py")
+        code = file.read_text("utf-8").split('"""', 2)[2]
         code = code.strip().removeprefix("from typing import Any").strip()
         return f"\n\n{code}\n" if code.startswith("def ") else f"{code}\n"
 
     runner = Path(__file__).with_name(name).read_text("utf-8")
-    return re.sub(r"from bert_elmo_jax\.exports\.(\w+) import .*\n", read_code, runner)
+    return re.sub(r"from bert_elmo_jax\.([\w.]+) import .*\n", read_code, runner)
 
 
 def _write_config(folder: Path, model: Any) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from tokenizers import Tokenizer
 
-from bert_elmo_jax.exports.character_tags import tag_characters, trim_spaces
+from bert_elmo_jax.evals.character_tags import spread_tags
 from bert_elmo_jax.exports.load_graph import FOLDER, load_graph, use_utf8
 from bert_elmo_jax.exports.read_words import read_words
 
@@ -115,6 +115,21 @@ def _character_tags(text: Any, read: Any, scores: Any) -> Any:
     offsets = trim_spaces(text, read.offsets) if MODEL["trims_spaces"] else read.offsets
     tags = tag_characters(text[:end], [offsets[place] for place in places], piece_tags)
     return list(zip(text, tags + [None] * (len(text) - end)))
+
+
+def tag_characters(text: str, offsets: Any, piece_tags: Any) -> list[Any]:
+    """Return the tag of each character, from the places of the pieces in the text and their tags."""
+    first = {start: tag for (start, _), tag in reversed(list(zip(offsets, piece_tags)))}
+    return spread_tags(text, [first.get(n, "") for n in range(len(text))])
+
+
+def trim_spaces(text: str, offsets: Any) -> list[tuple[int, int]]:
+    """Return the places of pieces without the spaces that they begin with.
+
+    >>> trim_spaces("a river", [(0, 1), (1, 7)])
+    [(0, 1), (2, 7)]
+    """
+    return [(end - len(text[start:end].lstrip()), end) for start, end in offsets]
 
 
 def _answer(pair: Any, read: Any, starts: Any, ends: Any) -> Any:

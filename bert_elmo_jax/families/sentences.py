@@ -45,10 +45,9 @@ def encode_sentences(
 
     `prompt` is the name of one of the model's prompts, or a text of more than one word, such as "query: ", which is put
     before each text; "" turns off the model's default prompt. `prompt_name` is only a name. `width` cuts the vectors to
-    their first numbers, for models that were trained for it; they are not scaled again. By default a model's
-    `truncate_dim` is the width, if its folder has one. A text with more pieces than
-    the model takes is cut, with one warning for each model; `overflow` is "raise" to refuse it, or "truncate" for no
-    warning.
+    their first numbers, for models that were trained for it; they are not scaled again. By default it is the folder's
+    `truncate_dim`, or all numbers. A text with more pieces than the model takes is cut, with one warning for each
+    model; `overflow` is "raise" to refuse it, or "truncate" for no warning.
 
     >>> from bert_elmo_jax import load
     >>> load("tests/goldens/bert_tiny").sentences(["[MASK] [MASK]", "[MASK]"]).shape

@@ -14,6 +14,7 @@ from bert_elmo_jax.data.tasks.examples import ChoiceExample, Question, TaggedSen
 from bert_elmo_jax.data.tasks.pipeline_answers import find_pipeline_answers
 from bert_elmo_jax.data.tasks.rows import Row
 from bert_elmo_jax.data.tasks.task import Task
+from bert_elmo_jax.evals.character_tags import spread_tags
 from bert_elmo_jax.evals.entities import entities
 
 # Endings of files that hold neither tables nor JSON lines.
@@ -318,29 +319,21 @@ def _tags(
     for sentence, numbers, shares in zip(sentences, best, sure):
         tags = [task.labels[number] if number >= 0 else "" for number in numbers]
         if task.characters:
-            tags, shares = spread_tags(sentence.words, tags, shares)
+            shares = spread_shares(sentence.words, tags, shares)
+            tags = spread_tags(sentence.words, tags)
         kind = CharacterTags if task.characters else Tags
         predictions.append(kind(sentence.words, tuple(tags), tuple(shares.tolist())))
     return predictions
 
 
-def spread_tags(characters: Sequence[str], tags: Sequence[str], shares: np.ndarray) -> tuple[list[str], np.ndarray]:
-    """Extend the tags of pieces' first characters to all, and to spaces before a continued entity."""
-    spread, sure = list(tags), np.array(shares, np.float64)
-    for n, character in enumerate(characters):
-        if spread[n] or character.isspace():
-            continue
-        prefix, _, kind = spread[n - 1].partition("-") if n and spread[n - 1] else ("O", "", "")
-        spread[n] = "O" if prefix == "O" else f"I-{kind}"
-        sure[n] = sure[n - 1] if n else 1.0
-    for n in range(len(spread)):
-        if characters[n].isspace():
-            before = spread[n - 1].partition("-")[2] if n else ""
-            following = next((tag for c, tag in zip(characters[n + 1 :], spread[n + 1 :]) if not c.isspace()), "O")
-            prefix, _, kind = following.partition("-")
-            spread[n] = f"I-{kind}" if prefix in ("I", "E") and kind == before else "O"
-            sure[n] = sure[n - 1] if n else 1.0
-    return spread, sure
+def spread_shares(characters: Sequence[str], tags: Sequence[str], shares: np.ndarray) -> np.ndarray:
+    """Extend the probabilities of pieces' first characters to all, as `spread_tags` does with their tags."""
+    spread = np.array(shares, np.float64)
+    for spaces in (False, True):
+        for n, character in enumerate(characters):
+            if character.isspace() == spaces and (spaces or not tags[n]):
+                spread[n] = spread[n - 1] if n else 1.0
+    return spread
 
 
 def _answers(

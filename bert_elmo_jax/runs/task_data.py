@@ -145,10 +145,10 @@ def find_hints(config: ConfigDict, task: Task, train: Sequence[Any], dev: Sequen
                 "they are not meant, save the file as .csv"
             )
         texts = {(example.text, example.pair) for example in train}
-        seen = sum((example.text, example.pair) in texts for example in dev)
-        if seen > SHARED * len(dev):
+        repeated = sum((example.text, example.pair) in texts for example in dev)
+        if repeated > SHARED * len(dev):
             yield (
-                f"{seen:,} of the {len(dev):,} texts of the development data are in the training data, too, so the "
+                f"{repeated:,} of the {len(dev):,} texts of the development data are in the training data, too, so the "
                 "score says little about new texts: remove rows that occur twice"
             )
 

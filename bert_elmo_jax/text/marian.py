@@ -90,18 +90,16 @@ class Marian(Tokenizer):
     def _warn_if_swapped(self, where: str) -> None:
         """Log that each model has pieces that mostly only the other language's vocabulary knows."""
         pieces = [library.id_to_piece(list(range(library.get_piece_size()))) for library in self._libraries]
-        own, other = (
+        as_named, swapped = (
             sum(piece in vocabulary for side, vocabulary in zip(pieces, order) for piece in side)
             for order in (self._vocabularies, self._vocabularies[::-1])
         )
-        if own < other // 2:
-            names = (*MARIAN_FILES[:2], own, sum(map(len, pieces)), other)
+        if as_named < swapped // 2:
             logging.getLogger(__name__).warning(
-                "%s: %s and %s are swapped, it seems: the vocabularies of their languages know %s of their %s pieces, "
-                "those of the other language %s; most words will be unknown",
-                where,
-                *names,
-            )
+                "%s: %s and %s seem to be swapped: their languages' vocabularies have %s of their %s pieces, and would "
+                "have %s the other way round; most words will be unknown",
+                where, *MARIAN_FILES[:2], as_named, sum(map(len, pieces)), swapped,
+            )  # fmt: skip
 
     @cached_property
     def frame(self) -> Frame:

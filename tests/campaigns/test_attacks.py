@@ -6,12 +6,16 @@ from itertools import islice
 
 import pytest
 
-from .attacks import WAYS, Attacks, prepare
+from .attack_ways import WAYS, prepare
+from .attacks import Attacks
 from .commands import BASES, Commands, change_words, judge
 from .records import SURVIVED
 from .works import Workshop
 
 PART = ("bert_tiny", "elmo_tiny", "awd_lstm_tiny", "tokenizer_roberta_tiny", "tokenizer_xlmr_tiny", "sentences", "sums")
+
+# A model that an attack can change, where not every model is one.
+SUITABLE = {"relisted": "run", "deep_link": "sentences", "unlisted": "sums", "rules": "tokenizer_roberta_tiny"}
 
 
 @pytest.fixture(scope="module")
@@ -34,17 +38,7 @@ def test_a_part_of_the_attacks(attacks):
 
 def test_a_seed_gives_the_same_attack(attacks, tmp_path):
     for way in WAYS:
-        base = (
-            "run"
-            if way == "relisted"
-            else "sentences"
-            if way == "deep_link"
-            else "sums"
-            if way == "unlisted"
-            else "tokenizer_roberta_tiny"
-            if way == "rules"
-            else "bert_tiny"
-        )
+        base = SUITABLE.get(way, "bert_tiny")
         changes = [prepare(attacks.bases[base], way, tmp_path / "x" / base, random.Random(3)) for _ in range(2)]
         assert changes[0] is not None and changes[0] == changes[1], way
 

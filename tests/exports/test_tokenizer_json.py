@@ -2,16 +2,15 @@
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 from tokenizers import Tokenizer
 
 from bert_elmo_jax.data.tasks.examples import TaggedSentence
 from bert_elmo_jax.data.tasks.rows import _pieces
-from bert_elmo_jax.exports.character_tags import tag_characters, trim_spaces
+from bert_elmo_jax.evals.character_tags import spread_tags
 from bert_elmo_jax.exports.read_words import read_words
+from bert_elmo_jax.exports.runner import tag_characters, trim_spaces
 from bert_elmo_jax.exports.tokenizer_json import tokenizer_json
-from bert_elmo_jax.inference.predictions import spread_tags
 from bert_elmo_jax.text import load_tokenizer, train_sentencepiece
 from bert_elmo_jax.text.sentencepiece import SentencePiece
 
@@ -58,7 +57,7 @@ def test_characters_have_the_tags_of_the_tokenizers_pieces(name):
     theirs = Tokenizer.from_str(tokenizer_json(ours).decode())
     for text in [*TEXTS[:2], "서울역 앞 ", " a river 🙂 "]:
         _, places = _pieces(TaggedSentence(tuple(text), None, "", (0,) * len(text), 0), ours, characters=True)
-        expected = spread_tags(text, ["" if n < 0 else f"B-{n}" for n in places], np.ones(len(text)))[0]
+        expected = spread_tags(text, ["" if n < 0 else f"B-{n}" for n in places])
         row = theirs.encode(text, add_special_tokens=False)
         offsets = trim_spaces(text, row.offsets) if isinstance(ours, SentencePiece) else row.offsets
         assert tag_characters(text, offsets, [f"B-{n}" for n in range(len(row.ids))]) == expected

@@ -11,13 +11,14 @@ import pytest
 
 from bert_elmo_jax import load
 from bert_elmo_jax.data.tasks.task import task_named
+from bert_elmo_jax.evals.character_tags import spread_tags
 from bert_elmo_jax.families.bert.config import BertConfig
 from bert_elmo_jax.families.bert.family import FAMILY
 from bert_elmo_jax.families.init_params import init_task_params
 from bert_elmo_jax.heads.features import Features
 from bert_elmo_jax.inference import TaskModel, write_run_directory
 from bert_elmo_jax.inference.predict_file import predict_file
-from bert_elmo_jax.inference.predictions import AnswerSpan, CharacterTags, Number, Tags, spread_tags, to_json
+from bert_elmo_jax.inference.predictions import AnswerSpan, CharacterTags, Number, Tags, spread_shares, to_json
 from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.inference.run_directory import best_step
 from bert_elmo_jax.inference.task_model import make_head, to_example
@@ -258,7 +259,9 @@ def test_tags_of_characters():
         ("한국 은행", ["B-OG", "", "", "B-LC", ""], ["B-OG", "I-OG", "O", "B-LC", "I-LC"]),
         (" 배", ["", "O"], ["O", "O"]),
     ):
-        assert spread_tags(text, tags, np.ones(len(text)))[0] == spread
+        assert spread_tags(text, tags) == spread
+    shares = spread_shares("한국 은행", ["B-OG", "", "", "I-OG", ""], np.array([0.9, 0, 0, 0.8, 0]))
+    assert shares.tolist() == [0.9, 0.9, 0.9, 0.8, 0.8]
 
 
 def test_a_tagger_of_characters_answers_with_entities(tmp_path):

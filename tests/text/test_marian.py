@@ -119,7 +119,7 @@ def test_two_vocabularies(models, tmp_path, caplog):
     again = load_marian(tmp_path)
     assert again.fingerprint == tokenizer.fingerprint and again.separate and not caplog.text
     Marian(*reversed(models), source, target, where="opus")
-    assert "opus: source.spm and target.spm are swapped, it seems" in caplog.text
+    assert "opus: source.spm and target.spm seem to be swapped" in caplog.text
     (tmp_path / "target_vocab.json").unlink()
     with pytest.raises(FileNotFoundError, match=r"lacks target_vocab\.json"):
         load_marian(tmp_path)

@@ -17,7 +17,8 @@ import zstandard
 from bert_elmo_jax.data.corpora.reading import BLOCK, COMPRESSED, BadInput, Reading, Tally
 from bert_elmo_jax.files import open_atomically
 
-SMALL_UNPACKED, MOST_PACKED = 1 << 28, 200  # bytes, and times that more bytes than these may be larger than the file
+# A file may unpack to SMALL_UNPACKED bytes, or to more if these are at most MOST_PACKED times those of the file.
+SMALL_UNPACKED, MOST_PACKED = 1 << 28, 200
 PORTION = 1 << 10  # bytes of Zstandard that are unpacked at once; 64 MB of zeros have so few
 DAMAGED = (EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError)  # and OSError without a number
 
@@ -28,7 +29,19 @@ def needs_unpacking(path: str, reading: Reading) -> bool:
 
 
 def raw_blocks(path: str) -> Iterator[bytes]:
-    """Yield the bytes of a file, decompressed by its ending; raise EOFError if the compressed stream is cut off."""
+    """Yield the bytes of a file, decompressed by its ending.
+
+    Raise EOFError if the compressed stream is cut off, and BadInput if it unpacks to more than a text could.
+    """
+    size, most = 0, max(SMALL_UNPACKED, MOST_PACKED * Path(path).stat().st_size)
+    for block in _all_blocks(path):
+        if (size := size + len(block)) > most and path.lower().endswith(COMPRESSED):
+            problem = f"more than {MOST_PACKED} times as large when unpacked, which no text is"
+            raise BadInput(path, None, problem, "copy it again, or unpack it and look into it")
+        yield block
+
+
+def _all_blocks(path: str) -> Iterator[bytes]:
     name = path.lower()
     if name.endswith(".zst"):
         yield from _zstd_blocks(path)
@@ -59,8 +72,7 @@ codecs.register_error("nul", lambda error: ("\0", error.end))  # type: ignore[at
 def unpack(path: str, target: Path, tally: Tally) -> None:
     """Write a compressed or wide-encoded file as plain lines to `target`, which appears only when it is complete."""
     decoder = codecs.getincrementaldecoder(tally.reading.encoding)("nul") if tally.reading.wide else None
-    lines, size = 0, 0
-    most = max(SMALL_UNPACKED, MOST_PACKED * Path(path).stat().st_size)
+    lines = 0
 
     def damaged(error: Exception) -> None:
         problem = "a damaged or truncated compressed file"
@@ -71,10 +83,7 @@ def unpack(path: str, target: Path, tally: Tally) -> None:
         try:
             for block in raw_blocks(path):
                 plain = decoder.decode(block).encode("utf-8", "nul") if decoder else block
-                lines, size = lines + plain.count(b"\n"), size + len(plain)
-                if size > most:
-                    problem = f"more than {MOST_PACKED} times as large when unpacked, which no text is"
-                    raise BadInput(path, None, problem, "copy it again, or unpack it and look into it")
+                lines += plain.count(b"\n")
                 out.write(plain)
             if decoder:
                 out.write(decoder.decode(b"", final=True).encode("utf-8", "nul"))

@@ -13,8 +13,8 @@ from typing import Any
 
 from bert_elmo_jax.addresses import is_address, local_copies
 from bert_elmo_jax.data.arrow_files import arrow_files, is_arrow
-from bert_elmo_jax.data.corpora.reading import COMPRESSED, guess_encoding
-from bert_elmo_jax.data.corpora.unpack import DAMAGED, MOST_PACKED, SMALL_UNPACKED, raw_blocks
+from bert_elmo_jax.data.corpora.reading import COMPRESSED, BadInput, guess_encoding
+from bert_elmo_jax.data.corpora.unpack import DAMAGED, raw_blocks
 from bert_elmo_jax.did_you_mean import near_file
 from bert_elmo_jax.files import hash_file, write_bytes
 
@@ -189,15 +189,14 @@ def _read_unpacked(path: Path) -> bytes:
     """Return the content of a file, decompressed by its ending; raise if it would not fit into memory."""
     if not path.name.lower().endswith(COMPRESSED):
         return path.read_bytes()
-    parts, size, most = [], 0, max(SMALL_UNPACKED, MOST_PACKED * path.stat().st_size)
+    parts, size = [], 0
     try:
         for part in raw_blocks(str(path)):
             parts.append(part)
             if (size := size + len(part)) > LARGEST_UNPACKED:
                 raise BadRow(path, 1, f"more than {LARGEST_UNPACKED >> 30} GB when unpacked", "split it into files")
-            if size > most:
-                problem = f"more than {MOST_PACKED} times as large when unpacked, which no text is"
-                raise BadRow(path, 1, problem, "copy it again, or unpack it and look into it")
+    except BadInput as error:
+        raise BadRow(path, 1, error.problem, error.remedy) from None
     except (*DAMAGED, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise

@@ -44,12 +44,11 @@ class Task:
     With `context`, tagged sentences see the surrounding document. Contexts of questions are split into windows,
     `stride` pieces apart. If some questions are `unanswerable`, "no answer" wins if its score exceeds the best answer's
     by more than `null_threshold`. Vectors of sentences are trained by a `loss`, and scores divided by `top_score`;
-    `prompt` is put before each text, and texts are lower-cased first if `lowercase`. A reranker puts it before the
-    query, the first text of a pair. With `both_orders`, pairs are read
-    in both orders. With `multi_label`, each label is right or wrong by itself. A `pipeline` reads and answers as
-    transformers' pipelines do; it is the task of a released model. `activation` turns the outputs of a reranker into
-    scores: sigmoid, identity or tanh. A parser may read a `tag_column`, upos or xpos; `tags` are those of its training
-    data.
+    `prompt` is put before each text (of a reranker, before the first of a pair), and texts are lower-cased first if
+    `lowercase`. With `both_orders`, pairs are read in both orders. With `multi_label`, each label is right or wrong by
+    itself. A `pipeline` reads and answers as transformers' pipelines do; it is the task of a released model.
+    `activation` turns the outputs of a reranker into scores: sigmoid, identity or tanh. A parser may read a
+    `tag_column`, upos or xpos; `tags` are those of its training data.
 
     >>> task_named("sst2").kind, task_named("ud_upos", max_length=256).max_length
     ('classification', 256)

@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from bert_elmo_jax.data.corpora import unpack
 from bert_elmo_jax.data.tasks import (
     BadRow,
     Layout,
@@ -247,7 +248,7 @@ def test_errors_can_be_pickled(tmp_path):
 
 
 def test_tables_that_would_fill_the_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "SMALL_UNPACKED", 1 << 20)
+    monkeypatch.setattr(unpack, "SMALL_UNPACKED", 1 << 20)
     with gzip.open(tmp_path / "train.csv.gz", "wb") as file:
         file.write(b"review,stars\n" + b"good,1\n" * (1 << 19))
     with pytest.raises(BadRow, match="more than 200 times as large when unpacked, which no text is"):
