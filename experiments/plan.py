@@ -3,13 +3,16 @@ r"""Before renting hardware: compile a config's training step for devices that a
   python -m experiments.plan --config=bert:base --topology=v5e:16x16
   python -m experiments.plan --config=bert:large --topology=v5e:2x4 \
       --config.compute=tpu --config.mesh.fsdp=8
+  python -m experiments.plan --config=bert:base --topology=h100:8 --config.compute=gpu
   python -m experiments.plan --config=bert:tiny --topology=cpu:8 --memory=4
 
-A TPU slice needs the extra `tpu` (its compiler runs on any x86 host) but no TPU; `cpu:8` is eight simulated devices.
+A TPU slice needs the extra `tpu`, and GPUs of one host (`a100`, `h100`, `h200`) the extra `gpu`: their compilers run on
+any x86 host with Linux, and neither TPU nor GPU is needed. `cpu:8` is eight simulated devices.
 The step of `pretrain` is compiled from shapes, without computing, reading or downloading anything. Sizes that depend on
 text have their maximum (for ELMo, all words of a batch are different, and as long as possible). Times are what the
-chip's published peaks allow, one at a time and fully used. They are no prediction: most steps are slower. A compilation
-of a large model takes minutes; `--tries` limits their number. Exit status: 0 it fits, 1 it does not fit, 2 refused.
+chip's published peaks allow, one at a time and fully used. They are no prediction: most steps are slower. For a GPU, a
+further line estimates the time, with its range. A compilation of a large model takes minutes; `--tries` limits their
+number. Exit status: 0 it fits, 1 it does not fit, 2 refused.
 """
 
 import jax
@@ -27,8 +30,8 @@ FLAGS = flags.FLAGS
 
 def define() -> None:
     """Define the flags."""
-    topology = "A slice of a TPU, such as v5e:2x4, or simulated devices, such as cpu:8."
-    memory = "GiB that a device may use. Default: what the TPU's compiler finds; cpu: no limit."
+    topology = "A slice of a TPU, such as v5e:2x4; GPUs, such as h100:8; or simulated devices, such as cpu:8."
+    memory = "GiB that a device may use. Default: what the TPU's compiler finds; a GPU: 75% of it; cpu: no limit."
     flags.DEFINE_string("config", None, "A recipe of `pretrain`, such as bert:base or my_recipes.py:mine.")
     flags.DEFINE_string("topology", None, topology, required=True)
     size = "Default: from config.data; without data, as in the released model."

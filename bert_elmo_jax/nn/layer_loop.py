@@ -50,20 +50,16 @@ def run_layers(
     `numbers` are the layers to return; 0 is `x`.
     """
     config: Any = parent.config
-    trains = keys is not None and not parent.is_initializing()
-    by_kernels = False
-    if trains and scales is None and uses("drop_add_norm"):
-        from bert_elmo_jax.nn.gpu import post_norm_layer  # loading a model imports no kernels
-
-        by_kernels = post_norm_layer.suits(config, calls, maps)
+    trains = keys is not None and not parent.is_initializing() and scales is None
+    kernels = choose_kernels(config, calls, maps) if trains else None
 
     def make_step(call: LayerCall) -> Step:
         def step(x: Any, inputs: Any) -> tuple[Any, Any]:
             params, key, scale = inputs
             params = params if shared is None else shared
-            if by_kernels:
-                pair = post_norm_layer.apply_layer(config, params, x, segments, lengths, key)
-                return pair, (pair[0] if numbers else None, None)
+            if kernels is not None:
+                vectors = kernels.apply_layer(config, call, params, x, segments, lengths, key)
+                return vectors, (kernels.finish(config, call, vectors) if numbers else None, None)
             arguments = call.arguments if scale is None else (*call.arguments, scale)
             outputs: Any = call.module.apply({"params": params}, x, segments, lengths, key, maps, *arguments)
             return outputs[0], (outputs[0] if numbers else None, outputs[1])
@@ -84,12 +80,23 @@ def run_layers(
         for i, p in enumerate(params)
     ]
     run = _run_in_periods if config.scan else _run_one_by_one
-    first: Any = (x, x) if by_kernels else x  # the kernels pass vectors on twice
+    first = x if kernels is None else kernels.begin(x, keys)
     last, (hidden, attentions) = run([steps[id(call)] for call in calls], first, inputs)
-    last = last[0] if by_kernels else last
+    last = last if kernels is None else kernels.finish(config, calls[-1], last)
     if numbers:
         hidden = jnp.concatenate([x[None], hidden])[np.array(numbers)]
     return Encoded(last, hidden, attentions)
+
+
+def choose_kernels(config: Any, calls: Sequence[LayerCall], maps: bool) -> Any:
+    """Return the module of GPU kernels that computes these layers, or None."""
+    if not (uses("drop_add_norm") or uses("pre_norm")):
+        return None
+    from bert_elmo_jax.nn.gpu import post_norm_layer, pre_norm_layer  # loading a model imports no kernels
+
+    if uses("drop_add_norm") and post_norm_layer.suits(config, calls, maps):
+        return post_norm_layer
+    return pre_norm_layer if uses("pre_norm") and pre_norm_layer.suits(config, calls, maps) else None
 
 
 def _make_draw(call: LayerCall, x: Array) -> Callable[[PRNGKeyArray], Any]:

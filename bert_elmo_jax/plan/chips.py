@@ -1,4 +1,4 @@
-"""The chips of TPUs, the slices of them that exist, and the devices of a slice."""
+"""The chips of TPUs and GPUs, the slices of them that exist, and the devices of a slice."""
 
 import contextlib
 import math
@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import jax
 
+from bert_elmo_jax.plan.cards import CARDS, find_cards
 from bert_elmo_jax.plan.compiled_cost import Cost
 
 GIB = 2**30
@@ -18,7 +19,7 @@ class Chip(NamedTuple):
     """The memory of one chip in bytes, and its peaks per second in operations and bytes."""
 
     memory: float
-    bfloat16: float  # operations of products in bfloat16, which a TPU also uses for float32 by default
+    bfloat16: float  # operations of products in bfloat16; a TPU uses them for float32, too, by default
     bandwidth: float
     link: float  # one wire to a neighbour in one direction
     wraps: int  # an axis of a slice is a ring if its length is a multiple of this, otherwise a line
@@ -26,6 +27,7 @@ class Chip(NamedTuple):
 
 
 FLAT = "1x1, 2x2, 2x4, 4x4, 4x8, 8x8, 8x16, 16x16"
+HOST = "any number from 1 to 8"
 CUBES = "2x2x1, 2x2x2, 2x2x4, 2x4x4, or AxBxC in multiples of 4"
 CHIPS = {
     # 275 TFLOPS, 32 GiB at 1,200 GB/s: https://cloud.google.com/tpu/docs/v4; six links of 50 GB/s each way: Jouppi et
@@ -37,6 +39,11 @@ CHIPS = {
     "v5p": Chip(95 * GIB, 459e12, 2765e9, 100e9, 4, CUBES),
     # 918 TFLOPS, 32 GB at 1,638 GB/s, 800 GB/s both ways over four links: https://cloud.google.com/tpu/docs/v6e
     "v6e": Chip(32 * GIB, 918e12, 1638e9, 100e9, 16, FLAT),
+    # Dense bfloat16 and NVLink, 600 and 900 GB/s both ways: https://www.nvidia.com/en-us/data-center/a100,
+    # https://www.nvidia.com/en-us/data-center/h100 and https://www.nvidia.com/en-us/data-center/h200
+    "a100": Chip(CARDS["a100"].memory, 312e12, CARDS["a100"].bandwidth, 300e9, 1, HOST),
+    "h100": Chip(CARDS["h100"].memory, 989e12, CARDS["h100"].bandwidth, 450e9, 1, HOST),
+    "h200": Chip(CARDS["h200"].memory, 989e12, CARDS["h200"].bandwidth, 450e9, 1, HOST),
 }
 
 
@@ -49,12 +56,14 @@ class Topology(NamedTuple):
 
 
 def find_topology(name: str) -> Topology:
-    """Return the devices of `--topology`: `v5e:2x4`, a slice of a TPU, or `cpu:8`, simulated devices."""
+    """Return the devices of `--topology`: `v5e:2x4`, a slice of a TPU, `h100:8`, GPUs, or `cpu:8`, simulated ones."""
     kind, _, size = name.partition(":")
     if kind == "cpu" and re.fullmatch(r"0*[1-9][0-9]{0,8}", size):
         if int(size) > SIMULATED:
             raise ValueError(f"--topology={name}: expected 1 to {SIMULATED:,} simulated devices, such as cpu:8")
         return Topology(simulate_devices(int(size)), None, 0)
+    if kind in CARDS and re.fullmatch("[1-8]", size):
+        return Topology(find_cards(kind, int(size)), CHIPS[kind], int(size) > 1)
     if (
         kind not in CHIPS
         or not re.fullmatch(r"\d+(x\d+)+", size)

@@ -67,7 +67,7 @@ def compiled_cost(text: str) -> Cost:
 def _add(module: Module, computation: Computation, times: int, cost: Cost, inside_fusion: bool) -> None:
     for i in computation.instructions.values():
         if i.opcode in ("dot", "convolution"):
-            cost.flops += times * (_dot if i.opcode == "dot" else _convolution)(computation, i)
+            cost.flops += times * (dot_flops if i.opcode == "dot" else _convolution)(computation, i)
         if i.opcode == "custom-call":
             flops = kernel_flops(computation, i)
             if flops is not None:
@@ -77,7 +77,7 @@ def _add(module: Module, computation: Computation, times: int, cost: Cost, insid
         if i.opcode.removesuffix("-start") in COLLECTIVES:
             _add_collective(module, computation, i, times, cost)
         if not inside_fusion:
-            cost.bytes += times * _traffic(module, computation, i)
+            cost.bytes += times * count_traffic(module, computation, i)
         if i.opcode == "while":
             trips = trip_count(module, computation, i)
             if trips is None:
@@ -94,10 +94,8 @@ def _add(module: Module, computation: Computation, times: int, cost: Cost, insid
 
 def _add_worst_branch(module: Module, i: Instruction, times: int, cost: Cost, inside_fusion: bool) -> None:
     """Add the most expensive branch of a conditional: only one branch runs."""
-    names = re.findall(r"[\w.\-]+", _between(i.attributes, "branch_computations={", "}"))
-    names += [name for side in ("true", "false") if (name := i.called(f"{side}_computation"))]
     costs = []
-    for name in names:
+    for name in branch_names(i):
         one = Cost()
         _add(module, module.computations[name], times, one, inside_fusion)
         costs.append(one)
@@ -108,6 +106,12 @@ def _add_worst_branch(module: Module, i: Instruction, times: int, cost: Cost, in
     cost.uncounted += [called for called in worst.uncounted if called not in cost.uncounted]
     for kind, new in worst.collectives.items():
         cost.collectives[kind] = cost.collectives.get(kind, Collective()) + new
+
+
+def branch_names(i: Instruction) -> list[str]:
+    """Return the computations of which a conditional runs one."""
+    names = re.findall(r"[\w.\-]+", _between(i.attributes, "branch_computations={", "}"))
+    return names + [name for side in ("true", "false") if (name := i.called(f"{side}_computation"))]
 
 
 def trip_count(module: Module, computation: Computation, loop: Instruction) -> int | None:
@@ -147,7 +151,8 @@ def _operand(computation: Computation, i: Instruction, number: int) -> Shape:
     return computation.instructions[i.operands[number]].shapes[0]
 
 
-def _dot(computation: Computation, i: Instruction) -> float:
+def dot_flops(computation: Computation, i: Instruction) -> float:
+    """Return the operations of a matrix product."""
     sizes = _operand(computation, i, 0).sizes
     summed = [sizes[int(axis)] for axis in _between(i.attributes, "lhs_contracting_dims={", "}").split(",") if axis]
     return 2.0 * i.shapes[0].elements * math.prod(summed)
@@ -214,7 +219,7 @@ def group_size(attributes: str, devices: int) -> int:
     return devices
 
 
-def _traffic(module: Module, computation: Computation, i: Instruction) -> float:
+def count_traffic(module: Module, computation: Computation, i: Instruction) -> float:
     """Return the bytes that an instruction moves between main memory and the chip."""
     if i.opcode in FREE or i.opcode.endswith("-done") or "AllocateBuffer" in i.attributes[:200]:
         return 0.0

@@ -1,5 +1,6 @@
 """The operations of custom calls: kernels written in Pallas, and XLA's own."""
 
+import math
 import re
 
 from bert_elmo_jax.plan.hlo_text import Computation, Instruction, Shape
@@ -14,6 +15,13 @@ NO_PRODUCTS = frozenset(
 # The passes of JAX's splash attention, and the products of queries by keys, or of the same size, that each one makes.
 # `dkv` makes one more where it also returns the gradient of the queries.
 PASSES = {"fwd": 2, "dq": 3, "dkv": 4}
+CUBLAS = re.compile(r"__cublas")
+# cuDNN's passes of attention, and the products of queries by keys, or of the same size, that each one makes.
+CUDNN_ATTENTION = {"__cudnn$fmhaSoftmax": 2, "__cudnn$fmhaSoftmaxBackward": 5}
+# Our kernels for a GPU, which multiply no matrices: see `nn/gpu`.
+_OURS = re.compile(
+    r'op_name="[^"]*\b(drop_add_norm|drop_add_norm_back|bias_gelu|bias_gelu_back|merge_heads|row_losses)/'
+)
 _SPLASH = re.compile(r"splash_m[hq]a_(fwd|dq|dkv)_")
 _ESTIMATE = re.compile(r'"cost_estimate":\s*\{[^{}]*?"flops":\s*"?(\d+)')
 
@@ -26,9 +34,13 @@ def kernel_flops(computation: Computation, i: Instruction) -> float | None:
     """
     if match := _ESTIMATE.search(i.attributes):
         return float(match.group(1))
-    if _target(i) in NO_PRODUCTS:
+    if target_of(i) in NO_PRODUCTS or (target_of(i) == "__gpu$xla.gpu.triton" and _OURS.search(i.attributes)):
         return 0.0
-    if _target(i) == "tpu_custom_call" and (match := _SPLASH.match(i.name)):
+    if CUBLAS.match(target_of(i)):
+        return _cublas_flops(computation, i)
+    if target_of(i) in CUDNN_ATTENTION:
+        return _cudnn_flops(computation, i)
+    if target_of(i) == "tpu_custom_call" and (match := _SPLASH.match(i.name)):
         return _splash_flops(computation, i, match.group(1))
     return None
 
@@ -36,10 +48,11 @@ def kernel_flops(computation: Computation, i: Instruction) -> float | None:
 def custom_call_name(i: Instruction) -> str:
     """Return the name of a custom call for a report: of its kernel, or else of its target."""
     kernel = re.sub(r"(\.\d+|\.clone|\.remat\d*)+$", "", i.name)
-    return kernel if _target(i) == "tpu_custom_call" else _target(i)
+    return kernel if target_of(i) == "tpu_custom_call" else target_of(i)
 
 
-def _target(i: Instruction) -> str:
+def target_of(i: Instruction) -> str:
+    """Return which program a custom call runs."""
     match = re.search(r'custom_call_target="([^"]*)"', i.attributes)
     return match.group(1) if match else i.name
 
@@ -57,3 +70,23 @@ def _splash_flops(computation: Computation, i: Instruction, part: str) -> float:
 def _is_split(shape: Shape, query: Shape) -> bool:
     """Return True for gradients of the queries, one for each block of keys: their axes, and one more."""
     return len(shape.sizes) == len(query.sizes) + 1 and shape.sizes[-2:] == query.sizes[-2:]
+
+
+def _cublas_flops(computation: Computation, i: Instruction) -> float | None:
+    """Return the operations of a product by cuBLAS, from the summed axes of its first operand."""
+    axes = re.search(r'"lhs_contracting_dimensions":\s*\[([^\]]*)\]', i.attributes)
+    if axes is None:
+        return None
+    sizes = computation.instructions[i.operands[0]].shapes[0].sizes
+    summed = [sizes[int(axis)] for axis in re.findall(r"\d+", axes.group(1))]
+    return 2.0 * i.shapes[0].elements * math.prod(summed)
+
+
+def _cudnn_flops(computation: Computation, i: Instruction) -> float | None:
+    """Return the operations of one pass of attention, whose maps have the sizes [B, A, T, T]."""
+    maps = re.search(r'"intermediate_tensor_shape":.*?"dimensions":\s*\[([^\]]*)\]', i.attributes)
+    if maps is None:
+        return None
+    sizes = [int(size) for size in re.findall(r"\d+", maps.group(1))]
+    width = computation.instructions[i.operands[0]].shapes[0].sizes[-1]
+    return 2.0 * CUDNN_ATTENTION[target_of(i)] * math.prod(sizes) * width

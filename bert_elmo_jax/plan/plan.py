@@ -1,12 +1,14 @@
 """Plan a run before renting hardware: compile a config's training step for other devices, and report what it needs."""
 
 import contextlib
+import copy
 import math
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from unittest import mock
 
 import jax
 from jax.sharding import Mesh, NamedSharding
@@ -14,8 +16,10 @@ from ml_collections import ConfigDict
 
 from bert_elmo_jax import train
 from bert_elmo_jax.families.family import Objective, Phase
+from bert_elmo_jax.plan.cards import as_if_present
 from bert_elmo_jax.plan.chips import GIB, Topology, compute_roofline
 from bert_elmo_jax.plan.compiled_cost import compiled_cost
+from bert_elmo_jax.plan.gpu_step import describe_gpu_step, read_gpu_step
 from bert_elmo_jax.runs.field_ranges import check_fields
 from bert_elmo_jax.runs.initial_state import apply_compute
 from bert_elmo_jax.runs.pretraining import build_objective, build_step
@@ -28,6 +32,7 @@ SHORTAGES = (
     rf"Used {SIZE}\s+of\s+{SIZE}\s+hbm",
     rf"total memory required for\s[^(]*\({SIZE}\)\s+exceeds available HBM\s+\({SIZE}\)",
 )
+PREALLOCATED = 0.75  # of a GPU's memory, by default
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
@@ -91,7 +96,7 @@ def compile_step(
         compiled = lowered.compile()
     except jax.errors.JaxRuntimeError as error:
         raise explain(error) from None
-    memory, cost = compiled.memory_analysis(), compiled.cost_analysis()
+    memory, cost = compiled.memory_analysis(), compiled.cost_analysis() or {}  # there is none for GPUs
     try:
         text = compiled.as_text()
     except jax.errors.JaxRuntimeError:  # jaxlib cannot parse the output of a much newer libtpu
@@ -144,7 +149,11 @@ def plan(config: ConfigDict, topology: Topology, vocab_size: int | None, memory:
     check_fields(config)
     if memory is not None and not 0 < memory < math.inf:
         raise ValueError(f"--memory={memory / GIB:g}: expected GiB of a device, above 0")
-    config = apply_compute(config, topology.devices[0].platform)
+    platform = topology.devices[0].platform
+    if memory is None and platform == "gpu" and topology.chip is not None:
+        memory = PREALLOCATED * topology.chip.memory
+        say(f"JAX takes {PREALLOCATED:.0%} of a GPU's memory, {show_gib(memory)}; for another share, give --memory=")
+    config = apply_compute(config, platform)
     family, objective = build_objective(config, vocab_size, teacher=True)
     teacher = {"constants": jax.eval_shape(lambda: dict(objective.constants))} if objective.constants else {}
     rules = (*family.sharding, *train.RULES)
@@ -158,6 +167,13 @@ def plan(config: ConfigDict, topology: Topology, vocab_size: int | None, memory:
     shards = mesh.shape["data"] * mesh.shape["fsdp"]
     unit = shards * config.accumulate
 
+    def compile_rows(config: ConfigDict, objective: Objective, phase: Phase, rows: int) -> Compiled:
+        with trace_for(topology.devices):
+            compiled = compile_step(*build_inputs(config, objective, phase, rows, mesh), mesh, rules, **teacher)
+        if memory is not None and compiled.total > memory:
+            raise TooLarge(compiled.total, memory)
+        return compiled
+
     def plan_phase(phase: Phase) -> bool:
         length, outcomes = phase.examples.length, dict[int, bool]()
         say(f"{phase.steps:,} steps of {phase.rows:,} rows of {length}, {phase.rows / shards:g} a device")
@@ -167,11 +183,7 @@ def plan(config: ConfigDict, topology: Topology, vocab_size: int | None, memory:
         def compile_units(units: int) -> bool:
             rows = units * unit
             try:
-                with trace_for(topology.devices[0].platform):
-                    inputs = build_inputs(config, objective, phase, rows, mesh)
-                    compiled = compile_step(*inputs, mesh, rules, **teacher)
-                if memory is not None and compiled.total > memory:
-                    raise TooLarge(compiled.total, memory)
+                compiled = compile_rows(config, objective, phase, rows)
             except TooLarge as error:
                 say(f"  {rows:,} rows: {describe_shortage(error)}")
                 outcomes[units] = False
@@ -189,10 +201,34 @@ def plan(config: ConfigDict, topology: Topology, vocab_size: int | None, memory:
         if tries and limited:
             beyond = f"{over * unit:,} do not" if over else "more were not tried"
             say(f"  largest batch found: {most * unit:,} rows fit, {most * unit / shards:g} a device; {beyond}")
+        if platform == "gpu" and (changed := change_remat(config, outcomes[phase.rows // unit])) is not None:
+            other = build_objective(changed, vocab_size, teacher=True)[1]
+            try:
+                compiled = compile_rows(changed, other, phase, phase.rows)
+            except TooLarge as error:
+                say(f"  with remat={changed.model.remat}: {describe_shortage(error)}")
+            else:
+                say(f"  with remat={changed.model.remat}: fits {show_gib(compiled.total)}")
+                if compiled.text is not None and topology.chip is not None:
+                    for line in describe_gpu_step(read_gpu_step(compiled.text), topology.chip):
+                        say(f"    {line}")
         return outcomes[phase.rows // unit]
 
     fitting = [plan_phase(phase) for phase in objective.phases]  # all are reported, also after one that does not fit
     return all(fitting)
+
+
+def change_remat(config: ConfigDict, fits: bool) -> ConfigDict | None:
+    """Return a config that computes activations again where this one does not fit, or keeps them where it does not.
+
+    None if it has no such field, or if it fits and keeps them.
+    """
+    model = config.get("model", {})
+    if "remat" not in model or (fits and not model.remat) or (not fits and model.remat):
+        return None
+    changed = copy.deepcopy(config)
+    changed.model.remat = not model.remat
+    return changed
 
 
 def build_inputs(
@@ -208,13 +244,14 @@ def build_inputs(
 
 
 @contextlib.contextmanager
-def trace_for(platform: str) -> Iterator[None]:
-    """Let `jax.default_backend` return another platform: layers that depend on it are traced for that one."""
-    original, jax.default_backend = jax.default_backend, lambda: platform
-    try:
+def trace_for(devices: Sequence[Any]) -> Iterator[None]:
+    """Let `jax.default_backend` return the platform of these devices: layers that depend on it are traced for that."""
+    platform = devices[0].platform
+    with (
+        mock.patch.object(jax, "default_backend", lambda: platform),
+        as_if_present(devices) if platform == "gpu" else contextlib.nullcontext(),
+    ):
         yield
-    finally:
-        jax.default_backend = original
 
 
 def describe_step(compiled: Compiled, tokens: int, work: float, topology: Topology) -> Sequence[str]:
@@ -230,10 +267,12 @@ def describe_step(compiled: Compiled, tokens: int, work: float, topology: Topolo
         unknown = "operations, traffic and collectives are unknown: this jaxlib cannot read the programs of this libtpu"
         return [*lines, f"{unknown}; pip install 'jax[tpu]' installs matching versions"]
     cost = compiled_cost(compiled.text)
-    counts = f"the model's own count {work:.4g}; XLA's, each loop once, {compiled.flops:.4g}"
-    moved = f"XLA's, each loop once and with on-chip traffic, {compiled.bytes:.4g}"
+    counts, moved = f"the model's own count {work:.4g}", ""
+    if compiled.flops:  # XLA counts nothing for a GPU that is not here
+        counts += f"; XLA's, each loop once, {compiled.flops:.4g}"
+        moved = f" (XLA's, each loop once and with on-chip traffic, {compiled.bytes:.4g})"
     lines.append(f"operations: {cost.flops:.4g} in matrix products ({counts})")
-    lines.append(f"memory traffic: {cost.bytes:.4g} bytes ({moved})")
+    lines.append(f"memory traffic: {cost.bytes:.4g} bytes{moved}")
     for kind, collective in sorted(cost.collectives.items()):
         lines.append(f"{kind}: {collective.count} of {collective.size:.4g} bytes together, {collective.sent:.4g} sent")
     if not cost.collectives:
@@ -246,6 +285,8 @@ def describe_step(compiled: Compiled, tokens: int, work: float, topology: Topolo
     if chip is None:
         return [*lines, "no roofline: simulated devices have no peak"]
     seconds = compute_roofline(cost, chip, topology.links)
+    if topology.devices[0].platform == "gpu":
+        lines += describe_gpu_step(read_gpu_step(compiled.text), chip, seconds["network"])
     bound = max(seconds, key=lambda name: seconds[name])
     times = ", ".join(f"{name} {1000 * value:.3g} ms" for name, value in seconds.items())
     lines.append(

@@ -12,6 +12,7 @@ import json
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import jax
@@ -32,6 +33,7 @@ from ..command_line.start import start
 FLAGS = flags.FLAGS
 CALLS = 20
 RATE, EPS = 0.1, 1e-12
+RULES = drop_add_norm.Rules(RATE, EPS)
 
 
 def define() -> None:
@@ -124,7 +126,7 @@ def check_norm(rows: int, width: int, timed: bool) -> None:
         return out, out
 
     def by_kernel(x: Any, y: Any, bias: Any, scale: Any, offset: Any) -> Any:
-        return drop_add_norm.drop_add_norm(x, y, bias, scale, offset, RATE, keys[7], EPS)
+        return drop_add_norm.drop_add_norm(x, y, bias, scale, offset, keys[7], RULES)
 
     name, exact = f"drop_add_norm {rows} × {width}", both_ways(by_xla, widen((g, h)))(*widen(inputs))
     compare(name, both_ways(by_kernel, (g, h))(*inputs), both_ways(by_xla, (g, h))(*inputs), exact)
@@ -132,10 +134,10 @@ def check_norm(rows: int, width: int, timed: bool) -> None:
         words, size = jax.random.bits(keys[7], (2, rows), jnp.uint32), 2 * rows * width
 
         def forward(x: Any, y: Any, bias: Any, scale: Any, offset: Any) -> Any:
-            return drop_add_norm.run_forward(x, y, bias, scale, offset, words, RATE, EPS)
+            return drop_add_norm.run_forward(x, y, bias, scale, offset, words, RULES)
 
         def back(g: Any, h: Any, total: Any, mean: Any, inverse: Any, scale: Any) -> Any:
-            return drop_add_norm.run_backward(g, h, total, mean, inverse, scale, words, RATE)
+            return drop_add_norm.run_backward(g, h, total, mean, inverse, scale, words, RULES)
 
         total, _, mean, inverse = jax.jit(forward)(*inputs)
         tune("drop_add_norm", ((4, 4), (8, 4), (16, 4), (16, 2)), 4 * size, forward, *inputs)
@@ -157,8 +159,9 @@ def check_gelu(rows: int, width: int, timed: bool) -> None:
     compare(f"bias_gelu {rows} × {width}", ours, both_ways(by_xla, g)(y, bias), exact)
     if timed:
         size = 2 * rows * width
-        tune("bias_gelu", ((4, 4), (8, 4), (16, 4), (4, 8)), 2 * size, gelu_kernel.run_forward, y, bias)
-        tune("bias_gelu_back", ((2, 4), (4, 4), (8, 4), (2, 8)), 3 * size, gelu_kernel.run_backward, g, y, bias)
+        forward, back = (partial(run, by_tanh=False) for run in (gelu_kernel.run_forward, gelu_kernel.run_backward))
+        tune("bias_gelu", ((4, 4), (8, 4), (16, 4), (4, 8)), 2 * size, forward, y, bias)
+        tune("bias_gelu_back", ((2, 4), (4, 4), (8, 4), (2, 8)), 3 * size, back, g, y, bias)
 
 
 def check_heads(rows: int, width: int, timed: bool) -> None:

@@ -2,10 +2,12 @@ r"""Our training step on the GPU at hand, with chosen kernels, and the table of 
 
   python -m experiments.benchmarks.gpu_steps --cases=base128,base512 --kernels=none,all
   python -m experiments.benchmarks.gpu_steps --cases=base128 --trace
+  python -m experiments.benchmarks.gpu_steps --cases=base128,gpt512 --topology=h100:1      # without a GPU: an estimate
 
 Each line is JSON: the case, the kernels that were switched on (`bert_elmo_jax.gpu_switches`), the median of the steps
 that were waited for one by one, and the mean of steps that were waited for together. Rows are full. Without the switch
-`full_rows` attention gets their lengths, as rows with padding need.
+`full_rows` attention gets their lengths, as rows with padding need. With `--topology`, each line has the kernels, the
+bytes and the memory of the step as compiled for that card, and an estimate of its time.
 """
 
 import json
@@ -17,11 +19,16 @@ from typing import Any
 import jax
 from absl import flags
 
+from bert_elmo_jax import train
 from bert_elmo_jax.families import get_family
 from bert_elmo_jax.families.piece_objective import mark_full
 from bert_elmo_jax.gpu_switches import SWITCHES, using
 from bert_elmo_jax.nn.gpu.launch import LAUNCH
+from bert_elmo_jax.plan.chips import Topology, find_topology
+from bert_elmo_jax.plan.gpu_step import estimate_range, read_gpu_step
+from bert_elmo_jax.plan.plan import compile_step, trace_for
 from bert_elmo_jax.runs.config_files import read_config
+from bert_elmo_jax.runs.pretraining import build_step
 
 from ..command_line.start import start
 from ._inputs import make_batch
@@ -50,11 +57,13 @@ def define() -> None:
     flags.DEFINE_integer("steps", 20, "To measure.", lower_bound=2)
     flags.DEFINE_bool("trace", False, "Also print the table of kernels of three steps.")
     flags.DEFINE_string("launch", None, "How to launch each kernel: the output of gpu_kernels.")
+    card = "Measure nothing: compile for a card that is not here, such as h100:1, and estimate."
+    flags.DEFINE_string("topology", None, card)
     flags.DEFINE_float("peak", None, "The chip's peak in TFLOP/s of bfloat16 products.")
 
 
-def build(case: str) -> tuple[Any, Any, Any, int, int]:
-    """Return the step of a case, its objective, parameters, rows and length."""
+def build(case: str) -> tuple[Any, Any, int, int]:
+    """Return the config of a case, a batch, its rows and its length."""
     recipe, rows, length, fields = CASES[case]
     config, _ = read_config(recipe)
     with config.unlocked():
@@ -67,15 +76,15 @@ def build(case: str) -> tuple[Any, Any, Any, int, int]:
         batch: Any = make_words(rows, length, 50_000, widest=16)
     else:
         batch = mark_full(make_batch(family.config(**config.model), rows, length, config.masking.kind, 1))
-    return *make_step(config, batch), rows, length
+    return config, batch, rows, length
 
 
 def measure(case: str, kernels: str, steps: int, trace: bool, peak: float | None) -> dict[str, Any]:
     """Return the milliseconds of a step, and with `trace` the table of its kernels."""
-    names = {"all": list(SWITCHES), "none": []}.get(kernels, kernels.split("+"))
-    with using(*names):
+    with using(*list_switches(kernels)):
         began = time.perf_counter()
-        run, objective, params, rows, length = build(case)
+        config, batch, rows, length = build(case)
+        run, objective, params = make_step(config, batch)
         run()
         first = time.perf_counter() - began
         run()
@@ -99,6 +108,39 @@ def measure(case: str, kernels: str, steps: int, trace: bool, peak: float | None
     return line
 
 
+def list_switches(kernels: str) -> list[str]:
+    """Return the switches of an entry of `--kernels`.
+
+    >>> list_switches("gelu+qkv")
+    ['gelu', 'qkv']
+    """
+    return {"all": list(SWITCHES), "none": []}.get(kernels, kernels.split("+"))
+
+
+def plan_case(case: str, kernels: str, name: str, topology: Topology) -> dict[str, Any]:
+    """Return the kernels, memory and estimated milliseconds of a step, compiled for a card that is not here."""
+    with using(*list_switches(kernels)), trace_for(topology.devices):
+        config, batch, rows, _ = build(case)
+        family = get_family(config.family)
+        objective = family.objective(config, family.config(**config.model))
+        _, method, step = build_step(config, objective)
+        state = jax.eval_shape(
+            lambda key: train.new_state(objective.init(key), method, key, objective.carry(rows)), jax.random.key(0)
+        )
+        shapes = {name: jax.ShapeDtypeStruct(values.shape, values.dtype) for name, values in batch.items()}
+        mesh = train.make_mesh(devices=topology.devices)
+        compiled = compile_step(step, state, shapes, mesh, (*family.sharding, *train.RULES))
+    assert compiled.text is not None and topology.chip is not None
+    found = read_gpu_step(compiled.text)
+    low, middle, high = estimate_range(found, topology.chip)
+    return {
+        "case": case, "kernels": kernels, "topology": name, "jax": jax.__version__,
+        "kernels_of_a_step": sum(found.kernels.values()), "gigabytes": round(found.other_bytes / 1e9, 2),
+        "memory": round(compiled.total), "estimate": round(1000 * middle, 2),
+        "between": [round(1000 * low, 2), round(1000 * high, 2)],
+    }  # fmt: skip
+
+
 def _run_together(run: Any, steps: int) -> None:
     for step in range(steps):
         run(wait=step == steps - 1)
@@ -112,10 +154,16 @@ def _timed(run: Any) -> float:
 
 def main() -> None:
     """Measure every case with every set of kernels."""
-    if jax.default_backend() != "gpu" and FLAGS.cases != ["tiny"]:
+    topology = None
+    if FLAGS.topology:
+        jax.config.update("jax_platforms", "cpu")
+        topology = find_topology(FLAGS.topology)
+        if topology.devices[0].platform != "gpu":
+            raise ValueError(f"--topology={FLAGS.topology}: expected GPUs, such as h100:1")
+    elif jax.default_backend() != "gpu" and FLAGS.cases != ["tiny"]:
         raise ValueError(
             f"--cases={','.join(FLAGS.cases)} would take hours on {jax.default_backend()}, the only device here: "
-            "--cases=tiny tries the program without a GPU"
+            "--cases=tiny tries the program without a GPU, and --topology=h100:1 estimates"
         )
     if FLAGS.launch:
         with open(FLAGS.launch, encoding="utf-8") as file:
@@ -123,7 +171,10 @@ def main() -> None:
     for case in FLAGS.cases:
         for kernels in FLAGS.kernels:
             try:
-                line = measure(case, kernels, FLAGS.steps, FLAGS.trace, FLAGS.peak)
+                if topology is None:
+                    line = measure(case, kernels, FLAGS.steps, FLAGS.trace, FLAGS.peak)
+                else:
+                    line = plan_case(case, kernels, FLAGS.topology, topology)
             except Exception as error:  # such as too little memory: the others are still measured
                 line = {"case": case, "kernels": kernels, "error": f"{type(error).__name__}: {error}"[:1500]}
             print(json.dumps(line), flush=True)

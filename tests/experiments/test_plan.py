@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import jax
 import pytest
@@ -123,7 +124,7 @@ def test_both_phases_are_reported(capsys, monkeypatch):
 
 
 def test_layers_are_traced_for_another_backend(monkeypatch):
-    with planning.trace_for("tpu"):
+    with planning.trace_for([SimpleNamespace(platform="tpu")]):
         assert jax.default_backend() == "tpu"
     assert jax.default_backend() == "cpu"
 

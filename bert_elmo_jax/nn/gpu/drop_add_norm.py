@@ -1,13 +1,14 @@
-"""Bias, dropout, residual and layer norm as one kernel: `norm(x + dropout(y + bias))`, forward and backward.
+"""Bias, dropout, residual and norm as one kernel: `norm(x + dropout(y + bias))`, forward and backward.
 
-XLA computes the statistics, the sum and the gradients in several kernels, each of which reads its inputs again. Here a
-row is read once. The numbers are float32 from loading to storing; dropout keeps the elements that `nn.dropout` keeps.
+Layers whose norms come first also need the sum, of which the next residual is made. XLA computes the statistics, the
+sum and the gradients in several kernels, each of which reads its inputs again. Here a row is read once. The numbers are
+float32 from loading to storing; dropout keeps the elements that `nn.dropout` keeps.
 """
 
 import math
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,48 +20,55 @@ from bert_elmo_jax.nn.dropout import scramble
 from bert_elmo_jax.nn.gpu.launch import Columns, over_rows, rows_per_program, run
 
 
+class Rules(NamedTuple):
+    """What is computed."""
+
+    rate: float  # of dropout
+    eps: float
+    returns_sum: bool = False  # the sum and its norm; otherwise the norm twice
+    centred: bool = True  # a layer norm; otherwise a norm by the root of the mean square
+
+
 def drop_add_norm(
     x: Float[Array, "*B D"],
     y: Float[Array, "*B D"],
     bias: Float[Array, " D"],
     scale: Float[Array, " D"],
     offset: Float[Array, " D"],
-    rate: float,
     key: PRNGKeyArray | None,
-    eps: float,
+    rules: Rules,
 ) -> tuple[Float[Array, "*B D"], Float[Array, "*B D"]]:
-    """Return `norm(x + dropout(y + bias))` twice; without a key there is no dropout.
+    """Return `norm(x + dropout(y + bias))` twice, or the sum and its norm; without a key there is no dropout.
 
-    The two results are equal. If one is multiplied and the other added, their gradients meet in the kernel instead of
-    in one of their own.
+    If one of two equal results is multiplied and the other added, their gradients meet in the kernel instead of in one
+    of their own.
     """
     n, d = math.prod(x.shape[:-1]), x.shape[-1]
     words = None
-    if key is not None and rate:
+    if key is not None and rules.rate:
         words = jax.random.bits(key, (2, *x.shape[:-1], 1), jnp.uint32).reshape(2, n)  # those of `nn.dropout`
     vectors = (jnp.asarray(v).astype(jnp.float32) for v in (bias, scale, offset))
-    out = _drop_add_norm(x.reshape(n, d), y.reshape(n, d), *vectors, words, rate if words is not None else 0.0, eps)
+    out = _drop_add_norm(x.reshape(n, d), y.reshape(n, d), *vectors, words, rules)
     return out[0].reshape(x.shape), out[1].reshape(x.shape)
 
 
-@partial(jax.custom_vjp, nondiff_argnums=(6, 7))
+@partial(jax.custom_vjp, nondiff_argnums=(6,))
 def _drop_add_norm(
-    x: Array, y: Array, bias: Array, scale: Array, offset: Array, words: Array | None, rate: float, eps: float
+    x: Array, y: Array, bias: Array, scale: Array, offset: Array, words: Array | None, rules: Rules
 ) -> tuple[Array, Array]:
-    out = run_forward(x, y, bias, scale, offset, words, rate, eps)[1]
-    return out, out
+    return _forward(x, y, bias, scale, offset, words, rules)[0]
 
 
 def _forward(
-    x: Array, y: Array, bias: Array, scale: Array, offset: Array, words: Array | None, rate: float, eps: float
+    x: Array, y: Array, bias: Array, scale: Array, offset: Array, words: Array | None, rules: Rules
 ) -> tuple[tuple[Array, Array], Any]:
-    total, out, mean, inverse = run_forward(x, y, bias, scale, offset, words, rate, eps)
-    return (out, out), (total, mean, inverse, scale, words)
+    total, out, mean, inverse = run_forward(x, y, bias, scale, offset, words, rules)
+    return (total if rules.returns_sum else out, out), (total, mean, inverse, scale, words)
 
 
-def _backward(rate: float, eps: float, residuals: Any, gradients: tuple[Array, Array]) -> tuple[Any, ...]:
+def _backward(rules: Rules, residuals: Any, gradients: tuple[Array, Array]) -> tuple[Any, ...]:
     total, mean, inverse, scale, words = residuals
-    to_x, to_y, sums = run_backward(*gradients, total, mean, inverse, scale, words, rate)
+    to_x, to_y, sums = run_backward(*gradients, total, mean, inverse, scale, words, rules)
     to_bias, to_scale, to_offset = sums.sum(0)
     return to_x, to_y, to_bias, to_scale, to_offset, None
 
@@ -77,24 +85,25 @@ def kept_elements(columns: Array, first: Array, second: Array, rate: float) -> A
     return hashed >= jnp.uint32(min(round(rate * 2**32), 2**32 - 1))
 
 
-def normalise_row(total: Array, size: int, eps: float, columns: Columns) -> tuple[Array, Array, Array]:
+def normalise_row(total: Array, size: int, rules: Rules, columns: Columns) -> tuple[Array, Array, Array]:
     """Return a row of mean 0 and variance 1, its mean, and the inverse of its deviation."""
-    mean = total.sum() / size
+    mean = total.sum() / size if rules.centred else jnp.zeros((), jnp.float32)
     centred = columns.only_valid(total - mean)
-    inverse = lax.rsqrt((centred * centred).sum() / size + eps)
+    inverse = lax.rsqrt((centred * centred).sum() / size + rules.eps)
     return centred * inverse, mean, inverse
 
 
-def normalise_row_backward(gradient: Array, normal: Array, inverse: Array, size: int) -> Array:
+def normalise_row_backward(gradient: Array, normal: Array, inverse: Array, size: int, rules: Rules) -> Array:
     """Return the gradient of `normalise_row`; `gradient` is zero in the padding."""
-    return inverse * (gradient - gradient.sum() / size - normal * ((gradient * normal).sum() / size))
+    along = normal * ((gradient * normal).sum() / size)
+    return inverse * ((gradient - gradient.sum() / size if rules.centred else gradient) - along)
 
 
 # The kernels.
 
 
 def run_forward(
-    x: Array, y: Array, bias: Array, scale: Array, offset: Array, words: Array | None, rate: float, eps: float
+    x: Array, y: Array, bias: Array, scale: Array, offset: Array, words: Array | None, rules: Rules
 ) -> tuple[Array, Array, Array, Array]:
     """Return the sum, its normalised rows, their means and the inverses of their deviations."""
     n, d = x.shape
@@ -110,10 +119,10 @@ def run_forward(
 
         def row(r: Any, loaded: Any, _: None) -> None:
             residual, branch, drawn = loaded
-            branch = drop_row(branch.astype(jnp.float32) + shift, columns, drawn, rate)
+            branch = drop_row(branch.astype(jnp.float32) + shift, columns, drawn, rules.rate)
             total = (residual.astype(jnp.float32) + branch).astype(x.dtype)
             columns.store(sum_ref, r, total)
-            normal, mean, inverse = normalise_row(columns.only_valid(total.astype(jnp.float32)), d, eps, columns)
+            normal, mean, inverse = normalise_row(columns.only_valid(total.astype(jnp.float32)), d, rules, columns)
             columns.store(out_ref, r, normal * stretch + move)
             mean_ref[r], inverse_ref[r] = mean, inverse
 
@@ -130,7 +139,7 @@ def run_forward(
 
 def run_backward(
     first: Array, second: Array, total: Array, mean: Array, inverse: Array, scale: Array, words: Array | None,
-    rate: float,
+    rules: Rules,
 ) -> tuple[Array, Array, Array]:  # fmt: skip
     """Return the gradients of `x` and `y`, and parts of those of bias, scale and offset, to be added [parts, 3, D]."""
     (n, d), drops = total.shape, words is not None
@@ -149,11 +158,13 @@ def run_backward(
 
         def row(r: Any, loaded: Any, sums: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
             (one, other, total), (mean, inverse), drawn = loaded
-            gradient = one.astype(jnp.float32) + other.astype(jnp.float32)
+            one, gradient = one.astype(jnp.float32), other.astype(jnp.float32)
+            gradient = gradient if rules.returns_sum else one + gradient
             normal = (total.astype(jnp.float32) - mean) * inverse
-            to_x = normalise_row_backward(gradient * stretch, normal, inverse, d)
+            to_x = normalise_row_backward(gradient * stretch, normal, inverse, d, rules)
+            to_x = one + to_x if rules.returns_sum else to_x
             columns.store(x_ref, r, to_x)
-            to_y = drop_row(to_x, columns, drawn, rate)
+            to_y = drop_row(to_x, columns, drawn, rules.rate)
             for ref in y_ref:  # without dropout, it is the gradient of `x`
                 columns.store(ref, r, to_y)
             return sums[0] + to_y, sums[1] + gradient * normal, sums[2] + gradient

@@ -16,8 +16,8 @@ from bert_elmo_jax.gpu_switches import uses
 from bert_elmo_jax.nn.activations import activation
 from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.nn.attention import fused
-from bert_elmo_jax.nn.gpu.drop_add_norm import drop_add_norm
-from bert_elmo_jax.nn.gpu.gelu import bias_gelu
+from bert_elmo_jax.nn.gpu.drop_add_norm import Rules, drop_add_norm
+from bert_elmo_jax.nn.gpu.gelu import BY_TANH, bias_gelu
 from bert_elmo_jax.nn.gpu.heads import split_heads
 from bert_elmo_jax.nn.layers import dense
 from bert_elmo_jax.nn.matrix_product import multiply
@@ -34,17 +34,32 @@ def suits(config: Any, calls: Sequence[Any], maps: bool) -> bool:
         and config.attention == "fused"
         and jnp.dtype(config.dtype).itemsize == 2
         and getattr(config, "key_size", None) is getattr(config, "value_size", None) is None
-        and all(type(call.module) is Layer and call.module.parts == LayerParts() for call in calls)
+        and all(type(call.module) is Layer and draws_alike(call.module.parts) == LayerParts() for call in calls)
         and all(argument is None for call in calls for argument in call.arguments)
     )
 
 
+def draws_alike(parts: LayerParts) -> LayerParts:
+    """Return the parts without what only initialises parameters."""
+    return parts._replace(output_stddev=None, cut=LayerParts().cut)
+
+
+def begin(x: Float[Array, "B T D"], keys: Any) -> Vectors:
+    """Return the embeddings twice."""
+    return x, x
+
+
+def finish(config: Any, call: Any, vectors: Vectors) -> Float[Array, "B T D"]:
+    """Return the vectors once."""
+    return vectors[0]
+
+
 def apply_layer(
-    config: Any, params: Params, x: Vectors, segments: AnyArray | None, lengths: AnyArray | None,
-    key: PRNGKeyArray | None,
+    config: Any, call: Any, params: Params, x: Vectors, segments: AnyArray | None, lengths: AnyArray | None,
+    key: PRNGKeyArray,
 ) -> Vectors:  # fmt: skip
-    """Return the outputs of one layer, twice; without a key there is no dropout."""
-    keys = (None, None, None) if key is None else jax.random.split(key, 3)
+    """Return the outputs of one layer, twice."""
+    keys = jax.random.split(key, 3)
     attention, feed_forward = params["attention"], params["feed_forward"]
     rules: dict[str, Any] = {"lengths": lengths, "causal": config.causal, "dropout": config.attention_dropout}
     project = project_together if uses("qkv") else project_apart
@@ -80,10 +95,10 @@ def project_together(
 
 def expand(config: Any, params: Params, x: Float[Array, "B T D"]) -> Float[Array, "B T F"]:
     """Return the hidden units of the feed-forward network."""
-    if uses("gelu") and config.activation == "gelu":
+    if uses("gelu") and "bias" in params and config.activation in ("gelu", *BY_TANH):
         product = multiply(x.reshape(math.prod(x.shape[:-1]), x.shape[-1]), params["kernel"])
-        return bias_gelu(product, params["bias"]).reshape(*x.shape[:-1], -1)
-    return activation(config.activation)(dense(x, params["kernel"], params["bias"]))
+        return bias_gelu(product, params["bias"], config.activation in BY_TANH).reshape(*x.shape[:-1], -1)
+    return activation(config.activation)(dense(x, params["kernel"], params.get("bias")))
 
 
 def add(
@@ -93,7 +108,5 @@ def add(
     """Return `norm(x + dropout(dense(hidden)))`, twice."""
     product = multiply(hidden.reshape(math.prod(hidden.shape[:-1]), hidden.shape[-1]), params[name]["kernel"])
     norm = params["norm"]
-    return drop_add_norm(
-        x, product.reshape(x.shape), params[name]["bias"], norm["scale"], norm["bias"], config.dropout, key,
-        config.norm_eps,
-    )  # fmt: skip
+    rules = Rules(config.dropout, config.norm_eps)
+    return drop_add_norm(x, product.reshape(x.shape), params[name]["bias"], norm["scale"], norm["bias"], key, rules)

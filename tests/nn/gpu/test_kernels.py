@@ -11,13 +11,13 @@ from scipy.special import ndtr
 
 from bert_elmo_jax.gpu_switches import SWITCHES, uses, using
 from bert_elmo_jax.losses import accuracy, cross_entropy
-from bert_elmo_jax.nn.activations import gelu
+from bert_elmo_jax.nn.activations import gelu, gelu_new
 from bert_elmo_jax.nn.dropout import dropout
-from bert_elmo_jax.nn.gpu.drop_add_norm import drop_add_norm
+from bert_elmo_jax.nn.gpu.drop_add_norm import Rules, drop_add_norm
 from bert_elmo_jax.nn.gpu.gelu import bias_gelu
 from bert_elmo_jax.nn.gpu.heads import split_heads
 from bert_elmo_jax.nn.gpu.row_losses import cross_entropy_and_accuracy
-from bert_elmo_jax.nn.layers import layer_norm
+from bert_elmo_jax.nn.layers import RMSNorm, layer_norm
 from bert_elmo_jax.optim.global_norm import global_norm
 
 KEY = jax.random.key(7)
@@ -71,47 +71,85 @@ def check(kernel, plain, gradients, inputs):
         assert far <= 1.02 * before + 1e-6
 
 
-@pytest.mark.parametrize(("shape", "rate"), [((3, 7, 96), 0.1), pytest.param((2, 16, 256), 0.0, marks=LONG)])
-def test_drop_add_norm(shape, rate):
+@pytest.mark.parametrize(
+    ("shape", "rate", "returns_sum", "centred"),
+    [
+        ((3, 7, 96), 0.1, False, True),
+        ((3, 7, 96), 0.1, True, False),
+        pytest.param((2, 16, 256), 0.0, False, True, marks=LONG),
+        pytest.param((2, 5, 300), 0.1, True, True, marks=LONG),
+        pytest.param((2, 16, 256), 0.0, True, False, marks=LONG),
+    ],
+)
+def test_drop_add_norm(shape, rate, returns_sum, centred):
     x, y, g, h, *vectors = draw(*[shape] * 4, *[shape[-1:]] * 3)
 
     def plain(x, y, bias, scale, offset):
-        y = y + jnp.broadcast_to(bias.astype(y.dtype), y.shape)
-        out = layer_norm(x + dropout(y, rate, KEY), scale, offset, EPS)
-        return out, out
+        total = x + dropout(y + jnp.broadcast_to(bias.astype(y.dtype), y.shape), rate, KEY)
+        if centred:
+            out = layer_norm(total, scale, offset, EPS)
+        else:
+            out = RMSNorm(EPS).apply({"params": {"scale": scale}}, total)
+            out = out + jnp.broadcast_to(offset.astype(out.dtype), out.shape)
+        return total if returns_sum else out, out
 
-    check(lambda *inputs: drop_add_norm(*inputs, rate, KEY, EPS), plain, (g, h), (x, y, *vectors))
+    rules = Rules(rate, EPS, returns_sum, centred)
+    check(lambda *inputs: drop_add_norm(*inputs, KEY, rules), plain, (g, h), (x, y, *vectors))
 
 
 def test_drop_add_norm_without_a_key_drops_nothing():
     x, y, *vectors = map(jnp.asarray, draw((4, 8), (4, 8), (8,), (8,), (8,)))
-    dropped, whole = (drop_add_norm(x, y, *vectors, rate, None, EPS)[0] for rate in (0.1, 0.0))
+    dropped, whole = (drop_add_norm(x, y, *vectors, None, Rules(rate, EPS))[0] for rate in (0.1, 0.0))
     assert (dropped == whole).all()
 
 
-@pytest.mark.parametrize("shape", [(3, 7, 1300), pytest.param((2, 8, 1024), marks=LONG)])
-def test_bias_gelu(shape):
+@pytest.mark.parametrize(
+    ("shape", "by_tanh"), [((3, 7, 1300), False), ((3, 7, 1300), True), pytest.param((2, 8, 1024), False, marks=LONG)]
+)
+def test_bias_gelu(shape, by_tanh):
     y, g, bias = draw(shape, shape, shape[-1:])
-    check(bias_gelu, lambda y, bias: gelu(y + jnp.broadcast_to(bias.astype(y.dtype), y.shape)), g, (y, bias))
+    function = gelu_new if by_tanh else gelu
+    plain = lambda y, bias: function(y + jnp.broadcast_to(bias.astype(y.dtype), y.shape))  # noqa: E731
+    check(lambda y, bias: bias_gelu(y, bias, by_tanh), plain, g, (y, bias))
 
 
-def test_gelu_of_every_bfloat16():
+def exact_gelu(wide):
+    """Return w · Φ(w) and its slope, in float64."""
+    return wide * ndtr(wide), ndtr(wide) + wide * np.exp(-0.5 * wide**2) / np.sqrt(2 * np.pi)
+
+
+def exact_gelu_new(wide):
+    inner, inner_slope = (
+        np.sqrt(2 / np.pi) * (wide + 0.044715 * wide**3),
+        np.sqrt(2 / np.pi) * (1 + 3 * 0.044715 * wide**2),
+    )
+    slope = 0.5 * (1 + np.tanh(inner)) + 0.5 * wide * inner_slope / np.cosh(np.clip(inner, -300, 300)) ** 2
+    return 0.5 * wide * (1 + np.tanh(inner)), slope
+
+
+@pytest.mark.parametrize(
+    ("by_tanh", "function", "exactly"), [(False, gelu, exact_gelu), (True, gelu_new, exact_gelu_new)]
+)
+def test_gelu_of_every_bfloat16(by_tanh, function, exactly):
     every = np.arange(2**16, dtype=np.uint16).view(ml_dtypes.bfloat16)
     every = every[np.isfinite(every.astype(np.float32))]
     x = jnp.asarray(np.resize(every, (64, 1024)))
     ones = jnp.ones(x.shape, x.dtype)
-    out, slope = with_gradients(lambda y: bias_gelu(y, jnp.zeros(1024)), ones, [x])
-    todays, todays_slope = with_gradients(gelu, ones, [x])
+    out, slope = with_gradients(lambda y: bias_gelu(y, jnp.zeros(1024), by_tanh), ones, [x])
+    todays, todays_slope = with_gradients(function, ones, [x])
     wide = np.asarray(x).astype(np.float64)
-    exact = wide * ndtr(wide)
-    exact_slope = ndtr(wide) + wide * np.exp(-0.5 * wide**2) / np.sqrt(2 * np.pi)
     near = np.abs(wide) < 100  # beyond, rounding is all of the difference
-    for ours, before, right, worse in ((out, todays, exact, 1.0), (slope, todays_slope, exact_slope, 1.01)):
+    exact = exactly(np.where(near, wide, np.where(wide > 0, 100.0, -100.0)))
+    exact = [
+        np.where(near, values, beyond) for values, beyond in zip(exact, (np.maximum(wide, 0), wide > 0), strict=True)
+    ]
+    for ours, before, right, worse in ((out, todays, exact[0], 1.0), (slope, todays_slope, exact[1], 1.01)):
         ours, before = (np.asarray(values).astype(np.float64) for values in (ours, before))
         assert np.isfinite(ours).all()
         assert np.abs(ours - right)[near].max() <= worse * np.abs(before - right)[near].max()
-        assert np.abs(ours - right)[~near].max() <= np.abs(before - right)[~near].max()
-    assert np.abs(np.asarray(out).astype(np.float64) - exact)[wide < -5.5].max() < 1e-7  # where the polynomial ends
+        assert np.abs(ours - right)[~near].max() <= np.nanmax(np.abs(before - right)[~near])
+    if not by_tanh:  # where the polynomial ends
+        assert np.abs(np.asarray(out).astype(np.float64) - exact[0])[wide < -5.5].max() < 1e-7
 
 
 @pytest.mark.parametrize("lengths", [pytest.param(None, marks=LONG), (7, 0, 3)])
