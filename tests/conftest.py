@@ -6,8 +6,10 @@ import gc
 import importlib
 import os
 import re
+import signal
 import socket
 import sys
+import threading
 import zlib
 from importlib.metadata import version
 from pathlib import Path
@@ -39,6 +41,9 @@ if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
         compiled_programs.tidy(folder)
     os.environ["JAX_COMPILATION_CACHE_DIR"] = str(folder)
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+# A shell's background jobs ignore Ctrl-C, and so would the programs that tests start and stop.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 import hypothesis
 import pytest

@@ -99,6 +99,7 @@ NO_FILES = ("onnx", "stablehlo", "my-name/reviews")  # formats of an export and 
 REFUSED = {
     "--peer_python=/path/to/python": (2, "No such file or directory: '/path/to/python'", "the peers are not installed"),
     "--fastai_python=/path/to/python": (2, "No such file or directory: '/path/to/python'", "fastai is not installed"),
+    "--topology=h": (2, "pip install 'bert_elmo_jax[gpu]'", "XLA's compiler for GPUs is not installed"),
     "benchmarks.gpu_steps": (2, "--cases=tiny tries the program without a GPU", "there is no GPU"),
     "benchmarks.gpu_kernels --output": (2, "--interpret --rows=64 checks the values here", "there is no GPU"),
     "benchmarks.torch_gpu": (2, "torch", "torch is not installed"),

@@ -16,11 +16,10 @@ NO_PRODUCTS = frozenset(
 # `dkv` makes one more where it also returns the gradient of the queries.
 PASSES = {"fwd": 2, "dq": 3, "dkv": 4}
 CUBLAS = re.compile(r"__cublas")
-# cuDNN's passes of attention, and the products of queries by keys, or of the same size, that each one makes.
-CUDNN_ATTENTION = {"__cudnn$fmhaSoftmax": 2, "__cudnn$fmhaSoftmaxBackward": 5}
+CUDNN_ATTENTION = re.compile(r"__cudnn\$fmha")
 # Our kernels for a GPU, which multiply no matrices: see `nn/gpu`.
 _OURS = re.compile(
-    r'op_name="[^"]*\b(drop_add_norm|drop_add_norm_back|bias_gelu|bias_gelu_back|merge_heads|row_losses)/'
+    r'op_name="[^"]*\b(drop_add_norm|drop_add_norm_back|bias_gelu|bias_gelu_back|merge_heads|row_losses)\)?/'
 )
 _SPLASH = re.compile(r"splash_m[hq]a_(fwd|dq|dkv)_")
 _ESTIMATE = re.compile(r'"cost_estimate":\s*\{[^{}]*?"flops":\s*"?(\d+)')
@@ -38,7 +37,7 @@ def kernel_flops(computation: Computation, i: Instruction) -> float | None:
         return 0.0
     if CUBLAS.match(target_of(i)):
         return _cublas_flops(computation, i)
-    if target_of(i) in CUDNN_ATTENTION:
+    if CUDNN_ATTENTION.match(target_of(i)):
         return _cudnn_flops(computation, i)
     if target_of(i) == "tpu_custom_call" and (match := _SPLASH.match(i.name)):
         return _splash_flops(computation, i, match.group(1))
@@ -83,10 +82,13 @@ def _cublas_flops(computation: Computation, i: Instruction) -> float | None:
 
 
 def _cudnn_flops(computation: Computation, i: Instruction) -> float | None:
-    """Return the operations of one pass of attention, whose maps have the sizes [B, A, T, T]."""
+    """Return the operations of a pass of attention, whose maps have the sizes [B, A, T, T].
+
+    It has two products of queries by keys, or of the same size; backward it has five.
+    """
     maps = re.search(r'"intermediate_tensor_shape":.*?"dimensions":\s*\[([^\]]*)\]', i.attributes)
     if maps is None:
         return None
     sizes = [int(size) for size in re.findall(r"\d+", maps.group(1))]
     width = computation.instructions[i.operands[0]].shapes[0].sizes[-1]
-    return 2.0 * CUDNN_ATTENTION[target_of(i)] * math.prod(sizes) * width
+    return 2.0 * (5 if target_of(i).endswith("Backward") else 2) * math.prod(sizes) * width

@@ -64,7 +64,7 @@ def _add(module: Module, computation: Computation, times: int, step: GpuStep) ->
 
 def _add_kernel(module: Module, computation: Computation, i: Instruction, times: int, step: GpuStep) -> None:
     moved = times * count_traffic(module, computation, i)
-    if i.opcode == "custom-call" and target_of(i) in CUDNN_ATTENTION:
+    if i.opcode == "custom-call" and CUDNN_ATTENTION.match(target_of(i)):
         step.kernels["attention"] += times
         step.attention += times * (kernel_flops(computation, i) or 0.0)
         step.attention_bytes += moved

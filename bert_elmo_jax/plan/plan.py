@@ -174,6 +174,21 @@ def plan(config: ConfigDict, topology: Topology, vocab_size: int | None, memory:
             raise TooLarge(compiled.total, memory)
         return compiled
 
+    def plan_other_way(phase: Phase, fits: bool) -> None:
+        if (changed := change_remat(config, fits)) is None:
+            return
+        fields = " ".join(f"{name}={changed.model[name]}" for name in ("remat", "scan") if name in changed.model)
+        other = build_objective(changed, vocab_size, teacher=True)[1]
+        try:
+            compiled = compile_rows(changed, other, phase, phase.rows)
+        except TooLarge as error:
+            say(f"  with {fields}: {describe_shortage(error)}")
+            return
+        say(f"  with {fields}: fits {show_gib(compiled.total)}")
+        if compiled.text is not None and topology.chip is not None:
+            for line in describe_gpu_step(read_gpu_step(compiled.text), topology.chip):
+                say(f"    {line}")
+
     def plan_phase(phase: Phase) -> bool:
         length, outcomes = phase.examples.length, dict[int, bool]()
         say(f"{phase.steps:,} steps of {phase.rows:,} rows of {length}, {phase.rows / shards:g} a device")
@@ -201,17 +216,8 @@ def plan(config: ConfigDict, topology: Topology, vocab_size: int | None, memory:
         if tries and limited:
             beyond = f"{over * unit:,} do not" if over else "more were not tried"
             say(f"  largest batch found: {most * unit:,} rows fit, {most * unit / shards:g} a device; {beyond}")
-        if platform == "gpu" and (changed := change_remat(config, outcomes[phase.rows // unit])) is not None:
-            other = build_objective(changed, vocab_size, teacher=True)[1]
-            try:
-                compiled = compile_rows(changed, other, phase, phase.rows)
-            except TooLarge as error:
-                say(f"  with remat={changed.model.remat}: {describe_shortage(error)}")
-            else:
-                say(f"  with remat={changed.model.remat}: fits {show_gib(compiled.total)}")
-                if compiled.text is not None and topology.chip is not None:
-                    for line in describe_gpu_step(read_gpu_step(compiled.text), topology.chip):
-                        say(f"    {line}")
+        if platform == "gpu":
+            plan_other_way(phase, outcomes[phase.rows // unit])
         return outcomes[phase.rows // unit]
 
     fitting = [plan_phase(phase) for phase in objective.phases]  # all are reported, also after one that does not fit
@@ -219,15 +225,17 @@ def plan(config: ConfigDict, topology: Topology, vocab_size: int | None, memory:
 
 
 def change_remat(config: ConfigDict, fits: bool) -> ConfigDict | None:
-    """Return a config that computes activations again where this one does not fit, or keeps them where it does not.
+    """Return the config with activations computed again if it does not fit, or kept if it does and recomputes them.
 
-    None if it has no such field, or if it fits and keeps them.
+    None if there is no other way that could help.
     """
     model = config.get("model", {})
     if "remat" not in model or (fits and not model.remat) or (not fits and model.remat):
         return None
     changed = copy.deepcopy(config)
     changed.model.remat = not model.remat
+    if "scan" in model:  # a loop would stack what is kept, and then read it once more
+        changed.model.scan = not model.remat
     return changed
 
 

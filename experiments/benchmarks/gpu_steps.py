@@ -44,7 +44,7 @@ CASES: dict[str, tuple[str, int, int, dict[str, Any]]] = {
     "large512": ("bert.py:large", 64, 512, FUSED | NOT_AGAIN),
     "large512again": ("bert.py:large", 64, 512, FUSED),
     "gpt512": ("gpt.py:small", 32, 512, {**FUSED, "max_positions": 1024}),
-    "modern512": ("modernbert.py:base", 64, 512, FUSED),
+    "modern512": ("modernbert.py:base", 64, 512, FUSED | NOT_AGAIN),
     "elmo": ("elmo.py:original", 128, 20, {"dtype": "bfloat16"}),
     "tiny": ("bert.py:tiny", 2, 16, {"num_layers": 1, "hidden_size": 64, "num_heads": 2, "feed_forward_size": 128}),
 }

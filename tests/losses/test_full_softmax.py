@@ -88,7 +88,7 @@ def test_bf16_hidden_has_float32_logits_and_typed_gradients(keep):
 @pytest.mark.devices
 def test_jit_and_mesh(keep):
     mesh = jax.make_mesh((8,), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
-    hidden, table, bias, targets, weights = draw(words=64, positions=16)
+    hidden, table, bias, targets, weights = map(jnp.asarray, draw(words=64, positions=16))
     of = lambda spec: jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(*spec))  # noqa: E731
     step = jax.jit(jax.value_and_grad(lambda *a: full_softmax(*a, targets, weights, 10, keep)[0], argnums=(0, 1)))
     alone = step(hidden, table, bias)

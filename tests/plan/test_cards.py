@@ -87,4 +87,4 @@ def test_several_cards_share_parameters():
 @pytest.mark.long
 def test_a_step_that_does_not_fit_is_planned_with_remat():
     said = plan(*SMALL, "--topology=a100:1", "--memory=0.7", "--config.model.num_layers=4")
-    assert "does not fit" in said and "with remat=True: " in said
+    assert "does not fit" in said and "with remat=True scan=True: " in said

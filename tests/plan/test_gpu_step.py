@@ -1,10 +1,12 @@
 """The kernels of a program for a GPU, and an estimate of their time."""
 
 import pytest
+from ml_collections import ConfigDict
 
-from bert_elmo_jax.plan.chips import CHIPS
+from bert_elmo_jax.plan.chips import CHIPS, Topology
 from bert_elmo_jax.plan.compiled_cost import compiled_cost
 from bert_elmo_jax.plan.gpu_step import describe_gpu_step, estimate_range, estimate_seconds, read_gpu_step
+from bert_elmo_jax.plan.plan import Compiled, change_remat, describe_step
 
 # As XLA writes them for an H100, shortened: a product in a fusion, one by cuBLAS, both passes of cuDNN's attention, one
 # of our kernels, one of unknown operations, and a loop.
@@ -102,3 +104,27 @@ def test_a_step_takes_the_sum_of_its_kernels():
     kernels, time = describe_gpu_step(step, chip, network=0.002)
     assert kernels.startswith("kernels: 10 (2 of attention, 6 of memory, 2 of products); ")
     assert time.endswith("collectives add up to 2 ms, as far as nothing runs beside them")
+
+
+class Device:
+    platform = "gpu"
+
+
+def test_a_plan_for_a_gpu_names_its_kernels_and_its_time():
+    compiled = Compiled(PROGRAM, 1000, 1000, 1000, 500, 0, 0.0, 0.0, 1.0)
+    said = "\n".join(describe_step(compiled, 64, 2.0 * PRODUCT, Topology([Device()], CHIPS["h100"], 0)))
+    assert "kernels: 10 (2 of attention, 6 of memory, 2 of products)" in said
+    assert "a step, estimated: " in said and "at best, a step: compute" in said
+    assert "the model's own count 1.311e+05)" in said and "XLA's, each loop once" not in said
+    assert "collectives add" not in said
+
+
+WAYS = [(True, True, False), (False, False, True), (False, True, None), (True, False, None)]
+
+
+@pytest.mark.parametrize(("remat", "fits", "other"), WAYS)
+def test_the_other_way_with_activations_is_planned_where_it_may_help(remat, fits, other):
+    changed = change_remat(ConfigDict({"model": {"remat": remat, "scan": True}}), fits)
+    assert (None if changed is None else changed.model.remat) == other
+    assert changed is None or changed.model.scan == other
+    assert change_remat(ConfigDict({"model": {"size": 3}}), fits) is None

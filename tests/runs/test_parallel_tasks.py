@@ -38,6 +38,8 @@ def test_pmap_trains_as_a_mesh_does(kind, tmp_path):
     config.update({**write_task(tmp_path / "files", task, count=32), "batch_size": 16, "epochs": 1.0, "log_every": 1})
     config.update_from_flattened_dict({name: value for name, value in fields.items() if name != "documents.dropout"})
     config.optimizer.learning_rate = 5e-3
+    if "eps" in config.optimizer:  # otherwise Adam makes whole steps of gradients that are rounding errors
+        config.optimizer.eps = 1e-4
     init = None
     if kind in ("head", "adapters"):
         init = str(write_model(tmp_path / "model"))

@@ -48,7 +48,7 @@ def suits(config: Any, calls: Sequence[Any], maps: bool) -> bool:
     )
 
 
-def begin(x: Float[Array, "B T D"], keys: PRNGKeyArray) -> Unsummed:
+def begin(x: Float[Array, "B T D"], keys: Array) -> Unsummed:
     """Return the embeddings as if they came from a layer; of `keys` only the kind counts."""
     return Unsummed(x, jnp.zeros_like(x), jnp.zeros(x.shape[-1], jnp.float32), keys[0])
 
