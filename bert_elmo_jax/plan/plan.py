@@ -293,7 +293,7 @@ def describe_step(compiled: Compiled, tokens: int, work: float, topology: Topolo
     if chip is None:
         return [*lines, "no roofline: simulated devices have no peak"]
     seconds = compute_roofline(cost, chip, topology.links)
-    if topology.devices[0].platform == "gpu":
+    if any(device.platform == "gpu" for device in topology.devices):
         lines += describe_gpu_step(read_gpu_step(compiled.text), chip, seconds["network"])
     bound = max(seconds, key=lambda name: seconds[name])
     times = ", ".join(f"{name} {1000 * value:.3g} ms" for name, value in seconds.items())
