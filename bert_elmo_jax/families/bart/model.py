@@ -105,4 +105,6 @@ def bart_decoder(config: BartConfig) -> Decoder:
     decoder = decoding.transformer_decoder(config)
     assert decoder.prepare is not None
     prepare = decoder.prepare
-    return decoder._replace(prepare=lambda params: prepare(two_sides(params)), forced_first=config.forced_start_id)
+    return decoder._replace(
+        prepare=lambda params: prepare(two_sides(params)), forced_first=config.forced_start_id, defaults=config.writing
+    )
