@@ -22,7 +22,7 @@ from absl import flags
 from bert_elmo_jax import train
 from bert_elmo_jax.families import get_family
 from bert_elmo_jax.families.piece_objective import mark_full
-from bert_elmo_jax.gpu_switches import SWITCHES, using
+from bert_elmo_jax.gpu_switches import DEFAULT, SWITCHES, using
 from bert_elmo_jax.nn.gpu.launch import LAUNCH
 from bert_elmo_jax.plan.chips import Topology, find_topology
 from bert_elmo_jax.plan.gpu_step import estimate_range, read_gpu_step
@@ -53,7 +53,11 @@ CASES: dict[str, tuple[str, int, int, dict[str, Any]]] = {
 def define() -> None:
     """Define the flags."""
     flags.DEFINE_list("cases", ["base128", "base512"], f"Of {', '.join(CASES)}.")
-    flags.DEFINE_list("kernels", ["none", "all"], f"all, none, or some joined by +: {', '.join(SWITCHES)}.")
+    flags.DEFINE_list(
+        "kernels",
+        ["none", "all"],
+        f"all, default (those that runs use), none, or some joined by +: {', '.join(SWITCHES)}.",
+    )
     flags.DEFINE_integer("steps", 20, "To measure.", lower_bound=2)
     flags.DEFINE_bool("trace", False, "Also print the table of kernels of three steps.")
     flags.DEFINE_string("launch", None, "How to launch each kernel: the output of gpu_kernels.")
@@ -114,7 +118,7 @@ def list_switches(kernels: str) -> list[str]:
     >>> list_switches("gelu+qkv")
     ['gelu', 'qkv']
     """
-    return {"all": list(SWITCHES), "none": []}.get(kernels, kernels.split("+"))
+    return {"all": list(SWITCHES), "default": sorted(DEFAULT), "none": []}.get(kernels, kernels.split("+"))
 
 
 def plan_case(case: str, kernels: str, name: str, topology: Topology) -> dict[str, Any]:

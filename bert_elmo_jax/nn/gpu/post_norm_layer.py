@@ -27,13 +27,20 @@ Vectors = tuple[Float[Array, "B T D"], Float[Array, "B T D"]]
 Params = Mapping[str, Any]
 
 
-def suits(config: Any, calls: Sequence[Any], maps: bool) -> bool:
-    """Return whether all these layers are of a kind that has kernels here."""
+def suits_attention(config: Any, maps: bool) -> bool:
+    """Return whether attention is cuDNN's, in 16 bits and with heads of the usual size."""
     return (
         not maps
         and config.attention == "fused"
         and jnp.dtype(config.dtype).itemsize == 2
         and getattr(config, "key_size", None) is getattr(config, "value_size", None) is None
+    )
+
+
+def suits(config: Any, calls: Sequence[Any], maps: bool) -> bool:
+    """Return whether all these layers are of a kind that has kernels here."""
+    return (
+        suits_attention(config, maps)
         and all(type(call.module) is Layer and draws_alike(call.module.parts) == LayerParts() for call in calls)
         and all(argument is None for call in calls for argument in call.arguments)
     )

@@ -39,10 +39,7 @@ class Unsummed(NamedTuple):
 def suits(config: Any, calls: Sequence[Any], maps: bool) -> bool:
     """Return whether all these layers are of a kind that has kernels here."""
     return (
-        not maps
-        and config.attention == "fused"
-        and jnp.dtype(config.dtype).itemsize == 2
-        and getattr(config, "key_size", None) is getattr(config, "value_size", None) is None
+        post_norm_layer.suits_attention(config, maps)
         and all(type(call.module) is Layer and call.module.parts.norm_first for call in calls)
         and all(argument is None for call in calls for argument in call.arguments[1:])  # the first are angles
     )
