@@ -32,8 +32,15 @@ def find_file(name: str, folder: Path) -> Path:
 
 
 def module_name(path: Path, folder: Path) -> str:
-    """Return the name under which a config or sweep runs, so that it may import its neighbours in `folder`."""
-    return f"{PACKAGE}.{folder.name}.{path.stem}"
+    """Return the name under which a config or sweep runs, so that it may import its neighbours in `folder`.
+
+    A file of another folder has a name of its own: it may import the neighbour whose name it has.
+
+    >>> module_name(Path("bert.py"), CONFIGS), module_name(CONFIGS / "bert.py", CONFIGS)
+    ('bert_elmo_jax.experiments.configs._own_bert', 'bert_elmo_jax.experiments.configs.bert')
+    """
+    own = "" if path.resolve().parent == folder.resolve() else "_own_"
+    return f"{PACKAGE}.{folder.name}.{own}{path.stem}"
 
 
 def show_program(program: str) -> str:

@@ -102,6 +102,7 @@ REFUSED = {
     "--topology=h": (2, "pip install 'bert_elmo_jax[gpu]'", "XLA's compiler for GPUs is not installed"),
     "benchmarks.gpu_steps": (2, "--cases=tiny tries the program without a GPU", "there is no GPU"),
     "benchmarks.gpu_kernels --output": (2, "--interpret --rows=64 checks the values here", "there is no GPU"),
+    "benchmarks.speed --gpu": (2, "run `make peers`", "the peers are not installed"),
     "benchmarks.torch_gpu": (2, "torch", "torch is not installed"),
     "--tiny --turns=1$": (2, "no peer is there to compare with", "the peers are not installed"),
     "--topology=v5e:": (2, "pip install 'bert_elmo_jax[tpu]'", "libtpu is not installed"),

@@ -20,6 +20,11 @@ def placed(default: Any, after: str) -> Any:
     return field(default=default, metadata={"after": after})
 
 
+def unshown(default: Any) -> Any:
+    """Return the default of a field that the text of a configuration leaves out, as it changes no vectors."""
+    return field(default=default, metadata={"shown": False})
+
+
 @dataclass(frozen=True)
 class PieceConfig:
     """The sizes of a transformer on pieces and how to compute it.
@@ -100,7 +105,7 @@ class PieceConfig:
         names = [part.name for part in dataclasses.fields(PieceConfig)]
         place = "pad_id"
         for part in dataclasses.fields(self):
-            if part.name not in names:
+            if part.name not in names and part.metadata.get("shown", True):
                 names.insert(names.index(part.metadata.get("after", place)) + 1, part.name)
                 place = part.name
         shown = ", ".join(f"{self._first_name(name)}={self._first_value(name)!r}" for name in names)

@@ -55,16 +55,17 @@ def piece_loss(
         batch = jax.tree.map(jnp.asarray, dict(batch))
         module = family.build(as_causal(family, config) if "causal" in batch else config, pooler=pairs)
         output = encode_rows(module, params, batch, packed, pairs, key)
-        logits = score_pieces(family, config, params, output.last, batch)
+        even = uses("even_vocabulary") and uses("row_losses")
+        logits = score_pieces(family, config, params, output.last, batch, even)
         pieces = (logits, batch["mlm_targets"], batch["mlm_weights"])
-        loss_sums, hits = cross_entropy_and_accuracy(*pieces)
+        loss_sums, hits = cross_entropy_and_accuracy(*pieces, config.vocab_size)
         terms, metrics = {name: loss_sums}, {f"{name}_accuracy": hits}
         if pairs:
             follows: Any = family.head("nsp", config).apply({"params": params["nsp"]}, output.pooled)
             order = (follows, batch["nsp_targets"], batch["nsp_weights"])
             terms["nsp"], metrics["nsp_accuracy"] = cross_entropy(*order), accuracy(*order)
         if compare is not None:
-            terms |= compare(batch, output.last, logits)
+            terms |= compare(batch, output.last, logits[..., : config.vocab_size])
         return terms, metrics, carry
 
     return loss
@@ -98,10 +99,15 @@ def encode_rows(
     )  # fmt: skip
 
 
-def score_pieces(family: Family, config: Any, params: Any, hidden: Any, batch: Batch) -> Any:
-    """Return the logits of `piece_head` at the positions that a batch predicts."""
+def score_pieces(family: Family, config: Any, params: Any, hidden: Any, batch: Batch, even: bool = False) -> Any:
+    """Return the logits of `piece_head` at the positions that a batch predicts; with `even`, with columns added."""
     name, table = piece_head(family), word_table(params["encoder"]["embeddings"])
-    return family.head(name, config).apply({"params": params.get(name, {})}, hidden, table, batch["mlm_positions"])
+    head = params.get(name, {})
+    if even:
+        from bert_elmo_jax.nn.gpu.row_losses import add_columns  # nothing else needs its kernels
+
+        table, head = add_columns(table, head)
+    return family.head(name, config).apply({"params": head}, hidden, table, batch["mlm_positions"])
 
 
 def piece_objective(family: Family, config: ConfigDict, model: Any, pairs: bool = False) -> Objective:

@@ -53,6 +53,7 @@ TYPES: dict[Any, str] = {
     float | None: "a number or null",
     bool: "true or false",
     str: "a string",
+    str | None: "a string or null",
     Sequence[Sequence[int]]: "a list of pairs of whole numbers",
     tuple[int, ...]: "a list of whole numbers",
 }

@@ -3,15 +3,11 @@
 import contextlib
 import copy
 import math
-import re
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from unittest import mock
 
 import jax
-from jax.sharding import Mesh, NamedSharding
 from ml_collections import ConfigDict
 
 from bert_elmo_jax import train
@@ -22,107 +18,11 @@ from bert_elmo_jax.plan.compiled_cost import compiled_cost
 from bert_elmo_jax.plan.gpu_step import describe_gpu_step, read_gpu_step
 from bert_elmo_jax.runs.field_ranges import check_fields
 from bert_elmo_jax.runs.initial_state import apply_compute
-from bert_elmo_jax.runs.pretraining import build_objective, build_step
-from bert_elmo_jax.train.parallel import BATCH, EMPTY, RULES, Rules, check_rows, over_mesh, shardings
-from bert_elmo_jax.train.step import State, Step
+from bert_elmo_jax.runs.pretraining import build_inputs, build_objective
+from bert_elmo_jax.runs.recomputation import asks_for_remat
+from bert_elmo_jax.train.ahead_of_time import Compiled, TooLarge, compile_step
 
-# The TPU compiler's messages about needed and available memory: in total, or for one part that does not fit.
-SIZE = r"([\d.]+)([KMGT]?)"
-SHORTAGES = (
-    rf"Used {SIZE}\s+of\s+{SIZE}\s+hbm",
-    rf"total memory required for\s[^(]*\({SIZE}\)\s+exceeds available HBM\s+\({SIZE}\)",
-)
 PREALLOCATED = 0.75  # of a GPU's memory, by default
-UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
-
-
-class TooLarge(MemoryError):
-    """A program that needs `needs` bytes on a device with `has` bytes; None if the compiler does not say."""
-
-    def __init__(self, needs: float | None, has: float | None, message: str = ""):
-        super().__init__(message or f"the program needs {needs} bytes of device memory, but only {has} are available")
-        self.needs, self.has = needs, has
-
-
-@dataclass(frozen=True)
-class Compiled:
-    """A compiled step: its text, and the compiler's figures for the memory, in bytes, and work of one device."""
-
-    text: str | None  # None if this jaxlib cannot read the program
-    arguments: int
-    outputs: int
-    aliased: int  # part of the outputs, in the memory of donated arguments
-    temporaries: int
-    code: int
-    flops: float  # XLA counts a loop body once; see `compiled_cost`
-    bytes: float
-    seconds: float  # compilation time
-
-    @property
-    def total(self) -> float:
-        """Peak memory of a device in bytes."""
-        return float(self.arguments + self.outputs - self.aliased + self.temporaries + self.code)
-
-
-def lower_step(
-    step: Step,
-    state: State,
-    batch: Mapping[str, jax.ShapeDtypeStruct],
-    mesh: Mesh,
-    rules: Rules = RULES,
-    constants: Mapping[str, Any] = EMPTY,
-) -> Any:
-    """Trace the step as `over_mesh` runs it on a mesh; `state`, `batch` and `constants` are shapes."""
-    check_rows(batch, mesh.shape["data"] * mesh.shape["fsdp"])
-    rows = NamedSharding(mesh, BATCH)
-    placed = jax.tree.map(_place, state, shardings(state, mesh, rules))
-    run: Any = over_mesh(step, state, mesh, rules).step
-    placed_constants = jax.tree.map(_place, dict(constants), shardings(dict(constants), mesh, rules))
-    return run.lower(placed, {name: _place(values, rows) for name, values in batch.items()} | placed_constants)
-
-
-def compile_step(
-    step: Step,
-    state: State,
-    batch: Mapping[str, jax.ShapeDtypeStruct],
-    mesh: Mesh,
-    rules: Rules = RULES,
-    constants: Mapping[str, Any] = EMPTY,
-) -> Compiled:
-    """Compile the step like `lower_step`; raise `TooLarge` if it does not fit into memory."""
-    lowered = lower_step(step, state, batch, mesh, rules, constants)
-    start = time.perf_counter()
-    try:
-        compiled = lowered.compile()
-    except jax.errors.JaxRuntimeError as error:
-        raise explain(error) from None
-    memory, cost = compiled.memory_analysis(), compiled.cost_analysis() or {}  # there is none for GPUs
-    try:
-        text = compiled.as_text()
-    except jax.errors.JaxRuntimeError:  # jaxlib cannot parse the output of a much newer libtpu
-        text = None
-    return Compiled(
-        text, memory.argument_size_in_bytes, memory.output_size_in_bytes, memory.alias_size_in_bytes,
-        memory.temp_size_in_bytes, memory.generated_code_size_in_bytes, cost.get("flops", 0.0),
-        cost.get("bytes accessed", 0.0), time.perf_counter() - start,
-    )  # fmt: skip
-
-
-def _place(leaf: jax.ShapeDtypeStruct, sharding: NamedSharding) -> jax.ShapeDtypeStruct:
-    # Weak types, as made by jnp.full, compile to a different program, so they are kept.
-    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding, weak_type=leaf.weak_type)
-
-
-def explain(error: Exception) -> Exception:
-    """Convert an out-of-memory error to `TooLarge` with the compiler's figures; return other errors unchanged."""
-    message = str(error)
-    if "RESOURCE_EXHAUSTED" not in message and "out of memory" not in message.lower():
-        return error
-    match = next(filter(None, (re.search(pattern, message) for pattern in SHORTAGES)), None)
-    if not match:
-        return TooLarge(None, None, message)
-    needs, has = (float(match.group(n)) * UNITS[match.group(n + 1)] for n in (1, 3))
-    return TooLarge(needs, has, message)
 
 
 def find_largest(
@@ -154,6 +54,9 @@ def plan(config: ConfigDict, topology: Topology, vocab_size: int | None, memory:
         memory = PREALLOCATED * topology.chip.memory
         say(f"JAX takes {PREALLOCATED:.0%} of a GPU's memory, {show_gib(memory)}; for another share, give --memory=")
     config = apply_compute(config, platform)
+    chooses = asks_for_remat(config)  # a run keeps activations if that fits, and else computes them again
+    if chooses:
+        config = set_remat(config, False)
     family, objective = build_objective(config, vocab_size, teacher=True)
     teacher = {"constants": jax.eval_shape(lambda: dict(objective.constants))} if objective.constants else {}
     rules = (*family.sharding, *train.RULES)
@@ -174,20 +77,21 @@ def plan(config: ConfigDict, topology: Topology, vocab_size: int | None, memory:
             raise TooLarge(compiled.total, memory)
         return compiled
 
-    def plan_other_way(phase: Phase, fits: bool) -> None:
+    def plan_other_way(phase: Phase, fits: bool) -> bool:
         if (changed := change_remat(config, fits)) is None:
-            return
+            return False
         fields = " ".join(f"{name}={changed.model[name]}" for name in ("remat", "scan") if name in changed.model)
         other = build_objective(changed, vocab_size, teacher=True)[1]
         try:
             compiled = compile_rows(changed, other, phase, phase.rows)
         except TooLarge as error:
             say(f"  with {fields}: {describe_shortage(error)}")
-            return
+            return False
         say(f"  with {fields}: fits {show_gib(compiled.total)}")
         if compiled.text is not None and topology.chip is not None:
             for line in describe_gpu_step(read_gpu_step(compiled.text), topology.chip):
                 say(f"    {line}")
+        return True
 
     def plan_phase(phase: Phase) -> bool:
         length, outcomes = phase.examples.length, dict[int, bool]()
@@ -216,9 +120,9 @@ def plan(config: ConfigDict, topology: Topology, vocab_size: int | None, memory:
         if tries and limited:
             beyond = f"{over * unit:,} do not" if over else "more were not tried"
             say(f"  largest batch found: {most * unit:,} rows fit, {most * unit / shards:g} a device; {beyond}")
-        if platform == "gpu":
-            plan_other_way(phase, outcomes[phase.rows // unit])
-        return outcomes[phase.rows // unit]
+        fits = outcomes[phase.rows // unit]
+        other_fits = (platform == "gpu" or chooses) and plan_other_way(phase, fits)
+        return fits or (chooses and other_fits)
 
     fitting = [plan_phase(phase) for phase in objective.phases]  # all are reported, also after one that does not fit
     return all(fitting)
@@ -232,23 +136,16 @@ def change_remat(config: ConfigDict, fits: bool) -> ConfigDict | None:
     model = config.get("model", {})
     if "remat" not in model or (fits and not model.remat) or (not fits and model.remat):
         return None
+    return set_remat(config, not model.remat)
+
+
+def set_remat(config: ConfigDict, again: bool) -> ConfigDict:
+    """Return a config whose activations are computed again, by a loop over layers, or are kept."""
     changed = copy.deepcopy(config)
-    changed.model.remat = not model.remat
-    if "scan" in model:  # a loop would stack what is kept, and then read it once more
-        changed.model.scan = not model.remat
+    changed.model.remat = again
+    if "scan" in changed.model:  # a loop would stack what is kept, and then read it once more
+        changed.model.scan = again
     return changed
-
-
-def build_inputs(
-    config: ConfigDict, objective: Objective, phase: Phase, rows: int, mesh: Mesh
-) -> tuple[train.step.Step, Any, dict[str, jax.ShapeDtypeStruct]]:
-    """Return the step of a phase, and the shapes of a state and of a batch of so many rows."""
-    _, method, step = build_step(config, objective)
-    shapes = phase.examples.shapes(rows, mesh.shape["data"] * mesh.shape["fsdp"])
-    state = jax.eval_shape(
-        lambda key: train.new_state(objective.init(key), method, key, objective.carry(rows)), jax.random.key(0)
-    )
-    return step, state, {name: jax.ShapeDtypeStruct(*shape) for name, shape in shapes.items()}
 
 
 @contextlib.contextmanager

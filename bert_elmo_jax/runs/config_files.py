@@ -53,7 +53,10 @@ def read_config(config: str) -> tuple[ConfigDict, str]:
     file, _, recipe = config.partition(":")
     get_config, docstring = _run(file, config)
     if not hasattr(get_config, "recipes"):
-        return get_config(*([recipe] if recipe else [])), docstring
+        try:
+            return get_config(*([recipe] if recipe else [])), docstring
+        except SystemExit as error:  # the program would end as if it had done its work
+            raise ValueError(f"--config={config}: its get_config ends the program: sys.exit({error.code})") from None
     recipe = recipe or get_config.default
     try:
         return get_config(recipe), get_config.recipes[recipe].__doc__ or ""
@@ -78,7 +81,7 @@ def _run(file: str, config: str) -> tuple[Any, str]:
         raise FileNotFoundError(f"--config={config}: there is no such {_suggest_config(file, config)}")
     try:
         module = runpy.run_path(str(path), run_name=module_name(path, CONFIGS))
-    except Exception as error:  # from the config's own code
+    except (Exception, SystemExit) as error:  # from the config's own code
         raise ValueError(f"--config={config}: it cannot be run: {type(error).__name__}: {error}") from error
     if "get_config" not in module:
         raise ValueError(f"--config={config}: it has no function get_config; `--config=bert --help` shows recipes")

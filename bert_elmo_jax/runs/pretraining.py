@@ -1,12 +1,14 @@
 """One pretraining run, from its config to its report."""
 
 import functools
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import jax
 import optax
+from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
 from bert_elmo_jax import optim, train
@@ -17,7 +19,7 @@ from bert_elmo_jax.data.pipeline.batches import eval_batches, train_batches
 from bert_elmo_jax.data.pipeline.feeds import check_corpora
 from bert_elmo_jax.data.pipeline.windows import check_documents
 from bert_elmo_jax.families import Family, get_family
-from bert_elmo_jax.families.family import Inputs, Objective
+from bert_elmo_jax.families.family import Inputs, Objective, Phase
 from bert_elmo_jax.files import write_json
 from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.inference.run_directory import describe_run, is_run_directory
@@ -34,11 +36,13 @@ from bert_elmo_jax.runs.initial_state import (
     remark_warmup,
 )
 from bert_elmo_jax.runs.pretraining_end import finish_pretraining
+from bert_elmo_jax.runs.recomputation import asks_for_remat, check_remat, choose_remat
 from bert_elmo_jax.runs.start_run import read_clock
 from bert_elmo_jax.runs.teacher import add_teacher, has_teacher, read_teacher, record_teacher, start_teacher
 from bert_elmo_jax.runs.trackers import check_trackers
 from bert_elmo_jax.runs.train_run import PageOptions, Run, SharedBy, lock_run, place_run, start_config, train_run
 from bert_elmo_jax.runs.trainable import Feed, Trainable
+from bert_elmo_jax.train.parallel import Rules
 from bert_elmo_jax.train.step import Step
 
 # Fields that may change when a run is resumed: they affect speed and comfort, not the numbers (beyond rounding). Data
@@ -69,6 +73,7 @@ def pretrain(
     page = PageOptions(choose_language(language), command)
     check_trackers(track)
     config = start_config(config)
+    check_remat(config, parallel)
     train.check_average(config.get("average"), config.keep)
     family = get_family(config.family)
     if init is None:  # otherwise the sizes come from the given weights
@@ -94,10 +99,16 @@ def build_pretraining(config: ConfigDict, workdir: Path, init: str | None, place
     corpora_facts = describe_corpora(corpora)
     tokenizer = load_corpus_tokenizer(corpora, family.inputs)
     model, stored = start_model(family, config, init, tokenizer)
-    objective = family.objective(config, model)
     teacher = start_teacher(config, workdir, init, tokenizer)
-    if teacher is not None:
-        objective = add_teacher(objective, config, family, model, teacher)
+
+    def build(model: Any) -> Objective:
+        objective = family.objective(config, model)
+        return objective if teacher is None else add_teacher(objective, config, family, model, teacher)
+
+    if asks_for_remat(config):
+        rules = (*family.sharding, *train.RULES)
+        model = choose_remat(model, lambda model: count_bytes(config, build(model), placement.mesh, rules))
+    objective = build(model)
     params = objective.init(jax.random.key(config.seed))
     if stored is not None:
         params = fill_missing(params, stored, report=not is_run_directory(workdir))
@@ -251,6 +262,33 @@ def build_step(config: ConfigDict, objective: Objective) -> tuple[Schedule, opta
     coefficients = read_coefficients(config, objective.coefficients)
     options = step_options(config, objective)
     return rate, method, train.make_step(objective.loss, method, coefficients, carry_axis=CARRY_ROWS, **options)
+
+
+def build_inputs(
+    config: ConfigDict, objective: Objective, phase: Phase, rows: int, mesh: Mesh
+) -> tuple[Step, Any, dict[str, jax.ShapeDtypeStruct]]:
+    """Return the step of a phase, and the shapes of a state and of a batch of so many rows."""
+    _, method, step = build_step(config, objective)
+    shapes = phase.examples.shapes(rows, mesh.shape["data"] * mesh.shape["fsdp"])
+    state = jax.eval_shape(
+        lambda key: train.new_state(objective.init(key), method, key, objective.carry(rows)), jax.random.key(0)
+    )
+    return step, state, {name: jax.ShapeDtypeStruct(*shape) for name, shape in shapes.items()}
+
+
+def count_bytes(config: ConfigDict, objective: Objective, mesh: Mesh | None, rules: Rules) -> float:
+    """Return the bytes of a device's memory that a training step needs; infinity if its compiler cannot fit it in."""
+    from bert_elmo_jax.train.ahead_of_time import TooLarge, compile_step  # other runs compile nothing ahead
+
+    assert mesh is not None  # `check_remat` refuses pmap
+    constants = jax.eval_shape(lambda: dict(objective.constants)) if objective.constants else {}
+    try:
+        return max(
+            compile_step(*build_inputs(config, objective, phase, phase.rows, mesh), mesh, rules, constants).total
+            for phase in objective.phases
+        )
+    except TooLarge:
+        return math.inf
 
 
 def read_coefficients(config: ConfigDict, default: Mapping[str, float]) -> dict[str, float]:

@@ -24,7 +24,9 @@ from bert_elmo_jax.runs.with_network import ADDED
 FLAGS = {"pretrain": ("init", "parallel"), "finetune": ("init", "tokenizer", "seeds")}
 # Fields that later versions added, with the values that they had before: left out where they have these, so that
 # finished runs keep their identity.
-LATER: Mapping[str, Any] = {"compute": None, "attention_dropout": None, "documents.pooling": "last+max+mean", **ADDED}
+LATER: Mapping[str, Any] = {
+    "compute": None, "remat": None, "attention_dropout": None, "documents.pooling": "last+max+mean", **ADDED
+}  # fmt: skip
 # Fields that change no number: where a run computes, what it reports, and what it keeps.
 COMFORT = ("mesh", "workers", "log_every", "checkpoint_every", "keep", "cache")
 

@@ -113,6 +113,14 @@ def prepare_encode(folder: Path, tiny: bool, texts: str | None, name: str = "ber
     write_settings(folder, texts=sentences, batch_size=32, one="The old ship came home to the harbour at night .")
 
 
+def enlarge(folder: Path, texts: str | None, count: int = 20_000) -> None:
+    """Give a GPU more sentences than `prepare_encode`, and larger batches; other folders stay as they are."""
+    settings = read_settings(folder)
+    if "texts" in settings:
+        sentences = read_texts(texts, count) if texts else mixed_sentences(count)
+        write_settings(folder, **{**settings, "texts": sentences, "batch_size": 256})
+
+
 def prepare_deberta(folder: Path, tiny: bool, texts: str | None) -> None:
     """Write DeBERTa-v3-base with a batch of masked words as `prepare_step`, and sentences as `prepare_encode`."""
     prepare_encode(folder, tiny, texts, "deberta")
@@ -140,7 +148,8 @@ def prepare_finetune(folder: Path, tiny: bool, texts: str | None) -> None:
 def prepare_generate(folder: Path, tiny: bool, texts: str | None) -> None:
     """Write a GPT-2 of the small size with random weights, and prompts of 32 pieces."""
     family = get_family("gpt")
-    sizes = {"vocab_size": 300, "hidden_size": 32, "num_layers": 2, "num_heads": 2, "feed_forward_size": 64}
+    sizes = {"vocab_size": 300, "end_id": 0, "pad_id": 0, "hidden_size": 32, "num_layers": 2, "num_heads": 2}
+    sizes["feed_forward_size"] = 64
     config = family.config(**{**family.presets["gpt2"], **(sizes if tiny else {})})
     write: Any = family.formats["huggingface"].write
     write(folder, init_params(family, config, jax.random.key(0), tuple(family.heads)), config)

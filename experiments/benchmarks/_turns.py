@@ -19,14 +19,13 @@ class SideFailed(OSError):
     """A side ended without an answer; its own message is on standard error."""
 
 
-def environment() -> dict[str, str]:
-    """Return the variables of both sides: on the CPU, with the cores of this process, without a cache of programs."""
-    variables = {
-        "PYTHONPATH": str(ROOT),
-        "JAX_PLATFORMS": "cpu",
-        "CUDA_VISIBLE_DEVICES": "",
-        "TOKENIZERS_PARALLELISM": "true",
-    }
+def environment(gpu: bool = False) -> dict[str, str]:
+    """Return the variables of both sides: with the cores of this process, without a cache of programs.
+
+    Without `gpu` both use the CPU; with it they share one GPU, so JAX may not take most of its memory at once.
+    """
+    device = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"} if gpu else {"JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": ""}
+    variables = {"PYTHONPATH": str(ROOT), "TOKENIZERS_PARALLELISM": "true", **device}
     quiet = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_VERBOSITY": "error", "TQDM_DISABLE": "1"}
     return {**os.environ, **variables, **quiet, "JAX_ENABLE_COMPILATION_CACHE": "false"}
 
@@ -38,12 +37,12 @@ def command(interpreter: str, side: str, folder: Path, precision: str) -> list[s
 
 @contextmanager
 def start_side(
-    interpreter: str, side: str, folder: Path, precision: str
+    interpreter: str, side: str, folder: Path, precision: str, gpu: bool = False
 ) -> Iterator[tuple[Callable[[str], float], Mapping[str, Any]]]:
     """Start a side; yield a function that times one of its passes, and what the side says about itself."""
     words = command(interpreter, side, folder, precision)
     pipe: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "bufsize": 1}
-    with subprocess.Popen(words, env=environment(), cwd=ROOT, **pipe) as process:
+    with subprocess.Popen(words, env=environment(gpu), cwd=ROOT, **pipe) as process:
         stdin, stdout = process.stdin, process.stdout
         assert stdin and stdout
 

@@ -21,6 +21,7 @@ class Work:
     precisions: Sequence[str] = ("float32",)
     peer: str = "peer_python"  # the flag of the peer's interpreter
     modules: Sequence[str] = ("torch", "transformers")  # that it needs
+    on_gpu: Mapping[str, str] = field(default_factory=dict)  # its cases on a GPU; none: it is measured on CPUs only
     tolerance: Mapping[str, float] = field(default_factory=lambda: {"float32": 1e-3, "bfloat16": 0.1})
 
 
@@ -64,7 +65,8 @@ def _prepare_awd_lstm(folder: Path, tiny: bool, texts: str | None) -> None:
 
 WORKS = [
     Work("step", partial(_prepare, "step"), "step", {"step": "8 × 128 tokens, 20 predictions"}, BOTH),
-    Work("encode", partial(_prepare, "encode"), "encode", {"encode": "400 sentences"}, BOTH),
+    Work("encode", partial(_prepare, "encode"), "encode", {"encode": "400 sentences"}, BOTH,
+         on_gpu={"encode": "20,000 sentences, 256 a batch"}),
     Work("one_text", partial(_prepare, "encode"), "encode", {"one_text": "one sentence of 11 words, warm"}, BOTH),
     Work("deberta_step", partial(_prepare, "deberta"), "step", {"step": "8 × 128 tokens, 20 predictions"}, BOTH),
     Work("deberta_encode", partial(_prepare, "deberta"), "encode", {"encode": "400 sentences"}, BOTH),
@@ -75,7 +77,7 @@ WORKS = [
     Work("generate", partial(_prepare, "generate"), "generate", {
         "one": "one prompt, 64 new pieces", "long": "one prompt, 384 new pieces", "many": "32 prompts, 32 new pieces",
         "beams": "4 prompts, 4 beams, 32 new pieces",
-    }, BOTH),
+    }, BOTH, on_gpu={"one": "one prompt, 64 new pieces", "many": "32 prompts, 32 new pieces"}),
     Work("finetune", partial(_prepare, "finetune"), "finetune", {"epoch": "an epoch of 2,048 sentences"}, BOTH,
          modules=("torch", "transformers", "accelerate")),
     Work("tagger", _prepare_tagger, "tagger", {

@@ -26,9 +26,10 @@ from bert_elmo_jax.gpu_switches import DEFAULT, SWITCHES, using
 from bert_elmo_jax.nn.gpu.launch import LAUNCH
 from bert_elmo_jax.plan.chips import Topology, find_topology
 from bert_elmo_jax.plan.gpu_step import estimate_range, read_gpu_step
-from bert_elmo_jax.plan.plan import compile_step, trace_for
+from bert_elmo_jax.plan.plan import trace_for
 from bert_elmo_jax.runs.config_files import read_config
 from bert_elmo_jax.runs.pretraining import build_step
+from bert_elmo_jax.train.ahead_of_time import compile_step
 
 from ..command_line.start import start
 from ._inputs import make_batch
@@ -56,7 +57,7 @@ def define() -> None:
     flags.DEFINE_list(
         "kernels",
         ["none", "all"],
-        f"all, default (those that runs use), none, or some joined by +: {', '.join(SWITCHES)}.",
+        f"all, default (those that runs use), none, {', '.join(SWITCHES)}; several joined by +.",
     )
     flags.DEFINE_integer("steps", 20, "To measure.", lower_bound=2)
     flags.DEFINE_bool("trace", False, "Also print the table of kernels of three steps.")
@@ -115,10 +116,11 @@ def measure(case: str, kernels: str, steps: int, trace: bool, peak: float | None
 def list_switches(kernels: str) -> list[str]:
     """Return the switches of an entry of `--kernels`.
 
-    >>> list_switches("gelu+qkv")
-    ['gelu', 'qkv']
+    >>> list_switches("gelu+qkv"), "pre_norm" in list_switches("default+pre_norm")
+    (['gelu', 'qkv'], True)
     """
-    return {"all": list(SWITCHES), "default": sorted(DEFAULT), "none": []}.get(kernels, kernels.split("+"))
+    named = {"all": SWITCHES, "default": DEFAULT, "none": ()}
+    return sorted({switch for part in kernels.split("+") for switch in named.get(part, (part,))})
 
 
 def plan_case(case: str, kernels: str, name: str, topology: Topology) -> dict[str, Any]:

@@ -5,6 +5,7 @@ r"""Speed compared with the strongest peers, measured in turn and rendered as a 
   python -m experiments.benchmarks.speed --tiny --turns=1         # tries everything in small; keeps nothing
   python -m experiments.benchmarks.speed --what=render            # renders the page again
   python -m experiments.benchmarks.speed --what=utilisation       # of the accelerator at hand; no peer is needed
+  python -m experiments.benchmarks.speed --gpu --what=encode,generate --peer_python=/path/to/python  # both on one GPU
 
 The results are in docs/results/bench.json, the page is docs/results/speed.md with its Korean twin.
 Each side is a process of its own: ours with this interpreter, the peer's with the one given, which needs torch and
@@ -15,10 +16,16 @@ minor JAX.
 
 Utilisation: the operations of the products of a training step (6 · weights · tokens, and attention; recomputation is
 not counted) per second, divided by the peak that the maker of the chip states. --peak gives one that is not known here.
+
+With --gpu both sides use the GPU at hand, and the peer is compiled. The figures are printed and written into --output,
+a line of JSON each, not into bench.json, whose results are of CPUs.
 """
 
 import datetime
+import json
 import os
+import shutil
+import statistics
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -47,9 +54,10 @@ def define() -> None:
     flags.DEFINE_integer("turns", FEWEST, f"Turns of each side; fewer than {FEWEST} are printed, but not kept.")
     flags.DEFINE_list("precisions", ["float32", "bfloat16"], "Number formats, of those that a work is measured in.")
     flags.DEFINE_string("texts", None, "For encode and finetune: a file of texts, one per line.")
+    flags.DEFINE_bool("gpu", False, "Measure on the GPU at hand; with --tiny on the CPU, to try the programs.")
     flags.DEFINE_bool("tiny", False, "Toy sizes, to try the programs; nothing is kept.")
     flags.DEFINE_string("results", None, "The folder of bench.json, speed.md and speed.ko.md. Default: docs/results.")
-    flags.DEFINE_string("output", "utilisation.json", "For utilisation: the file to write.")
+    flags.DEFINE_string("output", "utilisation.json", "For utilisation and --gpu: the file to write.")
     flags.DEFINE_float("peak", None, "For utilisation: the chip's peak in TFLOP/s of bfloat16 products.")
     flags.DEFINE_float("minutes", 7.0, "For utilisation: no new case begins after this time.")
 
@@ -75,12 +83,14 @@ def measure(work: Work, precision: str, folder: Path) -> tuple[Seconds, dict[str
     """Return the seconds of each pass, and what both sides say about themselves."""
     if work.side == "first_call":
         return measure_starts(work, folder, precision)
+    gpu = FLAGS.gpu and not FLAGS.tiny
     with (
-        start_side(sys.executable, f"ours.{work.side}", folder, precision) as (mine, ours),
-        start_side(read_peer(work), f"peers.{work.side}", folder, precision) as (other, peer),
+        start_side(sys.executable, f"ours.{work.side}", folder, precision, gpu) as (mine, ours),
+        start_side(read_peer(work), f"peers.{work.side}", folder, precision, gpu) as (other, peer),
     ):
         check_same(work, precision, ours, peer)
-        return take_turns(mine, other, list(work.cases), FLAGS.turns), dict(ours), dict(peer)
+        cases = list(work.on_gpu if FLAGS.gpu else work.cases)
+        return take_turns(mine, other, cases, FLAGS.turns), dict(ours), dict(peer)
 
 
 def measure_starts(work: Work, folder: Path, precision: str) -> tuple[Seconds, dict[str, Any], dict[str, Any]]:
@@ -104,21 +114,41 @@ def compare(work: Work) -> Iterator[Comparison]:
     for precision in [name for name in FLAGS.precisions if name in work.precisions]:
         with tempfile.TemporaryDirectory() as folder:
             work.prepare(Path(folder), FLAGS.tiny, FLAGS.texts)
+            if FLAGS.gpu and not FLAGS.tiny:
+                from ._inputs import enlarge
+
+                enlarge(Path(folder), FLAGS.texts)
             seconds, ours, peer = measure(work, precision, Path(folder))
         named = Peer(**peer["peer"])
         for name, (mine, theirs) in seconds.items():
-            case = work.cases[name]
+            case = (work.on_gpu if FLAGS.gpu else work.cases)[name]
             if FLAGS.texts and work.side in ("encode", "finetune"):
                 case = f"{case} ({Path(FLAGS.texts).stem})"
             times = f"{named.name} {sorted(theirs)[len(theirs) // 2]:.4f} s, ours {sorted(mine)[len(mine) // 2]:.4f} s"
             ratio = f"ratio {median_ratio(mine, theirs):.3f} ({len(mine)} turns)"
             small = " in toy size" * FLAGS.tiny
             print(f"{work.name}{small}: {case}, {precision}: {times}, {ratio}", flush=True)
-            if not FLAGS.tiny and len(mine) >= FEWEST:
+            if FLAGS.gpu:
+                record_gpu(work, case, mine, theirs, ours, peer)
+            elif not FLAGS.tiny and len(mine) >= FEWEST:
                 yield Comparison(
                     work.name, case, precision, named, tuple(mine), tuple(theirs), describe_machine(),
                     ours["versions"], datetime.date.today().isoformat(),
                 )  # fmt: skip
+
+
+def record_gpu(
+    work: Work, case: str, mine: Sequence[float], theirs: Sequence[float], ours: dict[str, Any], peer: dict[str, Any]
+) -> None:
+    """Add a line of JSON to `--output`."""
+    line = {
+        "work": work.name, "case": case, "tiny": FLAGS.tiny, "ours": statistics.median(mine),
+        "theirs": statistics.median(theirs), "ratio": round(median_ratio(mine, theirs), 4), "turns": len(mine),
+        "peer": peer["peer"], "device": peer["device"], "versions": ours["versions"],
+        "date": datetime.date.today().isoformat(),
+    }  # fmt: skip
+    with open(FLAGS.output, "a", encoding="utf-8") as file:
+        file.write(json.dumps(line) + "\n")
 
 
 def choose_works(names: Sequence[str] | None) -> list[Work]:
@@ -126,7 +156,10 @@ def choose_works(names: Sequence[str] | None) -> list[Work]:
     chosen: list[Work] = []
     missing: dict[str, str] = {}
     for work in WORKS:
-        if names is None or work.name in names:
+        if (work.on_gpu or not FLAGS.gpu) if names is None else work.name in names:
+            if FLAGS.gpu and not work.on_gpu:
+                possible = ", ".join(work.name for work in WORKS if work.on_gpu)
+                raise ValueError(f"--gpu --what={work.name}: on a GPU, of {possible}")
             try:
                 check_interpreter(read_peer(work), work.modules, work.peer)
                 chosen.append(work)
@@ -152,6 +185,8 @@ def main() -> None:
         return
     if FLAGS.what and set(FLAGS.what) & set(SPECIAL) and len(FLAGS.what) > 1:
         raise ValueError(f"--what={','.join(FLAGS.what)}: {' and '.join(SPECIAL)} stand alone")
+    if FLAGS.gpu and not FLAGS.tiny and shutil.which("nvidia-smi") is None:
+        raise ValueError("--gpu: there is no GPU here (no nvidia-smi); with --tiny the programs are tried on the CPU")
     folder = Path(FLAGS.results or RESULTS)
     file, count = folder / "bench.json", 0
     if FLAGS.what != ["render"]:
@@ -165,6 +200,9 @@ def main() -> None:
             for result in compare(work):  # each is kept at once: the next may fail
                 write_results(file, merge(read_results(file), [result]))
                 count += 1
+        if FLAGS.gpu:
+            print(f"{FLAGS.output}: a line for each case")
+            return
         if not count:
             print(f"nothing is kept: results need full sizes and {FEWEST} turns")
             return

@@ -16,6 +16,8 @@ def fields(family: str, model: Any) -> ConfigDict:
     kinds = {field.name: next(iter(get_args(field.type)), float) for field in dataclasses.fields(model)}
     c.model = ConfigDict({n: config_dict.placeholder(kinds[n]) if v is None else v for n, v in sizes.items()})
     c.compute = config_dict.placeholder(str)  # cpu, gpu, tpu, auto: fields of `model` that suit it; empty: unchanged
+    # auto: model.remat and model.scan by the device's memory, after compiling a step; empty: unchanged
+    c.remat = config_dict.placeholder(str)
     c.data = ""  # a folder of prepare_data, several with weights (wiki=3,news=1), or toyworld
     c.steps = 1_000_000
     c.batch_size = 256  # rows, on all devices together

@@ -179,6 +179,40 @@ def test_two_processes_take_turns(speed, side, monkeypatch, tmp_path, capsys):
         speed.main()
 
 
+def test_on_a_gpu_the_figures_are_lines_of_json(speed, side, monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(sys.modules["experiments.benchmarks._turns"], "SETTLE", 0.0)
+    monkeypatch.setattr(speed, "check_interpreter", lambda *given: None)
+    peer = side("peer", 2.0, peer=PEER, device="a card", check=[0.0])
+    monkeypatch.setattr(speed.sys, "executable", side("ours", 1.0, versions={"jax": "0.12.0"}, check=[0.0]))
+    works = [dataclasses.replace(work, prepare=lambda *given: None, precisions=("float32",)) for work in speed.WORKS]
+    monkeypatch.setattr(speed, "WORKS", works)
+    asked = {"peer_python": peer, "gpu": True, "turns": 2}
+    output = tmp_path / "gpu.json"
+    with flagsaver.flagsaver(**asked, tiny=True, output=str(output)):
+        speed.main()
+    lines = [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
+    assert [line["work"] for line in lines] == ["encode", "generate", "generate"]
+    assert {(line["ratio"], line["device"], line["tiny"]) for line in lines} == {(0.5, "a card", True)}
+    with flagsaver.flagsaver(**asked), pytest.raises(ValueError, match="there is no GPU here"):
+        monkeypatch.setattr(speed.shutil, "which", lambda name: None)
+        speed.main()
+    with flagsaver.flagsaver(**asked, tiny=True, what=["step"]), pytest.raises(ValueError, match="of encode, generate"):
+        speed.main()
+    cpu, gpu = (sys.modules["experiments.benchmarks._turns"].environment(on_gpu) for on_gpu in (False, True))
+    assert cpu["JAX_PLATFORMS"] == "cpu" and gpu["XLA_PYTHON_CLIENT_PREALLOCATE"] == "false"
+
+
+def test_more_sentences_for_a_gpu(program, tmp_path):
+    inputs = program("benchmarks._inputs")
+    inputs.write_settings(tmp_path, texts=["one"], batch_size=2, one="a")
+    inputs.enlarge(tmp_path, None, count=30)
+    settings = inputs.read_settings(tmp_path)
+    assert (len(settings["texts"]), settings["batch_size"], settings["one"]) == (30, 256, "a")
+    inputs.write_settings(tmp_path, cases={})
+    inputs.enlarge(tmp_path, None)
+    assert inputs.read_settings(tmp_path) == {"cases": {}}
+
+
 def test_a_side_that_fails_or_lacks_its_libraries(speed, tmp_path):
     turns = sys.modules["experiments.benchmarks._turns"]
     file = tmp_path / "python"
@@ -207,7 +241,7 @@ def test_sides_that_do_not_agree_are_not_timed(speed, mine, theirs, message):
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    "name", ["step", "encode", "deberta_step", "deberta_encode", "finetune", "tagger", "awd_lstm", "elmo"]
+    "name", ["step", "encode", "deberta_step", "deberta_encode", "generate", "finetune", "tagger", "awd_lstm", "elmo"]
 )
 def test_our_sides_run(speed, program, tmp_path, monkeypatch, one_device, name):
     work = next(work for work in speed.WORKS if work.name == name)

@@ -16,8 +16,9 @@ from bert_elmo_jax.data.pipeline.batches import train_batches
 from bert_elmo_jax.plan import plan as planning
 from bert_elmo_jax.plan.chips import CHIPS, GIB, Topology, compute_roofline, count_links, find_topology, slice_exists
 from bert_elmo_jax.plan.compiled_cost import Cost
-from bert_elmo_jax.plan.plan import Compiled, TooLarge, describe_shortage, describe_step, lower_step
+from bert_elmo_jax.plan.plan import describe_shortage, describe_step
 from bert_elmo_jax.runs.pretraining import build_objective, build_step
+from bert_elmo_jax.train.ahead_of_time import Compiled, TooLarge, lower_step
 
 from ..simulated_devices import DEVICES
 from .small_recipes import corpus_kind, small_config, toy_corpora
@@ -121,6 +122,19 @@ def test_both_phases_are_reported(capsys, monkeypatch):
     assert "2,000 steps of 16 rows of 32, 2 a device" in said
     assert "2,000 steps of 8 rows of 64, 1 a device" in said
     assert said.count("largest batch found: 0 rows fit, 0 a device; 8 do not") == 2
+
+
+@pytest.mark.devices
+@pytest.mark.parametrize(("needs", "fit"), [((1,), True), ((4, 1), True), ((4, 3), False)])
+def test_a_run_that_chooses_remat_fits_if_one_of_both_ways_does(needs, fit, capsys, monkeypatch):
+    compiled, programs = [], [Compiled(None, size * GIB, 0, 0, 0, 0, 0.0, 0.0, 0.0) for size in needs]
+    monkeypatch.setattr(planning, "compile_step", lambda *step: compiled.append(step) or programs[len(compiled) - 1])
+    config = toy("bert", long_share=0.0, remat="auto")
+    config.model.update(remat=True, scan=True)  # a recipe's values are no matter
+    fits, said = planned(config, find_topology("cpu:8"), 100, capsys, memory=2.0 * GIB)
+    assert fits == fit and len(compiled) == len(needs)
+    assert ("16 rows: does not fit: needs 4.00 GiB, has 2.00 GiB" in said) == (len(needs) > 1)
+    assert ("with remat=True scan=True: fits 1.00 GiB" in said) == (needs == (4, 1))
 
 
 def test_layers_are_traced_for_another_backend(monkeypatch):

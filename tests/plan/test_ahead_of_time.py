@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jax.sharding import PartitionSpec as P
 
-from bert_elmo_jax.plan.plan import TooLarge, compile_step, explain, find_largest
+from bert_elmo_jax.plan.plan import find_largest
 from bert_elmo_jax.train import make_mesh, make_step, new_state
+from bert_elmo_jax.train.ahead_of_time import TooLarge, compile_step, explain
 
 
 def loss(params, batch, key, carry):

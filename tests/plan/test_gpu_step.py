@@ -6,7 +6,8 @@ from ml_collections import ConfigDict
 from bert_elmo_jax.plan.chips import CHIPS, Topology
 from bert_elmo_jax.plan.compiled_cost import compiled_cost
 from bert_elmo_jax.plan.gpu_step import describe_gpu_step, estimate_range, estimate_seconds, read_gpu_step
-from bert_elmo_jax.plan.plan import Compiled, change_remat, describe_step
+from bert_elmo_jax.plan.plan import change_remat, describe_step
+from bert_elmo_jax.train.ahead_of_time import Compiled
 
 # As XLA writes them for an H100, shortened: a product in a fusion, one by cuBLAS, both passes of cuDNN's attention, one
 # of our kernels, one of unknown operations, and a loop.

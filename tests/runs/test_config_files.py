@@ -59,6 +59,13 @@ def test_a_copied_recipe_finds_the_files_that_it_imports(tmp_path, monkeypatch):
     assert read_config("mine.py")[0].network == "tagger"
 
 
+@pytest.mark.parametrize("code", ["sys.exit(0)", "def get_config():\n    sys.exit(0)"])
+def test_a_config_cannot_end_a_program_as_if_its_work_were_done(code, tmp_path):
+    (tmp_path / "own.py").write_text(f"import sys\n\n{code}\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"own\.py: .*(SystemExit: 0|sys\.exit\(0\))"):
+        read_config(str(tmp_path / "own.py"))
+
+
 def test_a_near_config_is_suggested():
     near = re.escape("--config=bert_toi.py: there is no such file; did you mean bert:toy?")
     with pytest.raises(FileNotFoundError, match=near):

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Literal
 
 from bert_elmo_jax.families.bart.config_file import FILE
 from bert_elmo_jax.families.huggingface_config import ConfigFile
+from bert_elmo_jax.families.piece_config import placed
 from bert_elmo_jax.families.transformer.config import TransformerConfig
 
 PRESETS: dict[str, dict[str, Any]] = {
@@ -20,8 +21,6 @@ class BartConfig(TransformerConfig):
 
     It is a Transformer with learned positions, normalised embeddings, gelu and one table of pieces. `start_id` is the
     decoder's first piece and `forced_start_id` the first that it writes, usually the piece that begins a text.
-
-    The last fields are what `generate` does if it is not told otherwise; None is its usual value.
 
     >>> BartConfig.preset("large").num_layers, BartConfig(num_layers=2).target.num_layers
     (12, 2)
@@ -42,7 +41,7 @@ class BartConfig(TransformerConfig):
     positions: Literal["sinusoidal", "learned"] = "learned"
     scale_embeddings: bool = False
     output_bias: bool = True
-    forced_start_id: int | None = 0
+    forced_start_id: int | None = placed(0, after="activation_dropout")
     max_new: int | None = None
     min_new: int | None = None
     beams: int | None = None
@@ -52,6 +51,7 @@ class BartConfig(TransformerConfig):
 
     PRESETS: ClassVar[Mapping[str, Mapping[str, Any]]] = PRESETS
     FILE: ClassVar[ConfigFile] = FILE
+    ADDED: ClassVar[tuple[str, ...]] = ()
     first_position: ClassVar[int] = 2
     norm_embeddings: ClassVar[bool] = True
 
@@ -61,24 +61,8 @@ class BartConfig(TransformerConfig):
         for name, value in fixed.items():
             if getattr(self, name) != value:
                 raise ValueError(f"{name} is {getattr(self, name)!r}; a BART has only {value!r}")
-        for name, least in (("max_new", 1), ("min_new", 0), ("beams", 1), ("no_repeat_ngram_size", 0)):
-            number = getattr(self, name)
-            if number is not None and number < least:
-                raise ValueError(f"{name} is {number}; it is at least {least}, or None for the usual value")
         if self.forced_start_id is not None and not 0 <= self.forced_start_id < self.vocab_size:
             raise ValueError(f"forced_start_id is {self.forced_start_id}; the ids are 0 to {self.vocab_size - 1}")
-
-    @property
-    def writing(self) -> dict[str, Any]:
-        """The values of this model for options of `generate`.
-
-        >>> BartConfig(beams=4, early_stopping="true").writing
-        {'beams': 4, 'early_stopping': True}
-        """
-        names = ("max_new", "min_new", "beams", "length_penalty", "no_repeat_ngram_size")
-        values = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
-        stopping: Any = self.early_stopping if self.early_stopping == "never" else self.early_stopping == "true"
-        return values | ({"early_stopping": stopping} if stopping else {})
 
     def _target_class(self) -> type[TransformerConfig]:
         return BartTargetConfig

@@ -29,13 +29,7 @@ DEFAULTS = {
     "eos_token_id": 2,
     "forced_eos_token_id": 2,
 }
-# Ours and the file's: how texts are written. Lengths of the file count the piece before the first one, too.
-WRITING = {"beams": "num_beams", "length_penalty": "length_penalty", "no_repeat_ngram_size": "no_repeat_ngram_size"}
-LENGTHS = {"max_new": ("max_new_tokens", "max_length"), "min_new": ("min_new_tokens", "min_length")}
-ONLY_THERE = (
-    *marian_config.ONLY_THERE, "forced_bos_token_id", "early_stopping", *WRITING.values(), *LENGTHS["max_new"],
-    *LENGTHS["min_new"],
-)  # fmt: skip
+ONLY_THERE = (*marian_config.ONLY_THERE, "forced_bos_token_id")
 
 
 def read_fields(folder: str | Path) -> dict[str, Any]:
@@ -48,21 +42,11 @@ def _read(fields: Mapping[str, Any], num_layers: int) -> tuple[dict[str, Any], l
     forced = fields.get("forced_bos_token_id")
     if forced is None and fields.get("force_bos_token_to_be_generated"):
         forced = fields.get("bos_token_id")
-    written = {"forced_start_id": forced} | {ours: fields.get(theirs) for ours, theirs in WRITING.items()}
-    for ours, (new, total) in LENGTHS.items():
-        written[ours] = fields.get(new)
-        if written[ours] is None and (length := fields.get(total)) is not None:
-            written[ours] = max(length - 1, 0) if type(length) is int else length
-    for name, value in written.items():
-        expected = (int, float) if name == "length_penalty" else (int,)
-        if value is not None and type(value) not in expected:
-            problems.append(f"{name} is {value!r} in the fields about writing; it must be a number")
+    if forced is not None and type(forced) is not int:
+        problems.append(f"forced_bos_token_id is {forced!r}; it must be the number of a piece")
     if type(layers := values.get("decoder_layers")) is int and layers > MOST_LAYERS:
         problems.append(f"decoder_layers is {layers:,}; at most {MOST_LAYERS:,} are possible")
-    stopping = fields.get("early_stopping")
-    if stopping not in (None, True, False, "never"):
-        problems.append(f"early_stopping is {stopping!r}; it is true, false or 'never'")
-    return {**values, **written, "early_stopping": str(stopping or False).lower()}, problems
+    return {**values, "forced_start_id": forced}, problems
 
 
 def _write(config: Any) -> dict[str, Any]:
@@ -79,14 +63,8 @@ def generation_fields(config: Any) -> dict[str, Any]:
     >>> fields["max_length"], fields["num_beams"], fields["forced_bos_token_id"]
     (20, 4, 0)
     """
-    fields = {"forced_bos_token_id": config.forced_start_id}
-    fields |= {theirs: getattr(config, ours) for ours, theirs in WRITING.items()}
-    for ours, (_, total) in LENGTHS.items():
-        count = getattr(config, ours)
-        fields[total] = None if count is None else count + 1
-    stopping = config.writing.get("early_stopping", False)
-    present = {name: value for name, value in fields.items() if value is not None}
-    return marian_config.generation_fields(config) | present | {"early_stopping": stopping}
+    forced = {} if config.forced_start_id is None else {"forced_bos_token_id": config.forced_start_id}
+    return marian_config.generation_fields(config) | forced
 
 
 FILE = dataclasses.replace(

@@ -56,8 +56,8 @@ class Bart(Transformer):
         return pooled[:, 0] if rows.firsts is None else pooled
 
     @property
-    def _words(self) -> Float[Array, "V D"]:
-        words: Float[Array, "V D"] = self.variables["params"]["embeddings"]["word"]
+    def _words(self) -> Float[AnyArray, "V D"]:
+        words: Float[AnyArray, "V D"] = self.variables["params"]["embeddings"]["word"]
         return words
 
 
@@ -105,6 +105,4 @@ def bart_decoder(config: BartConfig) -> Decoder:
     decoder = decoding.transformer_decoder(config)
     assert decoder.prepare is not None
     prepare = decoder.prepare
-    return decoder._replace(
-        prepare=lambda params: prepare(two_sides(params)), forced_first=config.forced_start_id, defaults=config.writing
-    )
+    return decoder._replace(prepare=lambda params: prepare(two_sides(params)), forced_first=config.forced_start_id)

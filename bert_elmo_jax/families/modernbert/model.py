@@ -99,4 +99,4 @@ class MaskedLM(nn.Module):
         logits = word_logits(x, words)
         if not c.decoder_bias:
             return logits
-        return logits + parameter(self, "bias", nn.initializers.zeros, (c.vocab_size,))[None, None, :]
+        return logits + parameter(self, "bias", nn.initializers.zeros, (words.shape[0],))[None, None, :]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from bert_elmo_jax.families.huggingface_config import ConfigFile
-from bert_elmo_jax.families.piece_config import PieceConfig, placed
+from bert_elmo_jax.families.piece_config import PieceConfig, placed, unshown
 from bert_elmo_jax.families.transformer.marian_config import FILE
 
 PRESETS: dict[str, dict[str, Any]] = {
@@ -29,7 +29,8 @@ class TransformerConfig(PieceConfig):
     Glorot's variance and the embeddings the variance 1 / `hidden_size`.
 
     `start_id` is the decoder's first piece and `end_ids` are the pieces that end a text. `forbidden_ids` are never
-    written, and `forced_end_id` is written in the last place. The decoder's attention is always "reference".
+    written, and `forced_end_id` is written in the last place. The decoder's attention is always "reference". The last
+    six fields are what `generate` does if it is not told otherwise; None is its usual value.
 
     >>> TransformerConfig.preset("big").hidden_size, TransformerConfig(num_layers=2).target.num_layers
     (1024, 2)
@@ -60,9 +61,18 @@ class TransformerConfig(PieceConfig):
     tie_output: bool = True
     output_bias: bool = False
     activation_dropout: float = placed(0.0, after="attention_dropout")
+    max_new: int | None = unshown(None)
+    min_new: int | None = unshown(None)
+    beams: int | None = unshown(None)
+    length_penalty: float | None = unshown(None)
+    early_stopping: str | None = unshown(None)  # false, true or never
+    no_repeat_ngram_size: int | None = unshown(None)
 
     PRESETS: ClassVar[Mapping[str, Mapping[str, Any]]] = PRESETS
     FILE: ClassVar[ConfigFile] = FILE  # a Marian model's
+    ADDED: ClassVar[tuple[str, ...]] = (  # after the first runs
+        "max_new", "min_new", "beams", "length_penalty", "early_stopping", "no_repeat_ngram_size",
+    )  # fmt: skip
     norm_eps: ClassVar[float] = 1e-5
     first_position: ClassVar[int] = 0  # the row of the table of positions that position 0 has
     norm_embeddings: ClassVar[bool] = False  # a norm follows the sums of embeddings
@@ -77,6 +87,12 @@ class TransformerConfig(PieceConfig):
             if size is not None and size < 1:
                 raise ValueError(f"{name} is {size}; it must be at least 1, or None for the encoder's")
         self._check_target()
+        for name, least in (("max_new", 1), ("min_new", 0), ("beams", 1), ("no_repeat_ngram_size", 0)):
+            number = getattr(self, name)
+            if number is not None and number < least:
+                raise ValueError(f"{name} is {number}; it is at least {least}, or None for the usual value")
+        if self.early_stopping not in (None, "false", "true", "never"):
+            raise ValueError(f"early_stopping is {self.early_stopping!r}; it is false, true, never, or None")
         if self.attention != "reference" and self.key_size != self.value_size:
             raise ValueError(
                 f"attention={self.attention!r} needs keys and values of one size, but key_size is {self.key_size} and "
@@ -103,6 +119,20 @@ class TransformerConfig(PieceConfig):
             for number in ids:
                 if not 0 <= number < size:
                     raise ValueError(f"{name} holds {number}; the target's vocabulary has the ids 0 to {size - 1}")
+
+    @property
+    def writing(self) -> dict[str, Any]:
+        """The values of this model for options of `generate`.
+
+        >>> TransformerConfig(beams=4, early_stopping="true").writing
+        {'beams': 4, 'early_stopping': True}
+        """
+        names = ("max_new", "min_new", "beams", "length_penalty", "no_repeat_ngram_size")
+        values = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        if "max_new" in values:
+            values["max_new"] = min(values["max_new"], self.max_positions)
+        stopping: Any = self.early_stopping if self.early_stopping == "never" else self.early_stopping == "true"
+        return values | ({"early_stopping": stopping} if stopping else {})
 
     @property
     def target(self) -> "TransformerConfig":

@@ -82,6 +82,7 @@ def transformer_decoder(config: TransformerConfig) -> Decoder:
         prepare=prepare,
         forced_end=config.forced_end_id,
         vocab_size=side.vocab_size,
+        defaults=config.writing,
     )
 
 

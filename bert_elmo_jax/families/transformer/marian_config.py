@@ -46,8 +46,14 @@ NOT_FOLLOWED = {
     "encoder_no_repeat_ngram_size": (0,), "diversity_penalty": (0,), "penalty_alpha": (0,), "suppress_tokens": ([],),
     "begin_suppress_tokens": ([],), "sequence_bias": ({},),
 }  # fmt: skip
+# Ours and the file's: how texts are written. Lengths of the file count the piece before the first one, too.
+WRITING = {"beams": "num_beams", "length_penalty": "length_penalty", "no_repeat_ngram_size": "no_repeat_ngram_size"}
+LENGTHS = {"max_new": ("max_new_tokens", "max_length"), "min_new": ("min_new_tokens", "min_length")}
 # Fields whose absence from `generation_config.json` means that generation does without.
-ONLY_THERE = ("forced_eos_token_id", "bad_words_ids")
+ONLY_THERE = (
+    "forced_eos_token_id", "bad_words_ids", "early_stopping", *WRITING.values(), *LENGTHS["max_new"],
+    *LENGTHS["min_new"],
+)  # fmt: skip
 
 
 def read_fields(folder: str | Path, only_there: tuple[str, ...] = ONLY_THERE) -> dict[str, Any]:
@@ -108,7 +114,31 @@ def read_decoder(fields: Mapping[str, Any], num_layers: int) -> tuple[dict[str, 
                       ("bad_words_ids", values.get("forbidden_ids", ()))):  # fmt: skip
         if not all(type(piece) is int or (piece is None and name == "forced_eos_token_id") for piece in ids):
             problems.append(f"{name} is {fields.get(name)!r}; it must be the number of a piece")
-    return values, problems
+    written, wrong = read_writing(fields)
+    return values | written, problems + wrong
+
+
+def read_writing(fields: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Return our fields of how texts are written, and the problems of the file's.
+
+    >>> written, _ = read_writing({"num_beams": 4, "max_length": 512})
+    >>> written["beams"], written["max_new"], "early_stopping" in written
+    (4, 511, False)
+    """
+    problems: list[str] = []
+    written = {ours: fields.get(theirs) for ours, theirs in WRITING.items()}
+    for ours, (new, total) in LENGTHS.items():
+        written[ours] = fields.get(new)
+        if written[ours] is None and (length := fields.get(total)) is not None:
+            written[ours] = max(length - 1, 0) if type(length) is int else length
+    for name, value in written.items():
+        expected = (int, float) if name == "length_penalty" else (int,)
+        if value is not None and type(value) not in expected:
+            problems.append(f"{name} is {value!r} in the fields about writing; it must be a number")
+    stopping = fields.get("early_stopping")
+    if stopping not in (None, True, False, "never"):
+        problems.append(f"early_stopping is {stopping!r}; it is true, false or 'never'")
+    return written | ({"early_stopping": str(stopping).lower()} if stopping else {}), problems
 
 
 def write_decoder(config: Any) -> dict[str, Any]:
@@ -119,17 +149,12 @@ def write_decoder(config: Any) -> dict[str, Any]:
         "decoder_attention_heads": target.num_heads,
         "decoder_ffn_dim": target.feed_forward_size,
         "decoder_vocab_size": target.vocab_size,
-        **generation_fields(config),
+        **special_pieces(config),
     }
 
 
-def generation_fields(config: Any) -> dict[str, Any]:
-    """Return the fields about writing, for `generation_config.json`.
-
-    >>> from bert_elmo_jax.families.transformer.config import TransformerConfig
-    >>> generation_fields(TransformerConfig(forbidden_ids=(7,)))["bad_words_ids"]
-    [[7]]
-    """
+def special_pieces(config: Any) -> dict[str, Any]:
+    """Return the fields about pieces that begin, end or never stand in a text, which both files have."""
     return {
         "decoder_start_token_id": config.start_id,
         "pad_token_id": config.pad_id,
@@ -137,6 +162,22 @@ def generation_fields(config: Any) -> dict[str, Any]:
         "forced_eos_token_id": config.forced_end_id,
         "bad_words_ids": [[number] for number in config.forbidden_ids] or None,
     }
+
+
+def generation_fields(config: Any) -> dict[str, Any]:
+    """Return the fields about writing, for `generation_config.json`.
+
+    >>> from bert_elmo_jax.families.transformer.config import TransformerConfig
+    >>> fields = generation_fields(TransformerConfig(forbidden_ids=(7,), beams=6))
+    >>> fields["bad_words_ids"], fields["num_beams"], "max_length" in fields
+    ([[7]], 6, False)
+    """
+    written = {theirs: getattr(config, ours) for ours, theirs in WRITING.items()}
+    for ours, (_, total) in LENGTHS.items():
+        count = getattr(config, ours)
+        written[total] = None if count is None else count + 1
+    present = {name: value for name, value in written.items() if value is not None}
+    return special_pieces(config) | present | {"early_stopping": config.writing.get("early_stopping", False)}
 
 
 FILE = ConfigFile(
@@ -178,8 +219,7 @@ FILE = ConfigFile(
             "decoder_vocab_size",
             "num_hidden_layers",
             "eos_token_id",
-            "forced_eos_token_id",
-            "bad_words_ids",
+            *ONLY_THERE,
         ),
         read=read_decoder,
         write=write_decoder,

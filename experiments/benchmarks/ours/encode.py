@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+import jax
+
 from bert_elmo_jax import load
 
 from .._inputs import read_settings
@@ -14,7 +16,9 @@ def make_passes(folder: Path, precision: str) -> tuple[dict[str, Any], dict[str,
     settings = read_settings(folder)
     texts, size = settings["texts"], settings["batch_size"]
     dtype: Any = precision
-    encoder = load(folder, dtype=dtype)
+    # On a GPU in 16 bits attention is cuDNN's, as SDPA is on the other side.
+    fused = jax.default_backend() == "gpu" and precision == "bfloat16"
+    encoder = load(folder, dtype=dtype, attention="fused" if fused else None)
 
     def encode() -> None:
         encoder.encode(texts, batch_size=size, progress=False)

@@ -21,6 +21,6 @@ def make_passes(folder: Path, precision: str) -> tuple[dict[str, Any], dict[str,
     def write(prompts: list[list[int]], new: int, beams: int) -> None:
         writer.generate(tokens=prompts, max_new=new, beams=beams, ends=[])
 
-    logits = writer.forward(settings["cases"]["one"]["prompts"]).logits[0, -1, :8]
+    logits = writer.forward(np.array(settings["cases"]["one"]["prompts"])).logits[0, -1, :8]
     record = {**about(), "check": [float(x) for x in np.asarray(logits, np.float32)]}
     return {name: partial(write, **case) for name, case in settings["cases"].items()}, record

@@ -10,12 +10,15 @@ from torch.nn.functional import cross_entropy
 
 NAME = "transformers on PyTorch: SDPA, gathered predictions, fused AdamW"
 OWN_NAME = "transformers on PyTorch: DeBERTa's own attention, gathered predictions, fused AdamW"
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"  # of encoding and generation
 
 
 def about(name: str, precision: str) -> dict[str, Any]:
     """Return the description of a side of transformers."""
     version = f"transformers {transformers.__version__}, torch {torch.__version__.partition('+')[0]}"
-    return {"peer": {"name": name, "version": version, "precision": precision}, "threads": torch.get_num_threads()}
+    device = torch.cuda.get_device_name() if DEVICE == "cuda" else DEVICE
+    peer = {"name": name, "version": version, "precision": precision}
+    return {"peer": peer, "threads": torch.get_num_threads(), "device": device}
 
 
 def make_passes(folder: Path, precision: str) -> tuple[dict[str, Any], dict[str, Any]]:

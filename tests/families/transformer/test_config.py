@@ -1,5 +1,6 @@
 """The configuration of a Transformer, and Marian's `config.json` and `generation_config.json`."""
 
+import dataclasses
 import json
 
 import pytest
@@ -45,9 +46,10 @@ def test_a_released_file_is_read():
     config = TransformerConfig.from_json(RELEASED)
     assert config == TransformerConfig.preset(
         "base", vocab_size=58101, activation="swish", output_bias=True, pad_id=58100, start_id=58100, end_ids=(0,),
-        forbidden_ids=(58100,), forced_end_id=0, initializer_range=0.02,
+        forbidden_ids=(58100,), forced_end_id=0, initializer_range=0.02, max_new=511, beams=6,
     )  # fmt: skip
-    assert TransformerConfig.from_json(config.to_huggingface(("decoder",))) == config
+    again = TransformerConfig.from_json(config.to_huggingface(("decoder",)))
+    assert again == dataclasses.replace(config, max_new=None, beams=None)  # which `generation_config.json` holds
     config = TransformerConfig.from_json({"model_type": "marian"})  # as transformers completes it
     assert (config.hidden_size, config.num_layers, config.num_heads, config.feed_forward_size) == (1024, 12, 16, 4096)
     assert config.activation == "gelu" and not config.scale_embeddings and config.max_positions == 1024

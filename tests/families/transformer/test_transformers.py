@@ -76,6 +76,20 @@ def test_out_and_back_is_exact(peers, tmp_path, name):
         np.testing.assert_array_equal(again[path], before[path], err_msg=path)
 
 
+def test_texts_are_written_as_the_folder_says(peers, tmp_path):
+    torch, transformers = peers
+    config, sources = CONFIGS["opus"], [[7, 8, 28, 9, 15], [3, 4, 5]]
+    config = dataclasses.replace(config, max_new=9, beams=3, length_penalty=0.5, no_repeat_ngram_size=2)
+    write(tmp_path / "ours", random_params(config), config)
+    assert load(tmp_path / "ours").config == config
+    with their_warnings():
+        model = transformers.MarianMTModel.from_pretrained(tmp_path / "ours").eval()
+    for source, (text,) in zip(sources, load(tmp_path / "ours").generate(source=sources), strict=True):
+        with torch.no_grad(), their_warnings():
+            found = model.generate(torch.tensor([source]), do_sample=False)
+        assert text.ids == found[0].tolist()[1 : 1 + len(text.ids)]
+
+
 @pytest.mark.parametrize("name", ["opus", "two vocabularies"])
 def test_what_is_written_is_the_same(peers, tmp_path, name):
     torch, transformers = peers

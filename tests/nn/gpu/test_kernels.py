@@ -174,8 +174,8 @@ def test_undefined_gradients_of_padding_are_not_used():
     assert (to_together[2] == 0).all() and jnp.isfinite(to_together).all() and jnp.isfinite(to_bias).all()
 
 
-@pytest.mark.parametrize("size", [5, 9001])
-def test_losses_of_rows(size):
+@pytest.mark.parametrize(("size", "added"), [(5, 0), (9001, 0), (9001, 23)])
+def test_losses_of_rows(size, added):
     [logits] = draw((2, 6, size))
     logits *= 4
     logits[0, 0, :2] = 50.0  # a tie: the first wins
@@ -185,7 +185,9 @@ def test_losses_of_rows(size):
 
     @jax.jit
     def both(logits):
-        ours = lambda logits: cross_entropy_and_accuracy(logits, targets, weights)  # noqa: E731
+        # Whatever is in added columns counts for nothing.
+        widen = lambda logits: jnp.pad(logits, ((0, 0), (0, 0), (0, added)), constant_values=99.0)  # noqa: E731
+        ours = lambda logits: cross_entropy_and_accuracy(widen(logits), targets, weights, size)  # noqa: E731
         plain = lambda logits: cross_entropy(logits, targets, weights)  # noqa: E731
         values = ours(logits), plain(logits), accuracy(logits, targets, weights)
         return values, [jax.grad(lambda x, f=f: jax.tree.leaves(f(x))[0])(logits) for f in (ours, plain)]
