@@ -104,6 +104,7 @@ REFUSED = {
     "benchmarks.gpu_kernels --output": (2, "--interpret --rows=64 checks the values here", "there is no GPU"),
     "benchmarks.speed --gpu": (2, "run `make peers`", "the peers are not installed"),
     "benchmarks.torch_gpu": (2, "torch", "torch is not installed"),
+    "benchmarks.versions --base=": (2, "is neither a folder nor a commit", "there is no earlier version here"),
     "--tiny --turns=1$": (2, "no peer is there to compare with", "the peers are not installed"),
     "--topology=v5e:": (2, "pip install 'bert_elmo_jax[tpu]'", "libtpu is not installed"),
     "--config.model.attention=splash": (2, "a kernel for TPUs, but the platform is cpu", "there is no TPU"),

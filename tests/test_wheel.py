@@ -204,12 +204,13 @@ def test_a_toy_sweep_by_name(run):
     assert (run.folder / "sweeps" / "ulmfit_table4-toy" / "table.md").is_file()
 
 
-def test_the_blocks_of_the_readme(run):
+@pytest.mark.parametrize("page", ["README.md", "docs/guides/own_code.md"])
+def test_the_blocks_of_a_page(run, page):
     from .page_files import write_page_files
 
-    write_page_files(run.folder / "page")
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    folder = run.folder / Path(page).stem
+    write_page_files(folder)
+    text = (ROOT / page).read_text(encoding="utf-8")
     code = "\n".join(re.findall(r"^```python\n(.*?)^```$", text, re.M | re.S))
-    page = run.folder / "page"
-    (page / "blocks.py").write_text(f"import os\nos.chdir({str(page)!r})\n{code}", encoding="utf-8")
-    run("python", str(page / "blocks.py"), HF_HUB_CACHE=str(page / "hub"), HF_HUB_OFFLINE="1")
+    (folder / "blocks.py").write_text(f"import os\nos.chdir({str(folder)!r})\n{code}", encoding="utf-8")
+    run("python", str(folder / "blocks.py"), HF_HUB_CACHE=str(folder / "hub"), HF_HUB_OFFLINE="1")

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ._results import Comparison, minor
+from ._results import PRECISIONS, Comparison, minor
 from ._works import NAMES
 
 BEGIN, END = "<!-- rendered from bench.json: do not edit -->", "<!-- end of the rendered part -->"
@@ -32,6 +32,10 @@ ENGLISH = Language(
             "8 rows of 128 tokens with 20 predictions each, dropout, clipping, AdamW.",
         ),
         "encode": ("Encoding with BERT-base", "Sentences of mixed length, from texts to vectors; both sides tokenise."),
+        "encode_onnx": (
+            "Encoding with BERT-base, beside ONNX Runtime",
+            "The same sentences and sizes; in int8, both sides scale the rows of activations while they run.",
+        ),
         "one_text": ("One short text", "The same models, one text per call."),
         "deberta_step": (
             "A training step of DeBERTa-v3-base on masked words",
@@ -77,6 +81,10 @@ KOREAN = Language(
             "128토큰 행 8개, 행마다 예측 20개, 드롭아웃, 기울기 자르기, AdamW입니다.",
         ),
         "encode": ("BERT-base로 인코딩", "길이가 섞인 문장을 텍스트에서 벡터까지 처리하며, 양쪽 모두 토큰화합니다."),
+        "encode_onnx": (
+            "BERT-base로 인코딩, ONNX Runtime과 비교",
+            "같은 문장과 크기입니다. int8에서는 양쪽 모두 실행 중에 활성값의 스케일을 행마다 정합니다.",
+        ),
         "one_text": ("짧은 텍스트 하나", "같은 모델에 한 번에 텍스트 하나를 넣습니다."),
         "deberta_step": (
             "DeBERTa-v3-base의 마스크 학습 한 스텝",
@@ -114,6 +122,7 @@ KOREAN = Language(
             "PyTorch의 transformers: DeBERTa 자체 어텐션, 예측 위치의 로짓만 계산, fused AdamW",
         "transformers on PyTorch: sorted by length, DeBERTa's own attention, inference mode":
             "PyTorch의 transformers: 길이순 정렬, DeBERTa 자체 어텐션, inference mode",
+        "ONNX Runtime: fused layers, sorted by length": "ONNX Runtime: 융합한 층, 길이순 정렬",
         "transformers on PyTorch: AutoModel, SDPA, inference mode":
             "PyTorch의 transformers: AutoModel, SDPA, inference mode",
         "transformers' Trainer: grouped by length, SDPA, fused AdamW":
@@ -197,9 +206,9 @@ def draw_table(results: Sequence[Comparison], machines: Sequence[tuple[str, ...]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
-def sort_key(one: Comparison) -> tuple[str, ...]:
+def sort_key(one: Comparison) -> tuple[str, int, str]:
     """Return the order of rows: cases as they were measured, float32 before bfloat16, old JAX before new."""
-    return one.case, str(one.precision == "bfloat16"), minor(one.versions["jax"])
+    return one.case, PRECISIONS.index(one.precision), minor(one.versions["jax"])
 
 
 def describe_place(one: Comparison) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from typing import Any
 from bert_elmo_jax.files import read_json, write_json
 
 FEWEST = 7  # turns; fewer may be printed, but not kept
-PRECISIONS = ("float32", "bfloat16")
+PRECISIONS = ("float32", "bfloat16", "int8")
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,8 @@ class Peer:
                 f"a peer's version is needed, such as 5.23.0; {self.version!r} was given for {self.name!r}"
             )
         if self.precision not in PRECISIONS:
-            expected = " or ".join(PRECISIONS)
-            raise ValueError(f"a peer's precision is {expected}; {self.precision!r} was given for {self.name!r}")
+            expected = ", ".join(PRECISIONS)
+            raise ValueError(f"a peer's precision is one of {expected}; {self.precision!r} was given for {self.name!r}")
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Comparison:
 
     def __post_init__(self) -> None:
         if self.precision not in PRECISIONS:
-            raise ValueError(f"precision={self.precision!r}: expected {' or '.join(PRECISIONS)}")
+            raise ValueError(f"precision={self.precision!r}: expected one of {', '.join(PRECISIONS)}")
         if len(self.ours) != len(self.theirs):
             raise ValueError(f"{len(self.ours)} turns of ours and {len(self.theirs)} of {self.peer.name}: not in turn")
         if len(self.ours) < FEWEST:

@@ -19,13 +19,13 @@ class SideFailed(OSError):
     """A side ended without an answer; its own message is on standard error."""
 
 
-def environment(gpu: bool = False) -> dict[str, str]:
-    """Return the variables of both sides: with the cores of this process, without a cache of programs.
+def environment(gpu: bool = False, root: Path = ROOT) -> dict[str, str]:
+    """Return the variables of a side: the cores of this process, no cache of programs, the checkout at `root`.
 
     Without `gpu` both use the CPU; with it they share one GPU, so JAX may not take most of its memory at once.
     """
     device = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"} if gpu else {"JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": ""}
-    variables = {"PYTHONPATH": str(ROOT), "TOKENIZERS_PARALLELISM": "true", **device}
+    variables = {"PYTHONPATH": str(root), "TOKENIZERS_PARALLELISM": "true", **device}
     quiet = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_VERBOSITY": "error", "TQDM_DISABLE": "1"}
     return {**os.environ, **variables, **quiet, "JAX_ENABLE_COMPILATION_CACHE": "false"}
 
@@ -37,12 +37,12 @@ def command(interpreter: str, side: str, folder: Path, precision: str) -> list[s
 
 @contextmanager
 def start_side(
-    interpreter: str, side: str, folder: Path, precision: str, gpu: bool = False
+    interpreter: str, side: str, folder: Path, precision: str, gpu: bool = False, root: Path = ROOT
 ) -> Iterator[tuple[Callable[[str], float], Mapping[str, Any]]]:
     """Start a side; yield a function that times one of its passes, and what the side says about itself."""
     words = command(interpreter, side, folder, precision)
     pipe: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "bufsize": 1}
-    with subprocess.Popen(words, env=environment(gpu), cwd=ROOT, **pipe) as process:
+    with subprocess.Popen(words, env=environment(gpu, root), cwd=root, **pipe) as process:
         stdin, stdout = process.stdin, process.stdout
         assert stdin and stdout
 
@@ -72,7 +72,7 @@ def take_turns(
 
 
 def start_cold(
-    interpreter: str, side: str, folder: Path, precision: str, variables: Mapping[str, str] = {}
+    interpreter: str, side: str, folder: Path, precision: str, variables: Mapping[str, str] = {}, root: Path = ROOT
 ) -> tuple[dict[str, float], dict[str, Any]]:
     """Start a side that makes ten calls and ends; return the seconds to its first result, of its tenth call, and more.
 
@@ -80,8 +80,8 @@ def start_cold(
     """
     start = time.perf_counter()
     words = command(interpreter, side, folder, precision)
-    process_environment = {**environment(), **variables}
-    with subprocess.Popen(words, env=process_environment, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+    process_environment = {**environment(root=root), **variables}
+    with subprocess.Popen(words, env=process_environment, cwd=root, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
         first = process.stdout.readline()
         seconds = time.perf_counter() - start

@@ -22,7 +22,7 @@ class Work:
     peer: str = "peer_python"  # the flag of the peer's interpreter
     modules: Sequence[str] = ("torch", "transformers")  # that it needs
     on_gpu: Mapping[str, str] = field(default_factory=dict)  # its cases on a GPU; none: it is measured on CPUs only
-    tolerance: Mapping[str, float] = field(default_factory=lambda: {"float32": 1e-3, "bfloat16": 0.1})
+    tolerance: Mapping[str, float] = field(default_factory=lambda: {"float32": 1e-3, "bfloat16": 0.1, "int8": 0.2})
 
 
 def _prepare(name: str, folder: Path, tiny: bool, texts: str | None) -> None:
@@ -67,6 +67,8 @@ WORKS = [
     Work("step", partial(_prepare, "step"), "step", {"step": "8 × 128 tokens, 20 predictions"}, BOTH),
     Work("encode", partial(_prepare, "encode"), "encode", {"encode": "400 sentences"}, BOTH,
          on_gpu={"encode": "20,000 sentences, 256 a batch"}),
+    Work("encode_onnx", partial(_prepare, "encode"), "encode_onnx", {"encode": "400 sentences"}, ("float32", "int8"),
+         modules=("torch", "transformers", "onnx", "onnxruntime")),
     Work("one_text", partial(_prepare, "encode"), "encode", {"one_text": "one sentence of 11 words, warm"}, BOTH),
     Work("deberta_step", partial(_prepare, "deberta"), "step", {"step": "8 × 128 tokens, 20 predictions"}, BOTH),
     Work("deberta_encode", partial(_prepare, "deberta"), "encode", {"encode": "400 sentences"}, BOTH),

@@ -17,8 +17,8 @@ minor JAX.
 Utilisation: the operations of the products of a training step (6 · weights · tokens, and attention; recomputation is
 not counted) per second, divided by the peak that the maker of the chip states. --peak gives one that is not known here.
 
-With --gpu both sides use the GPU at hand, and the peer is compiled. The figures are printed and written into --output,
-a line of JSON each, not into bench.json, whose results are of CPUs.
+With --gpu both sides use the GPU at hand; the peer's encoder is compiled, its `generate` is not. The figures are
+printed and written into --output, a line of JSON each, not into bench.json, whose results are of CPUs.
 """
 
 import datetime
@@ -36,7 +36,17 @@ from absl import flags
 
 from ..command_line.start import start
 from ._page import render_pages
-from ._results import FEWEST, Comparison, Peer, describe_machine, median_ratio, merge, read_results, write_results
+from ._results import (
+    FEWEST,
+    PRECISIONS,
+    Comparison,
+    Peer,
+    describe_machine,
+    median_ratio,
+    merge,
+    read_results,
+    write_results,
+)
 from ._turns import Seconds, check_interpreter, start_cold, start_side, take_turns
 from ._works import NAMES, WORKS, Work
 
@@ -52,7 +62,7 @@ def define() -> None:
     flags.DEFINE_string("allennlp_python", None, "An interpreter with torch and AllenNLP. Default: this one.")
     flags.DEFINE_string("fastai_python", None, "An interpreter with torch and fastai. Default: this one.")
     flags.DEFINE_integer("turns", FEWEST, f"Turns of each side; fewer than {FEWEST} are printed, but not kept.")
-    flags.DEFINE_list("precisions", ["float32", "bfloat16"], "Number formats, of those that a work is measured in.")
+    flags.DEFINE_list("precisions", [*PRECISIONS], "Number formats, of those that a work is measured in.")
     flags.DEFINE_string("texts", None, "For encode and finetune: a file of texts, one per line.")
     flags.DEFINE_bool("gpu", False, "Measure on the GPU at hand; with --tiny on the CPU, to try the programs.")
     flags.DEFINE_bool("tiny", False, "Toy sizes, to try the programs; nothing is kept.")

@@ -50,7 +50,7 @@ def compare(results):
     [
         ("name", " ", "name is needed"),
         ("version", "newest", "version is needed"),
-        ("precision", "", "precision is float32 or bfloat16"),
+        ("precision", "", "precision is one of float32, bfloat16, int8"),
     ],
 )
 def test_a_peer_is_named_in_full(results, field, value, message):
@@ -241,7 +241,19 @@ def test_sides_that_do_not_agree_are_not_timed(speed, mine, theirs, message):
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    "name", ["step", "encode", "deberta_step", "deberta_encode", "generate", "finetune", "tagger", "awd_lstm", "elmo"]
+    "name",
+    [
+        "step",
+        "encode",
+        "encode_onnx",
+        "deberta_step",
+        "deberta_encode",
+        "generate",
+        "finetune",
+        "tagger",
+        "awd_lstm",
+        "elmo",
+    ],
 )
 def test_our_sides_run(speed, program, tmp_path, monkeypatch, one_device, name):
     work = next(work for work in speed.WORKS if work.name == name)

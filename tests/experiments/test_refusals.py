@@ -151,7 +151,11 @@ generate GPT --prompt=a --beams=2 --stop=b | is a text, which a beam search does
 generate --model=tests/goldens/bert_tiny --prompt=a | a BERT does not write
 """
 BENCHMARKS = """
-benchmarks.speed --what=encoding | --what=encoding is not known; it is of step, encode, one_text, deberta_step,
+benchmarks.speed --what=encoding | --what=encoding is not known; it is of step, encode, encode_onnx, one_text,
+benchmarks.versions | --base=… is needed: a commit, such as HEAD~1, or the folder of another checkout
+benchmarks.versions --base=docs | --base=docs: this folder is no checkout of this project with its benchmarks
+benchmarks.versions --base=v0 | --base=v0 is neither a folder nor a commit of
+benchmarks.versions --base=v0 --what=encoding | --what=encoding is not known; it is of step, encode, encode_onnx,
 benchmarks.toyworld --run=nowhere | benchmarks.toyworld: nowhere is not a run directory
 benchmarks.transfer --output=x | --models=… is needed
 benchmarks.transfer --output=x --models=tests/goldens/elmo_tiny --ways=all,gradul | 'gradul' is not a way of this study

@@ -1,0 +1,5 @@
+"""Our side of encoding beside ONNX Runtime: the same as `encode`, in float32 or int8."""
+
+from .encode import make_passes
+
+__all__ = ["make_passes"]
