@@ -74,8 +74,8 @@ def unpack_base(base: str) -> Iterator[Path]:
 
 def prepare(work: Work, root: Path, folder: Path) -> bool:
     """Let the code at `root` write a work's inputs; return whether it has this work."""
-    asked = json.dumps([work.name, list(work.cases.values()), FLAGS.tiny, str(folder)])
-    words = [sys.executable, "-c", PREPARE, asked]
+    request = json.dumps([work.name, list(work.cases.values()), FLAGS.tiny, str(folder)])
+    words = [sys.executable, "-c", PREPARE, request]
     done = subprocess.run(words, cwd=root, env=environment(root=root), stdout=subprocess.PIPE, text=True)
     if done.returncode:
         raise SideFailed(f"{work.name}: the inputs could not be written by {root}; its message is above")
