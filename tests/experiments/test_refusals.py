@@ -152,6 +152,9 @@ generate --model=tests/goldens/bert_tiny --prompt=a | a BERT does not write
 """
 BENCHMARKS = """
 benchmarks.speed --what=encoding | --what=encoding is not known; it is of step, encode, encode_onnx, one_text,
+benchmarks.server_load | --model=: the folder of a sentence model is needed
+benchmarks.server_load --model=nowhere | --model=nowhere: the folder of a sentence model is needed
+benchmarks.server_load --model=tests --peer_python=/nowhere | --peer_python=/nowhere does not start
 benchmarks.versions | --base=… is needed: a commit, such as HEAD~1, or the folder of another checkout
 benchmarks.versions --base=docs | --base=docs: this folder is no checkout of this project with its benchmarks
 benchmarks.versions --base=v0 | --base=v0 is neither a folder nor a commit of
