@@ -90,6 +90,7 @@ BENCHMARKS = {
     "prepare": ["--megabytes=0.1", "--pairs=1", "--workers=1"],
     "sampled_softmax": ["--words=100", "--width=8", "--positions=4", "--negatives=8", "--repeats=1"],
     "speed": ["--tiny", "--turns=1", "--peak=1"],
+    "versions": ["--tiny", "--turns=1", "--pairs=1", "--what=tagger", f"--base={ROOT}"],
 }  # fmt: skip
 # Words of commands that read upper layers of a BERT, which need a model of twelve.
 UPPER_LAYERS = {"--layers=9,12", "--config=finetune:entities_features"}
@@ -104,7 +105,6 @@ REFUSED = {
     "benchmarks.gpu_kernels --output": (2, "--interpret --rows=64 checks the values here", "there is no GPU"),
     "benchmarks.speed --gpu": (2, "run `make peers`", "the peers are not installed"),
     "benchmarks.torch_gpu": (2, "torch", "torch is not installed"),
-    "benchmarks.versions --base=": (2, "is neither a folder nor a commit", "there is no earlier version here"),
     "--tiny --turns=1$": (2, "no peer is there to compare with", "the peers are not installed"),
     "--topology=v5e:": (2, "pip install 'bert_elmo_jax[tpu]'", "libtpu is not installed"),
     "--config.model.attention=splash": (2, "a kernel for TPUs, but the platform is cpu", "there is no TPU"),

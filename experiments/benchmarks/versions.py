@@ -1,8 +1,8 @@
 r"""Speed compared with an earlier version of this project, both measured in turn on this machine.
 
-  python -m experiments.benchmarks.versions --base=v0.1.0
-  python -m experiments.benchmarks.versions --base=v0.1.0 --what=step,finetune --pairs=3
-  python -m experiments.benchmarks.versions --base=../older --tiny --turns=1    # tries everything in small
+  python -m experiments.benchmarks.versions --base=a06bcd41
+  python -m experiments.benchmarks.versions --base=a06bcd41 --what=step,finetune --pairs=3
+  python -m experiments.benchmarks.versions --base=../older --tiny
 
 --base is a commit of this checkout, or the folder of another one. The works are those of `benchmarks.speed`, without
 its peers: for each, two processes with the same interpreter, one with this code and one with that of --base, load the
