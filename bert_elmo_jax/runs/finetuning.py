@@ -40,7 +40,7 @@ FREE = ("train", "dev", "test", "mesh", "log_every", "checkpoint_every", "cache"
 # Fields that runs of earlier versions lack, with the values that these had.
 ADDED = {
     "transfer": "all", "head_epochs": 1.0, "lora.rank": 8, "lora.alpha": 16.0, "lora.targets": "query,value",
-    "lora.rslora": False, "sentences.both_ways": False, "sentences.widths": "", "on_bad": "stop",
+    "lora.rslora": False, "lora.in_full": "", "sentences.both_ways": False, "sentences.widths": "", "on_bad": "stop",
     "documents.pooling": "last+max+mean", **NETWORK_ADDED,
 }  # fmt: skip
 SKIPPED = "skipped.jsonl"  # in the run directory, with --on_bad=skip

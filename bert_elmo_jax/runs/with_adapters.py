@@ -13,6 +13,7 @@ import optax
 from ml_collections import ConfigDict
 
 from bert_elmo_jax import optim
+from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.families import find_family
 from bert_elmo_jax.families.peft_files import write_adapter
 from bert_elmo_jax.inference.adapter_files import join_trained, write_base
@@ -42,11 +43,19 @@ def adapt(config: ConfigDict, params: Mapping[str, Any], new_pooler: bool, repor
     ):
         if value != usual:
             raise ValueError(f"config.{field}={value} is for layers that are trained, and transfer=lora has none")
-    targets = [name.strip() for name in config.lora.targets.split(",") if name.strip()]
+    targets = _split(config.lora.targets)
     encoder = dict(params["encoder"])
     trained: dict[str, Any] = {name: part for name, part in params.items() if name != "encoder"}
+    in_full = _split(config.lora.in_full)
     if new_pooler and "pooler" in encoder:
-        trained["encoder"] = {"pooler": encoder.pop("pooler")}
+        in_full.append("pooler")
+    if unknown := [name for name in in_full if name not in encoder]:
+        raise ValueError(
+            f"config.lora.in_full names {unknown[0]!r}, and the encoder's parts are {', '.join(encoder)}"
+            f"{did_you_mean(unknown[0], list(encoder))}"
+        )
+    if in_full:
+        trained["encoder"] = {name: encoder.pop(name) for name in dict.fromkeys(in_full)}
     try:
         adapters, merge = lora(
             {"encoder": encoder}, config.lora.rank, targets, alpha=config.lora.alpha, rslora=config.lora.rslora,
@@ -59,6 +68,10 @@ def adapt(config: ConfigDict, params: Mapping[str, Any], new_pooler: bool, repor
         count, every = count_params(trained), count_params(params)
         say(f"adapters of rank {config.lora.rank}: {count:,} numbers are trained, {count / every:.2%} of {every:,}")
     return Adapted(trained, {"encoder": encoder}, merge)
+
+
+def _split(names: str) -> list[str]:
+    return [name.strip() for name in names.split(",") if name.strip()]
 
 
 def train_adapters(config: ConfigDict, length: Length) -> tuple[optim.Schedule, optax.GradientTransformation]:

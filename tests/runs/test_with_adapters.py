@@ -118,9 +118,25 @@ def test_adapters_of_a_run_are_added_to_its_model(run, model, tmp_path):
         np.testing.assert_allclose(theirs[name], value, atol=1e-6, err_msg=name)
 
 
+def test_parts_in_full_are_trained_and_saved_with_the_adapters(files, model, tmp_path):
+    config = config_of(files, **{"lora.in_full": "pooler", "epochs": 1.0})
+    assert finetune(config, tmp_path / "run", init=model) == 0
+    trained = load_params(tmp_path / "run")[1]
+    assert set(trained["encoder"]) == {"pooler"}
+    before = load(model).params["encoder"]["pooler"]["kernel"]
+    assert (np.asarray(trained["encoder"]["pooler"]["kernel"]) != np.asarray(before)).any()
+    fields = json.loads((tmp_path / "run" / "adapter" / "adapter_config.json").read_text(encoding="utf-8"))
+    assert fields["modules_to_save"] == ["classifier", "pooler.dense"]
+    assert "pooler.dense" not in fields["target_modules"]
+    merged = flatten(load(model, adapter=tmp_path / "run" / "adapter").params)
+    for name, value in flatten(load(tmp_path / "run").params).items():
+        np.testing.assert_allclose(merged[name], value, atol=1e-6, err_msg=name)
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        ({"lora.in_full": "poler"}, "config.lora.in_full names 'poler', and .*did you mean pooler"),
         ({"lora.targets": "qurey"}, "config.lora: the target 'qurey' names no layer"),
         ({"lora.rank": 99}, "config.lora: rank=99: the kernel"),
         ({"layer_decay": 0.9}, "config.layer_decay=0.9 is for layers that are trained, and transfer=lora has none"),
