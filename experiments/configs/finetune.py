@@ -79,8 +79,8 @@ def base(**changes: Any) -> ConfigDict:
     # Of the term that predicts the next pieces of the task's texts, for a GPT (its paper: 0.5); empty: no such term.
     c.lm_weight = config_dict.placeholder(float)
     # Of transfer=lora: the rank of adapters, their factor alpha / rank (or alpha / √rank), and the layers that get one:
-    # names or ends of paths, such as query, feed_forward/up, or all. Parts of the encoder that are trained in full
-    # beside them: pooler, because the head reads it, and a sentence model never trained it.
+    # names or ends of paths, such as query, feed_forward/up, or all. `in_full` names parts of the encoder that
+    # are trained without adapters, such as pooler, which the head reads and sentence models do not train.
     c.lora = ConfigDict({"rank": 8, "alpha": 16.0, "targets": "query,value", "rslora": False, "in_full": ""})
     c.class_weights = ""  # balanced, or numbers by label: 0=1,1=2.5
     c.update(changes)
