@@ -1,6 +1,7 @@
 """Adapters as peft stores them: `adapter_config.json` and `adapter_model.safetensors`, by a family's names of tensors.
 
-The matrix `lora_A` is [rank, in] and `lora_B` [out, rank], also for the modules of a GPT-2 whose kernels are [in, out].
+The matrix `lora_A` is [rank, in] and `lora_B` [out, rank], also for the modules of a GPT-2 whose kernels are [in, out];
+those of a table are `lora_embedding_A`, [rank, entries], and `lora_embedding_B`.
 The format: https://huggingface.co/docs/peft/developer_guides/checkpoint.
 """
 
@@ -50,6 +51,7 @@ REPEATED_GROUP = re.compile(r"\)\s*[*+?{]")  # of a regular expression that can 
 REPEATED = re.compile(r"[*+?{]")  # what makes an expression try many ways
 MOST_PATTERNS, MOST_REPEATED = 2000, 20  # in one file; of the second, each repeats at most two parts
 PAIR = {"lora_A": "down", "lora_B": "up"}
+TABLE_PAIR = {"lora_embedding_A": "down", "lora_embedding_B": "up"}  # of a table of embeddings
 PATTERNS = ("alpha_pattern", "rank_pattern")  # fields with values for single modules
 
 
@@ -66,6 +68,7 @@ class Names(NamedTuple):
     """The names of a family's modules in files of transformers, by our paths, and the prefix of the encoder's."""
 
     modules: Mapping[str, str]  # "encoder/layer_0/attention/query" -> "encoder.layer.0.attention.self.query"
+    tables: frozenset[str]  # paths of the modules that are tables of embeddings, such as "encoder/embeddings/word"
     prefix: str
     outside: frozenset[str]  # paths of the encoder whose names have no prefix
     joined: Mapping[str, Sequence[str]]
@@ -100,8 +103,11 @@ def read_names(family: Family, config: Any, head: str | None) -> Names:
     table = file.names(config, head if head in file.classifiers else None)
     modules = {path.removesuffix("/kernel"): name.removesuffix(".weight")
                for path, name in table.items() if path.endswith("/kernel")}  # fmt: skip
+    tables = {path: name.removesuffix(".weight") for path, name in table.items()
+              if path.startswith("encoder/embeddings/") and path.count("/") == 2}  # fmt: skip
     outside = {path.rpartition("/")[0] for path in file.stored_outside(head)}
-    return Names(modules, file.prefix, frozenset(outside), file.joined, file.turned, file.bare)
+    modules |= tables
+    return Names(modules, frozenset(tables), file.prefix, frozenset(outside), file.joined, file.turned, file.bare)
 
 
 def read_adapter(folder: Path, family: Family, config: Any) -> PeftAdapter:
@@ -124,10 +130,12 @@ def read_adapter(folder: Path, family: Family, config: Any) -> PeftAdapter:
         if "float" not in tensor.dtype:
             raise ValueError(f"{weights}: {name} has numbers of the type {tensor.dtype}; expected floats")
         values = np.asarray(tensor.read(), np.float32)
-        if kind in PAIR:
-            if PAIR[kind] in pairs.get(module, ()):
+        if side := (PAIR | TABLE_PAIR).get(kind):
+            if side in pairs.get(module, ()):
                 raise ValueError(f"{weights} has {kind} of {module} twice, under two names: copy it again")
-            pairs.setdefault(module, {})[PAIR[kind]] = np.ascontiguousarray(values.T)
+            if (kind in TABLE_PAIR) != (names.find(module) in names.tables):
+                raise ValueError(f"{weights} has {kind} for {module}, which is another kind of layer: copy it again")
+            pairs.setdefault(module, {})[side] = np.ascontiguousarray(values.T)
             continue
         place = find_part(names, module, kind, str(weights), family)
         if place in parts:
@@ -203,13 +211,15 @@ def _check_patterns(patterns: Mapping[str, Any], where: str) -> None:
 
 
 def split_name(name: str, source: str) -> tuple[str, str]:
-    """Return the module of a tensor and its kind: lora_A, lora_B, weight or bias.
+    """Return the module of a tensor and its kind: lora_A, lora_B, those of a table, weight or bias.
 
     >>> split_name("base_model.model.bert.pooler.dense.lora_A.weight", "adapter_model.safetensors")
     ('bert.pooler.dense', 'lora_A')
     """
     plain = name.removeprefix(SCOPE).replace(".default", "").replace("modules_to_save.", "").replace("base_layer.", "")
     module, _, kind = plain.rpartition(".")
+    if kind in TABLE_PAIR:
+        return module, kind
     above, _, matrix = module.rpartition(".")
     if kind == "weight" and matrix in PAIR:
         return above, matrix
@@ -221,7 +231,8 @@ def split_name(name: str, source: str) -> tuple[str, str]:
 def find_part(names: Names, module: str, kind: str, source: str, family: Family) -> str:
     """Return our path of a tensor of a module that was trained as it is."""
     path = names.find(module)
-    if path is None or any(f".{module}".endswith(f".{end}") for end in (*names.turned, *names.joined)):
+    turned_or_joined = any(f".{module}".endswith(f".{end}") for end in (*names.turned, *names.joined))
+    if path is None or path in names.tables or turned_or_joined:
         raise ValueError(f"{source} holds {module}.{kind}, for which {family.called} has no place")
     return f"{path}/{'kernel' if kind == 'weight' else 'bias'}"
 
@@ -278,8 +289,9 @@ def write_adapter(
     ranks: dict[str, int] = {}
     for module, by_name in modules.items():
         down, up = join_pairs([by_name.get(part) for part in names.parts_of(module)])
-        tensors[f"{scope}{module}.lora_A.weight"] = np.ascontiguousarray(down.T)
-        tensors[f"{scope}{module}.lora_B.weight"] = np.ascontiguousarray(up.T)
+        is_table = any(names.modules[path] == module for path in names.tables)
+        for kind, matrix in zip(TABLE_PAIR if is_table else ("lora_A.weight", "lora_B.weight"), (down, up)):
+            tensors[f"{scope}{module}.{kind}"] = np.ascontiguousarray(matrix.T)
         ranks[module] = down.shape[1]
     saved = []
     for path, value in flatten(parts).items():

@@ -1,7 +1,8 @@
 """Low-rank adapters, LoRA (Hu et al. 2021, https://arxiv.org/abs/2106.09685), as a transform of parameters.
 
 The module does not change: `merge` returns parameters whose target kernels are `kernel + scale · down @ up`, and a
-gradient reaches `down` and `up` through it. The original is https://github.com/microsoft/LoRA.
+gradient reaches `down` and `up` through it. Tables of embeddings can be targets, too. The original is
+https://github.com/microsoft/LoRA.
 """
 
 import zlib
@@ -67,8 +68,9 @@ def lora(
     """Return adapters for the kernels of some layers, and `merge(params, adapters)`.
 
     `targets` are names of layers, or ends of their paths: "query", "attention/query", "feed_forward/up"; "all" is
-    every kernel of the encoder's layers. The numbers of an adapter depend on the key (default: of the seed 0) and on
-    its path alone. An adapter begins as zero.
+    every kernel of the encoder's layers. Tables of embeddings are named in the same way, such as "embeddings/word".
+    The numbers of an adapter depend on the key (default: of the seed 0) and on its path alone. An adapter begins as
+    zero.
 
     >>> params = {"query": {"kernel": jnp.ones((6, 4)), "bias": jnp.ones(4)}, "key": {"kernel": jnp.ones((6, 4))}}
     >>> adapters, merge = lora(params, rank=2, targets=["query"])
@@ -84,20 +86,22 @@ def lora(
         raise ValueError(f"rank={rank!r}: expected a whole number from 1")
     if not alpha > 0:
         raise ValueError(f"alpha={alpha!r}: expected a number above 0")
-    kernels = dict(list_kernels(params))
+    kernels, tables = dict(list_kernels(params)), dict(list_tables(params))
     adapters: dict[str, Any] = {}
     key = jax.random.key(0) if key is None else key
-    for path in choose_targets(kernels, targets):
-        inputs, outputs = kernels[path]
+    for path in choose_targets(kernels, targets, tables):
+        inputs, outputs = kernels.get(path) or tables[path]
         if rank > min(inputs, outputs):
-            raise ValueError(
-                f"rank={rank}: the kernel of {path} is {inputs} x {outputs}, so use {min(inputs, outputs)}"
-            )
-        bound = inputs**-0.5  # as the original draws it
-        down = jax.random.uniform(
-            jax.random.fold_in(key, zlib.crc32(path.encode())), (inputs, rank), jnp.float32, -bound, bound
-        )
-        _place(adapters, path, {"down": down, "up": jnp.zeros((rank, outputs), jnp.float32)})
+            matrix = "kernel of " if path in kernels else ""
+            raise ValueError(f"rank={rank}: the {matrix}{path} is {inputs} x {outputs}, so use {min(inputs, outputs)}")
+        path_key = jax.random.fold_in(key, zlib.crc32(path.encode()))
+        down, up = jnp.zeros((inputs, rank), jnp.float32), jnp.zeros((rank, outputs), jnp.float32)
+        if path in kernels:  # both are drawn as in the original
+            bound = inputs**-0.5
+            down = jax.random.uniform(path_key, down.shape, jnp.float32, -bound, bound)
+        else:
+            up = jax.random.normal(path_key, up.shape, jnp.float32)
+        _place(adapters, path, {"down": down, "up": up})
     return Lora(adapters, Merge(rank, float(alpha), rslora))
 
 
@@ -112,6 +116,19 @@ def list_kernels(params: Mapping[str, Any], path: str = "") -> Iterator[tuple[st
             yield from list_kernels(part, f"{path}/{name}" if path else name)
         elif name == "kernel" and path and len(np.shape(part)) == 2:
             yield path, np.shape(part)
+
+
+def list_tables(params: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, tuple[int, int]]]:
+    """Yield the path and the shape of each table [entries, width] of embeddings.
+
+    >>> dict(list_tables({"embeddings": {"word": np.zeros((9, 3)), "norm": {"scale": np.zeros(3)}}}))
+    {'embeddings/word': (9, 3)}
+    """
+    for name, part in params.items():
+        if isinstance(part, Mapping):
+            yield from list_tables(part, f"{path}/{name}" if path else name)
+        elif name != "kernel" and f"/{path}".endswith("/embeddings") and len(np.shape(part)) == 2:
+            yield f"{path}/{name}", np.shape(part)
 
 
 def list_adapters(adapters: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -145,27 +162,28 @@ def check_ranks(adapters: Mapping[str, Any], rank: int) -> None:
             )
 
 
-def choose_targets(kernels: Mapping[str, Any], targets: Sequence[str]) -> list[str]:
-    """Return the paths of the layers that targets name; raise if one of them names none.
+def choose_targets(kernels: Mapping[str, Any], targets: Sequence[str], tables: Mapping[str, Any]) -> list[str]:
+    """Return the paths of the kernels and tables that targets name; raise if one of them names none.
 
-    >>> choose_targets({"layer_0/attention/query": 0, "layer_0/attention/key": 0}, ["attention/query"])
+    >>> choose_targets({"layer_0/attention/query": 0, "layer_0/attention/key": 0}, ["attention/query"], {})
     ['layer_0/attention/query']
     """
     if not targets:
         raise ValueError(f"targets is empty: name layers, such as {', '.join(USUAL_TARGETS)}, or all")
     chosen: set[str] = set()
+    paths = [*kernels, *tables]
     for target in targets:
-        matching = [
-            path for path in kernels if f"/{path}".endswith(f"/{target}") or (target == "all" and "layer_" in path)
-        ]
+        matching = [path for path in paths if f"/{path}".endswith(f"/{target}")]
+        if target == "all":
+            matching += [path for path in kernels if "layer_" in path]
         if not matching:
-            names = list(dict.fromkeys(path.split("/")[-1] for path in kernels))
+            names = list(dict.fromkeys(path.split("/")[-1] for path in paths))
             raise ValueError(
-                f"the target {target!r} names no layer with a kernel; there are {', '.join(names)}, and all"
-                f"{did_you_mean(target, names)}"
+                f"the target {target!r} names no layer with a kernel, and no table of embeddings; there are "
+                f"{', '.join(names)}, and all{did_you_mean(target, names)}"
             )
         chosen.update(matching)
-    return [path for path in kernels if path in chosen]
+    return [path for path in paths if path in chosen]
 
 
 def count_params(tree: Any) -> int:
@@ -186,16 +204,26 @@ def _place(tree: dict[str, Any], path: str, value: Any) -> None:
 
 def _merge(params: Mapping[str, Any], adapters: Mapping[str, Any], scale: float, path: str) -> dict[str, Any]:
     if set(adapters) == PAIR and "kernel" in params:
-        kernel, down, up = params["kernel"], adapters["down"], adapters["up"]
-        if (down.shape[0], up.shape[1]) != kernel.shape or down.shape[1] != up.shape[0]:
+        return {**params, "kernel": _add_product(params["kernel"], adapters, scale, path)}
+    parts = {}
+    for name, adapter in adapters.items():
+        place = f"{path}/{name}" if path else name
+        if isinstance(params.get(name), Mapping):
+            parts[name] = _merge(params[name], adapter, scale, place)
+        elif name in params and isinstance(adapter, Mapping) and set(adapter) == PAIR:
+            parts[name] = _add_product(params[name], adapter, scale, place)
+        else:
             raise ValueError(
-                f"the adapter of {path} is for a kernel of {down.shape[0]} x {up.shape[1]} (ranks {down.shape[1]} and "
-                f"{up.shape[0]}), and the model's is {' x '.join(map(str, kernel.shape))}: it is of another model"
+                f"there is an adapter for {place}, which the parameters do not have: it is of another model"
             )
-        return {**params, "kernel": kernel + (scale * (down @ up)).astype(kernel.dtype)}
-    foreign = [name for name in adapters if not isinstance(params.get(name), Mapping)]
-    if foreign:
-        place = f"{path}/{foreign[0]}" if path else foreign[0]
-        raise ValueError(f"there is an adapter for {place}, which the parameters do not have: it is of another model")
-    parts = {name: _merge(params[name], adapters[name], scale, f"{path}/{name}" if path else name) for name in adapters}
     return {**params, **parts}
+
+
+def _add_product(matrix: Any, adapter: Mapping[str, Any], scale: float, path: str) -> Any:
+    down, up = adapter["down"], adapter["up"]
+    if (down.shape[0], up.shape[1]) != matrix.shape or down.shape[1] != up.shape[0]:
+        raise ValueError(
+            f"the adapter of {path} is for a matrix of {down.shape[0]} x {up.shape[1]} (ranks {down.shape[1]} and "
+            f"{up.shape[0]}), and the model's is {' x '.join(map(str, matrix.shape))}: it is of another model"
+        )
+    return matrix + (scale * (down @ up)).astype(matrix.dtype)

@@ -18,7 +18,12 @@ from bert_elmo_jax.weights.parameter_tree import flatten
 
 from ..conftest import GOLDENS
 
-MODELS = {"peft_bert": "bert_tiny", "peft_gpt2": "gpt2_tiny", "peft_modernbert": "modernbert_tiny"}
+MODELS = {
+    "peft_bert": "bert_tiny",
+    "peft_bert_words": "bert_tiny",
+    "peft_gpt2": "gpt2_tiny",
+    "peft_modernbert": "modernbert_tiny",
+}
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -142,15 +147,15 @@ REFUSED = {
     ),
     "another width": (
         changed_tensors(lambda t: t | {f"{QUERY}.lora_A.weight": np.zeros((4, 32), np.float32)}),
-        "the adapter of encoder/layer_0/attention/query is for a kernel of 32 x 64 .* and the model's is 64 x 64",
+        "the adapter of encoder/layer_0/attention/query is for a matrix of 32 x 64 .* and the model's is 64 x 64",
     ),
     "a deeper model": (
         changed_tensors(lambda t: {name.replace("layer.2.", "layer.7."): x for name, x in t.items()}),
         "has an adapter for bert.encoder.layer.7.attention",
     ),
     "embeddings": (
-        changed_tensors(lambda t: t | {"base_model.model.bert.embeddings.lora_embedding_A": np.zeros((4, 9), "f4")}),
-        "lora_embedding_A, which is not supported",
+        changed_tensors(lambda t: {f"{QUERY}.lora_embedding_A": np.zeros((4, 9), "f4")}),
+        "lora_embedding_A for bert.encoder.layer.0.attention.self.query, which is another kind of layer",
     ),
 }
 

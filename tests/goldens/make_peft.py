@@ -27,6 +27,11 @@ ADAPTERS = {
             "alpha_pattern": {"layer.2.attention.self.query": 3},
         },
     ),
+    "peft_bert_words": (
+        "AutoModel",
+        "bert_tiny",
+        {"r": 3, "lora_alpha": 6, "target_modules": ["word_embeddings", "token_type_embeddings", "query"]},
+    ),
     "peft_gpt2": ("AutoModel", "gpt2_tiny", {"r": 3, "lora_alpha": 12, "target_modules": ["c_attn", "mlp.c_proj"]}),
     "peft_modernbert": (
         "AutoModel",

@@ -62,6 +62,19 @@ def test_merged_kernels_and_gradients_are_those_of_the_formula(rslora, scale):
     assert not any(jax.tree.leaves(jax.tree.map(jnp.any, gradients["layer_0"])))
 
 
+def test_a_table_of_embeddings_is_adapted_only_when_it_is_named():
+    params = make_params()
+    adapters, merge = lora(params, 2, ["query", "embeddings/word"], alpha=4.0)
+    pair = adapters["encoder"]["embeddings"]["word"]
+    assert (pair["down"].shape, pair["up"].shape) == ((9, 2), (2, 6)) and bool(pair["up"].all())
+    assert jax.tree.all(jax.tree.map(lambda a, b: bool((a == b).all()), merge(params, adapters), params))
+    pair["down"] = jnp.eye(9, 2)
+    table = merge(params, adapters)["encoder"]["embeddings"]["word"]
+    np.testing.assert_allclose(table[:2], 1 + 2 * pair["up"], rtol=1e-6)
+    np.testing.assert_array_equal(table[2:], 1)
+    assert "embeddings" not in lora(params, 2, "all").adapters["encoder"]
+
+
 def test_an_adapter_does_not_depend_on_the_others():
     few, _ = lora(make_params(), 2, ["query"], key=jax.random.key(7))
     many, _ = lora(make_params(), 2, ["query", "key", "up"], key=jax.random.key(7))
@@ -74,11 +87,12 @@ def test_an_adapter_does_not_depend_on_the_others():
     [
         (
             {"targets": ["qurey"]},
-            "the target 'qurey' names no layer .* there are query, key, up, and all; did you mean",
+            "the target 'qurey' names no layer .* there are query, key, up, word, and all; did you mean",
         ),
         ({"targets": ["embeddings"]}, "names no layer with a kernel"),
         ({"targets": []}, "targets is empty"),
         ({"rank": 0}, "rank=0: expected a whole number from 1"),
+        ({"rank": 7, "targets": ["word"]}, "rank=7: the encoder/embeddings/word is 9 x 6, so use 6"),
         ({"rank": 5, "targets": ["query"]}, "rank=5: the kernel of encoder/layer_0/attention/query is 6 x 4, so use 4"),
         ({"alpha": 0.0, "targets": ["query"]}, "alpha=0.0: expected a number above 0"),
     ],
@@ -92,7 +106,7 @@ def test_what_cannot_be_adapted_is_refused(options, message):
 def test_adapters_of_another_model_are_refused():
     params = make_params()
     wide, merge = lora(make_params(width=8), 2, ["query"])
-    with pytest.raises(ValueError, match=r"layer_0/attention/query is for a kernel of 8 x 4 .* the model's is 6 x 4"):
+    with pytest.raises(ValueError, match=r"layer_0/attention/query is for a matrix of 8 x 4 .* the model's is 6 x 4"):
         merge(params, wide)
     deep = {"encoder": {"layer_9": wide["encoder"]["layer_0"]}}
     with pytest.raises(ValueError, match="an adapter for encoder/layer_9, which the parameters do not have"):
