@@ -116,9 +116,9 @@ def hash_run(run):
 class Programs:
     """Starts programs on machines, each with a cache of its own, and kills them."""
 
-    def __init__(self, folder, endpoint):
+    def __init__(self, folder, environment):
         self.folder, self._starts = folder, 0
-        self._server = Server({**os.environ, **program_environment(), **client_environment(endpoint)})
+        self._server = Server({**os.environ, **program_environment(), **environment})
 
     def start(self, words, machine):
         self._starts += 1
@@ -138,7 +138,7 @@ class Programs:
 @pytest.fixture(scope="module")
 def programs(endpoint, tmp_path_factory):
     """Return the programs of this file; their processes begin with everything imported."""
-    programs = Programs(tmp_path_factory.mktemp("machines"), endpoint)
+    programs = Programs(tmp_path_factory.mktemp("machines"), client_environment(endpoint))
     yield programs
     programs.close()
 
@@ -150,10 +150,10 @@ def has_new_checkpoint(cache, started):
     return False
 
 
-def kill_again_and_again(programs, words, address, s3):
-    """Kill a command ten times, soon after a checkpoint, now and then on another machine; then let it end."""
+def kill_again_and_again(programs, words, address, system, kills=KILLS):
+    """Kill a command, soon after a checkpoint, now and then on another machine; then let it end."""
     draw, machine = random.Random(0), 0
-    for kill in range(KILLS):
+    for kill in range(kills):
         started = time.time()
         running = programs.start(words, f"machine{machine}")
         while running.wait(0.05) is None and not has_new_checkpoint(programs.folder / f"machine{machine}", started):
@@ -162,7 +162,7 @@ def kill_again_and_again(programs, words, address, s3):
         assert running.kill(), f"it ended before kill {kill}: {running.said[-2000:]}"
         if kill % 3 == 2:  # this machine is lost; another test waits for its lease
             machine += 1
-            s3.rm(f"{address.removeprefix('s3://')}/lease.json")
+            system.rm(f"{address.partition('://')[2]}/lease.json")
     return programs.finish(words, f"machine{machine}")
 
 
