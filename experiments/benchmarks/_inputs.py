@@ -113,6 +113,26 @@ def prepare_encode(folder: Path, tiny: bool, texts: str | None, name: str = "ber
     write_settings(folder, texts=sentences, batch_size=32, one="The old ship came home to the harbour at night .")
 
 
+def prepare_sentences(folder: Path, tiny: bool, texts: str | None) -> None:
+    """Write a sentence model of MiniLM's size that takes means, its export in float32 and int8, and sentences."""
+    from bert_elmo_jax.exports.export_model import export_model
+
+    count = 9 if tiny else 400
+    sentences = read_texts(texts, count) if texts else mixed_sentences(count)
+    write_bert(folder, sizes := bert_sizes("minilm", tiny), sentences)
+    (folder / "1_Pooling").mkdir(exist_ok=True)
+    parts = {"": "Transformer", "1_Pooling": "Pooling"}
+    modules = [
+        {"idx": n, "name": str(n), "path": path, "type": f"sentence_transformers.models.{kind}"}
+        for n, (path, kind) in enumerate(parts.items())
+    ]
+    (folder / "modules.json").write_text(json.dumps(modules), encoding="utf-8")
+    pooling = {"word_embedding_dimension": sizes["hidden_size"], "pooling_mode_mean_tokens": True}
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps(pooling), encoding="utf-8")
+    export_model(folder, folder / "exported", int8=True)
+    write_settings(folder, texts=sentences, batch_size=32, one="The old ship came home to the harbour at night .")
+
+
 def enlarge(folder: Path, texts: str | None, count: int = 20_000) -> None:
     """Give a GPU more sentences than `prepare_encode`, and larger batches; other folders stay as they are."""
     settings = read_settings(folder)

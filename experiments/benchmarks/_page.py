@@ -36,6 +36,10 @@ ENGLISH = Language(
             "Encoding with BERT-base, beside ONNX Runtime",
             "The same sentences and sizes; in int8, both sides scale the rows of activations while they run.",
         ),
+        "sentences_onnx": (
+            "Vectors of sentences with a MiniLM-size model, beside sentence-transformers",
+            "Its ONNX backend reads the folder that `experiments.export --to=onnx --int8` writes.",
+        ),
         "one_text": ("One short text", "The same models, one text per call."),
         "deberta_step": (
             "A training step of DeBERTa-v3-base on masked words",
@@ -85,6 +89,10 @@ KOREAN = Language(
             "BERT-base로 인코딩, ONNX Runtime과 비교",
             "같은 문장과 크기입니다. int8에서는 양쪽 모두 실행 중에 활성값의 스케일을 행마다 정합니다.",
         ),
+        "sentences_onnx": (
+            "MiniLM 크기 모델의 문장 벡터, sentence-transformers와 비교",
+            "상대의 ONNX 백엔드는 `experiments.export --to=onnx --int8`이 쓴 폴더를 읽습니다.",
+        ),
         "one_text": ("짧은 텍스트 하나", "같은 모델에 한 번에 텍스트 하나를 넣습니다."),
         "deberta_step": (
             "DeBERTa-v3-base의 마스크 학습 한 스텝",
@@ -122,6 +130,7 @@ KOREAN = Language(
             "PyTorch의 transformers: DeBERTa 자체 어텐션, 예측 위치의 로짓만 계산, fused AdamW",
         "transformers on PyTorch: sorted by length, DeBERTa's own attention, inference mode":
             "PyTorch의 transformers: 길이순 정렬, DeBERTa 자체 어텐션, inference mode",
+        "sentence-transformers with ONNX Runtime": "ONNX Runtime을 쓰는 sentence-transformers",
         "ONNX Runtime: fused layers, sorted by length": "ONNX Runtime: 융합한 층, 길이순 정렬",
         "transformers on PyTorch: AutoModel, SDPA, inference mode":
             "PyTorch의 transformers: AutoModel, SDPA, inference mode",

@@ -246,6 +246,7 @@ def test_sides_that_do_not_agree_are_not_timed(speed, mine, theirs, message):
         "step",
         "encode",
         "encode_onnx",
+        "sentences_onnx",
         "deberta_step",
         "deberta_encode",
         "generate",

@@ -151,7 +151,7 @@ generate GPT --prompt=a --beams=2 --stop=b | is a text, which a beam search does
 generate --model=tests/goldens/bert_tiny --prompt=a | a BERT does not write
 """
 BENCHMARKS = """
-benchmarks.speed --what=encoding | --what=encoding is not known; it is of step, encode, encode_onnx, one_text,
+benchmarks.speed --what=encoding | --what=encoding is not known; it is of step, encode, encode_onnx, sentences_onnx,
 benchmarks.server_load | --model=: the folder of a sentence model is needed
 benchmarks.server_load --model=nowhere | --model=nowhere: the folder of a sentence model is needed
 benchmarks.server_load --model=tests --peer_python=/nowhere | --peer_python=/nowhere does not start
