@@ -289,8 +289,8 @@ def write_adapter(
     ranks: dict[str, int] = {}
     for module, by_name in modules.items():
         down, up = join_pairs([by_name.get(part) for part in names.parts_of(module)])
-        is_table = any(names.modules[path] == module for path in names.tables)
-        for kind, matrix in zip(TABLE_PAIR if is_table else ("lora_A.weight", "lora_B.weight"), (down, up)):
+        of_table = names.find(module) in names.tables
+        for kind, matrix in zip(TABLE_PAIR if of_table else ("lora_A.weight", "lora_B.weight"), (down, up)):
             tensors[f"{scope}{module}.{kind}"] = np.ascontiguousarray(matrix.T)
         ranks[module] = down.shape[1]
     saved = []
