@@ -36,7 +36,7 @@ MOST_RANGES = 4096
 JUDGED = 1 << 20  # characters of a document that are judged
 BATCH = 1 << 19  # characters judged at once
 BAND_KEYS = 1 << 23  # keys of a band in memory at once
-PAIRS = 1 << 13  # pairs compared at once
+PAIRS = 1 << 18  # pairs compared at once
 SAMPLES, SAMPLE_CHARACTERS = 5, 200
 NEAR_DUPLICATE = "a near-duplicate"
 
@@ -80,17 +80,21 @@ class Signatures:
         """Yield the band of each range of the corpus."""
         return (_map(folder / f"band-{band:03d}.npy").reshape(-1, self.rows) for folder in self.folders)
 
-    def gather(self, documents: Integer[np.ndarray, "pairs"]) -> Integer[np.ndarray, "bands pairs rows"]:
-        """Return the signatures of some documents."""
-        signatures = np.empty((self.bands, len(documents), self.rows), np.uint32)
-        ranges = np.searchsorted(self.starts, documents, side="right") - 1
-        for number in np.unique(ranges):
-            places = np.flatnonzero(ranges == number)
-            local = documents[places] - self.starts[number]
-            for band in range(self.bands):
+    def count_matches(
+        self, left: Integer[np.ndarray, "pairs"], right: Integer[np.ndarray, "pairs"]
+    ) -> Integer[np.ndarray, "pairs"]:
+        """Return on how many hash functions the documents of each pair agree; each file is read once."""
+        documents, places = np.unique(np.concatenate([left, right]), return_inverse=True)
+        cuts = np.searchsorted(documents, self.starts)
+        matches = np.zeros(len(left), np.int64)
+        for band in range(self.bands):
+            rows = np.empty((len(documents), self.rows), np.uint32)
+            for number in np.flatnonzero(np.diff(cuts)):
+                mine = slice(*cuts[number : number + 2])
                 stored = _map(self.folders[number] / f"band-{band:03d}.npy").reshape(-1, self.rows)
-                signatures[band, places] = stored[local]
-        return signatures
+                rows[mine] = stored[documents[mine] - self.starts[number]]
+            matches += (rows[places[: len(left)]] == rows[places[len(left) :]]).sum(axis=1)
+        return matches
 
 
 def _map(path: Path) -> np.ndarray:
@@ -258,8 +262,8 @@ def link_band(work: str, threshold: float, job: BandJob, report: Report) -> None
 def _compare(signatures: Signatures, left: np.ndarray, right: np.ndarray, threshold: float) -> np.ndarray:
     similar = np.zeros(len(left), bool)
     for at in range(0, len(left), PAIRS):
-        pair = (signatures.gather(side[at : at + PAIRS]) for side in (left, right))
-        similar[at : at + PAIRS] = near_duplicates.agreements(*pair) >= near_duplicates.needed_matches(threshold)
+        matches = signatures.count_matches(left[at : at + PAIRS], right[at : at + PAIRS])
+        similar[at : at + PAIRS] = matches >= near_duplicates.needed_matches(threshold)
     return similar
 
 

@@ -184,10 +184,3 @@ def merge_links(links: Iterator[Integer[np.ndarray, "pairs 2"]]) -> Integer[np.n
         firsts = documents[first_places][labels]
         stars = np.stack([documents, firsts], axis=1)[documents != firsts]
     return stars
-
-
-def agreements(
-    left: Integer[np.ndarray, "bands pairs rows"], right: Integer[np.ndarray, "bands pairs rows"]
-) -> Integer[np.ndarray, "pairs"]:
-    """Return on how many hash functions the documents of each pair agree."""
-    return (left == right).sum(axis=(0, 2))
