@@ -62,6 +62,24 @@ def test_pairs_are_found_with_the_predicted_recall(threshold, planned):
     assert abs(in_a_band.mean() - exact) < 4 * np.sqrt(max(exact * (1 - exact), 0.01) / count)
 
 
+def test_pairs_of_two_ranges_are_compared_and_each_file_is_opened_once(tmp_path, monkeypatch):
+    bands, rows = choose_bands(0.8)
+    stored = np.random.default_rng(0).integers(0, 2, (2, bands, 50, rows), np.uint32)
+    for n, judged in enumerate(stored):
+        folder = tmp_path / f"judged-{n:05d}"
+        folder.mkdir()
+        np.save(folder / "places.npy", np.zeros(100, np.int64))
+        for band, values in enumerate(judged):
+            np.save(folder / f"band-{band:03d}.npy", values.reshape(-1))
+    signatures, opened, read = clean_texts.Signatures(tmp_path, 0.8), [], clean_texts._map
+    monkeypatch.setattr(clean_texts, "_map", lambda path: (opened.append(path), read(path))[1])
+    left, right = np.random.default_rng(1).integers(0, 100, (2, 300))
+    every = np.concatenate(stored, axis=1)
+    expected = (every[:, left] == every[:, right]).sum(axis=(0, 2))
+    assert signatures.count_matches(left, right).tolist() == expected.tolist()
+    assert len(opened) == len(set(opened)) == 2 * bands
+
+
 def test_links_join_clusters_whose_first_document_stays():
     links = [np.array([[5, 3], [7, 5]]), np.zeros((0, 2), np.int64), np.array([[3, 2], [9, 8]])]
     for order in (links, links[::-1]):
