@@ -103,7 +103,7 @@ def print_report(manifest: Mapping[str, Any], output: str, seconds: float, *, ex
     print(f"\n{output}: {len(manifest['sources'])} files, {speed}, {len(manifest['shards'])} shards")
     print(f"  {tokenizer['kind']} with {tokenizer['vocab_size']:,} entries")
     for part, counts in manifest["counts"].items():
-        numbers = "".join(f"{counts[name]:>13,} {name}" for name in ("documents", "sentences", "words", "tokens"))
+        numbers = "".join(f" {counts[name]:>12,} {name}" for name in ("documents", "sentences", "words", "tokens"))
         print(f"  {part:8}{numbers}   unknown {counts['unknown'] / max(1, counts['tokens']):.4%}")
     counts = manifest["counts"]["train"]
     if (share := counts["unknown"] / max(1, counts["tokens"])) > 0.1:
