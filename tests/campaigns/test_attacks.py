@@ -29,11 +29,11 @@ def test_a_part_of_the_attacks(attacks):
     """Nothing is executed, read outside, silently wrong, without end, or refused without the file's name."""
     cases = [(f"{way} {base}", seed) for way in WAYS for base in PART if attacks.has(way, base) for seed in range(2)]
     ended = {}
-    for name, seed in random.Random(0).sample(cases, 40):
+    for name, seed in random.Random(0).sample(cases, 20):
         record = attacks.run_case(name, seed)
         assert record.outcome == SURVIVED, record
         ended[record.figures["ended"]] = ended.get(record.figures["ended"], 0) + 1
-    assert ended["refused"] > 20 and set(ended) <= {"refused", "read", "no change"}
+    assert ended["refused"] > 10 and set(ended) <= {"refused", "read", "no change"}
 
 
 def test_a_seed_gives_the_same_attack(attacks, tmp_path):

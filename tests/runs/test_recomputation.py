@@ -33,6 +33,7 @@ def read_losses(run):
     return [line["loss"] for line in map(json.loads, lines) if "loss" in line]
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("one_device", "as_users_run")
 def test_a_run_keeps_activations_where_they_fit(tmp_path, monkeypatch, capsys):
     needs = {}

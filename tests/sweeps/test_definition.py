@@ -160,6 +160,7 @@ def check_finetuning(point, config):
     assert config.transfer in transfer.WAYS
 
 
+@pytest.mark.long
 def test_toy_data_are_made(sweeps, tmp_path):
     """The toy data of all sweeps are made together, each file once."""
     toys = [read_once(file.stem, "toy") for file in SWEEPS]

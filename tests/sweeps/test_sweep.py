@@ -38,6 +38,7 @@ def test_refused_before_anything_runs(options, message, tmp_path, monkeypatch):
     assert not (tmp_path / "w" / "points").exists()
 
 
+@pytest.mark.long
 def test_commands_for_others(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(ROOT)
 

@@ -126,7 +126,7 @@ def test_every_view_of_a_small_chain_is_that_of_all_sequences(view, hidden):
         assert found == pytest.approx(best / total)
 
 
-@pytest.mark.parametrize("task", ["senses", "topics"])
+@pytest.mark.parametrize("task", ["senses", pytest.param("topics", marks=pytest.mark.long)])
 def test_a_large_sample_agrees_with_the_exact_ceiling(task):
     world = ToyWorld("ko", topics=4, words=4)
     places = list_places(world, task, [world.document(i) for i in range(40)])

@@ -28,6 +28,7 @@ def test_parts_have_documents_of_their_own():
     assert all("." in place.label for places in parts.values() for place in places)
 
 
+@pytest.mark.long
 def test_ceilings_alone_need_no_training(program, capsys, tmp_path):
     benchmark = program("benchmarks.ceilings")
     for name, value in {"only_ceilings": True, "topics": 2, "words": 2}.items():
