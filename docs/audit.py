@@ -25,8 +25,8 @@ def send(question: Mapping[str, Any]) -> dict[str, Any]:
     """Send a request to osv.dev, and return the answer."""
     request = urllib.request.Request(BATCH, json.dumps(question).encode(), {"Content-Type": "application/json"})
     with urllib.request.urlopen(request, timeout=SECONDS) as answer:
-        found: dict[str, Any] = json.load(answer)
-    return found
+        reply: dict[str, Any] = json.load(answer)
+    return reply
 
 
 def find_vulnerable(
@@ -38,26 +38,26 @@ def find_vulnerable(
     if len(results) != len(pins):
         raise ValueError(f"{BATCH} answered {len(results)} of {len(pins)} questions")
     # One vulnerability has several names, and may be listed under each.
-    known = {f"{pin['name']} {pin['version']}": one.get("vulns", []) for pin, one in zip(pins, results)}
-    return {name: sorted(str(one["id"]) for one in vulns) for name, vulns in known.items() if vulns}
+    vulns_by_pin = {f"{pin['name']} {pin['version']}": one.get("vulns", []) for pin, one in zip(pins, results)}
+    return {name: sorted(str(one["id"]) for one in vulns) for name, vulns in vulns_by_pin.items() if vulns}
 
 
 def main(ask: Callable[[Mapping[str, Any]], Mapping[str, Any]] = send) -> int:
     """Print the findings; return the exit status."""
     pins = read_pins(REQUIREMENTS.read_text(encoding="utf-8"))
     try:
-        found = find_vulnerable(pins, ask)
+        findings = find_vulnerable(pins, ask)
     except OSError as error:  # URLError and timeouts, too
         reason = re.sub(r"[<>]", "", str(error))
         print(f"audit: skipped, because osv.dev cannot be reached ({reason}); {len(pins)} pins were not checked")
         return 0
-    for name, ids in found.items():
+    for name, ids in findings.items():
         print(f"audit: {name} has known vulnerabilities: {', '.join(f'{DETAILS}/{one}' for one in ids)}")
-    if found:
+    if findings:
         print("audit: raise these versions with `make lock UPGRADE=1`, or the lower bounds in setup.cfg")
     else:
         print(f"audit: none of {len(pins)} pins has a known vulnerability")
-    return 1 if found else 0
+    return 1 if findings else 0
 
 
 if __name__ == "__main__":

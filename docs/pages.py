@@ -51,8 +51,8 @@ class Examples(griffe.Extension):
         elif isinstance(obj, griffe.Attribute):
             quote_shapes(obj.annotation)
         elif isinstance(obj, griffe.Class) and any(str(base) == "nn.Module" for base in obj.bases):
-            made = griffe.ExprName("dataclasses.dataclass")  # Flax does so
-            obj.decorators.append(griffe.Decorator(made, lineno=None, endlineno=None))
+            decorator = griffe.ExprName("dataclasses.dataclass")  # Flax does so
+            obj.decorators.append(griffe.Decorator(decorator, lineno=None, endlineno=None))
 
 
 def quote_shapes(annotation: Any) -> None:
@@ -71,22 +71,22 @@ def quote_shapes(annotation: Any) -> None:
 def convert_docstring(docstring: str) -> str:
     """Return a docstring with its examples in fences."""
     paragraphs = docstring.split("\n\n")
-    made = [f"```pycon\n{text}\n```" if text.startswith(">>> ") else escape_tags(text) for text in paragraphs]
-    return "\n\n".join(made)
+    blocks = [f"```pycon\n{text}\n```" if text.startswith(">>> ") else escape_tags(text) for text in paragraphs]
+    return "\n\n".join(blocks)
 
 
 def escape_tags(text: str) -> str:
     """Return text whose `<UNK>` is no HTML tag."""
-    return re.sub(r"`[^`]*`|<", lambda found: "&lt;" if found[0] == "<" else found[0], text)
+    return re.sub(r"`[^`]*`|<", lambda match: "&lt;" if match[0] == "<" else match[0], text)
 
 
 def relink(text: str, lead: Callable[[str], str | None]) -> str:
     """Return Markdown with its relative links changed to `lead(target)`, unless that is None."""
 
-    def changed(found: re.Match[str]) -> str:
-        if found[0].startswith(("`", "mailto:")) or "://" in found[0]:
-            return found[0]
-        return lead(posixpath.normpath(found[0])) or found[0]
+    def changed(match: re.Match[str]) -> str:
+        if match[0].startswith(("`", "mailto:")) or "://" in match[0]:
+            return match[0]
+        return lead(posixpath.normpath(match[0])) or match[0]
 
     prose, code = FENCED.split(text), FENCED.findall(text)
     return "".join(TARGET.sub(changed, part) + block for part, block in zip(prose, [*code, ""]))
@@ -114,12 +114,12 @@ def write_module(name: str, package: Any) -> str:
     if not module.is_init_module:
         return f"::: {name}\n"
     members = [member for member in module.members.values() if not member.name.startswith("_")]
-    own = [member.name for member in members if not member.is_alias and not member.is_module and member.docstring]
+    own_names = [member.name for member in members if not member.is_alias and not member.is_module and member.docstring]
     imported = [member.name for member in members if member.is_alias and member.target_path.startswith(f"{PACKAGE}.")]
-    given = [module[name] for name in module.exports or imported if name not in (*own, "lazy_names")]
-    below = sorted((member for member in members if not member.is_alias and member.is_module), key=lambda m: m.name)
-    said = f"::: {name}\n    options:\n      members: {own or 'false'}\n"
-    return "\n".join([said, *draw_table("Names", map(draw_row, given)), *draw_table("Modules", map(draw_row, below))])
+    names = [module[name] for name in module.exports or imported if name not in (*own_names, "lazy_names")]
+    modules = sorted((member for member in members if not member.is_alias and member.is_module), key=lambda m: m.name)
+    page = f"::: {name}\n    options:\n      members: {own_names or 'false'}\n"
+    return "\n".join([page, *draw_table("Names", map(draw_row, names)), *draw_table("Modules", map(draw_row, modules))])
 
 
 def draw_table(title: str, rows: Iterable[str]) -> list[str]:
@@ -145,12 +145,12 @@ def write_programs() -> str:
     """Return the page of programs with their docstrings, benchmarks, and configs."""
     hint = "`python -m experiments.NAME --help` lists the flags, with `--config=NAME` a config's fields."
     parts = ["# Programs", hint]
-    for path, said in list_documented("."):
+    for path, text in list_documented("."):
         if '__name__ == "__main__"' in path.read_text(encoding="utf-8"):
-            parts.append(f"## {path.stem}\n\n```text\n{said}\n```")
+            parts.append(f"## {path.stem}\n\n```text\n{text}\n```")
     for folder in ("benchmarks", "configs"):
-        names = [pair for path, said in list_documented(folder) for pair in [(path.stem, said), *list_recipes(path)]]
-        rows = (f"| `{name}` | {escape_tags(first_paragraph(said))} |" for name, said in names)
+        names = [pair for path, text in list_documented(folder) for pair in [(path.stem, text), *list_recipes(path)]]
+        rows = (f"| `{name}` | {escape_tags(first_paragraph(text))} |" for name, text in names)
         parts.append("\n".join(draw_table(f"experiments/{folder}", rows)))
     return "\n\n".join(parts)
 
@@ -173,12 +173,12 @@ def list_recipes(path: Path) -> Iterator[tuple[str, str]]:
 
 def list_branch(package: str, paths: Mapping[str, Path]) -> list[Any]:
     """Return the navigation of a package: its own page, its modules and packages."""
-    found: list[Any] = [locate_page(package, paths[package])]
+    entries: list[Any] = [locate_page(package, paths[package])]
     for name, path in paths.items():
         if name.rpartition(".")[0] == package:
-            below = list_branch(name, paths) if path.name == "__init__.py" else locate_page(name, path)
-            found.append({name.rpartition(".")[2]: below})
-    return found
+            entry = list_branch(name, paths) if path.name == "__init__.py" else locate_page(name, path)
+            entries.append({name.rpartition(".")[2]: entry})
+    return entries
 
 
 def list_prose() -> dict[str, str]:

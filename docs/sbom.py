@@ -38,8 +38,8 @@ def read_pins(text: str) -> list[dict[str, Any]]:
     """Return name, version, marker and hashes of every pin."""
     pins: list[dict[str, Any]] = []
     for line in text.splitlines():
-        if found := PIN.match(line):
-            pins.append({"name": found[1], "version": found[2], "marker": found[3] or "", "hashes": []})
+        if match := PIN.match(line):
+            pins.append({"name": match[1], "version": match[2], "marker": match[3] or "", "hashes": []})
         elif pins:
             pins[-1]["hashes"] += HASH.findall(line)
     return pins
@@ -48,18 +48,18 @@ def read_pins(text: str) -> list[dict[str, Any]]:
 def find_licence(name: str) -> str | None:
     """Return the licence of an installed package, as an SPDX expression if its metadata has one; None if unknown."""
     try:
-        facts: Any = metadata.metadata(name)
+        fields: Any = metadata.metadata(name)
     except metadata.PackageNotFoundError:
         return None
     classifiers = [
-        one.rpartition(" :: ")[2] for one in facts.get_all("Classifier") or () if one.startswith("License ::")
+        one.rpartition(" :: ")[2] for one in fields.get_all("Classifier") or () if one.startswith("License ::")
     ]
-    given = [facts.get("License-Expression"), facts.get("License"), *classifiers]
-    for text in filter(None, given):
+    licences = [fields.get("License-Expression"), fields.get("License"), *classifiers]
+    for text in filter(None, licences):
         first = text.strip().splitlines()[0].strip()
         if spdx := NAMES.get(first.lower()):
             return spdx
-    return next((text.strip().splitlines()[0].strip() for text in given if text and text.strip()), None)
+    return next((text.strip().splitlines()[0].strip() for text in licences if text and text.strip()), None)
 
 
 def make_sbom(pins: list[dict[str, Any]], version: str) -> dict[str, Any]:
@@ -83,9 +83,9 @@ def make_sbom(pins: list[dict[str, Any]], version: str) -> dict[str, Any]:
             for digest in pin["hashes"]
         ]
         components.append(part)
-    own = {"type": "library", "name": "bert_elmo_jax", "version": version, "licenses": [{"expression": "Apache-2.0"}]}
+    root = {"type": "library", "name": "bert_elmo_jax", "version": version, "licenses": [{"expression": "Apache-2.0"}]}
     return {
-        "bomFormat": "CycloneDX", "specVersion": "1.5", "version": 1, "metadata": {"component": own},
+        "bomFormat": "CycloneDX", "specVersion": "1.5", "version": 1, "metadata": {"component": root},
         "components": components,
     }  # fmt: skip
 
@@ -93,9 +93,9 @@ def make_sbom(pins: list[dict[str, Any]], version: str) -> dict[str, Any]:
 def main(target: str) -> None:
     """Write the file."""
     setup = (ROOT / "setup.cfg").read_text(encoding="utf-8")
-    found = re.search(r"^version = (\S+)$", setup, re.M)
-    assert found is not None, "setup.cfg has no version"
-    bill = make_sbom(read_pins((ROOT / "requirements.txt").read_text(encoding="utf-8")), found[1])
+    match = re.search(r"^version = (\S+)$", setup, re.M)
+    assert match is not None, "setup.cfg has no version"
+    bill = make_sbom(read_pins((ROOT / "requirements.txt").read_text(encoding="utf-8")), match[1])
     Path(target).parent.mkdir(parents=True, exist_ok=True)
     Path(target).write_text(json.dumps(bill, indent=1) + "\n", encoding="utf-8")
     print(f"{target}: {len(bill['components'])} packages")

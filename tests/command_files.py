@@ -102,13 +102,13 @@ def write_texts_and_corpora(root: Path) -> None:
     lines = [json.dumps({"review": " ".join(document)}, ensure_ascii=False) for document in documents]
     (root / "reviews.jsonl.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
     shutil.rmtree(root / "corpora")
-    for tokenizer, (first, *others) in CORPORA.items():
-        asked = {"tokenizer": tokenizer, "vocab_size": 300, "heldout": 0.1}
+    for tokenizer, (first, *copies) in CORPORA.items():
+        options = {"tokenizer": tokenizer, "vocab_size": 300, "heldout": 0.1}
         if tokenizer == "hub":
-            asked["tokenizer"] = str(next(root.glob("hub/*bert-base-cased/snapshots/*")))
-        prepare(Request((str(root / "text.txt"),), str(root / first), **asked), inline, no_bar)
-        for other in others:
-            shutil.copytree(root / first, root / other)
+            options["tokenizer"] = str(next(root.glob("hub/*bert-base-cased/snapshots/*")))
+        prepare(Request((str(root / "text.txt"),), str(root / first), **options), inline, no_bar)
+        for copy in copies:
+            shutil.copytree(root / first, root / copy)
     english, korean = (
         "".join(f"{line}\n" for line in lines) for lines in (["the pear", "the sea"] * 9, ["배", "바다"] * 9)
     )
@@ -132,17 +132,17 @@ def write_task_files(root: Path) -> None:
     coins = random.Random(0)
     rows = texts(coins, 24)
     entails = ("not_entailment", "entailment")
-    some = [(f"{text} .", f"{other} .", good) for (text, good), (other, _) in zip(rows, rows[::-1])]
+    pairs = [(f"{text} .", f"{other} .", good) for (text, good), (other, _) in zip(rows, rows[::-1])]
     lines = {
         "my.csv": ["review,sentence,stars", *(f"{text},{text},{5 if good else 1}" for text, good in rows)],
         "nsmc": ["id\tdocument\tlabel", *(f"{n}\t{text}\t{int(good)}" for n, (text, good) in enumerate(rows))],
         "rte": ["index\tsentence1\tsentence2\tlabel",
-                *(f"{n}\t{a}\t{b}\t{entails[good]}" for n, (a, b, good) in enumerate(some))],
+                *(f"{n}\t{a}\t{b}\t{entails[good]}" for n, (a, b, good) in enumerate(pairs))],
         "mrpc": ["Quality\t#1 ID\t#2 ID\t#1 String\t#2 String",
-                 *(f"{int(good)}\t{n}\t{n}\t{a}\t{b}" for n, (a, b, good) in enumerate(some))],
-        "stsb": [f"forum\tdeft\t2014\t{n}\t{3.2 if good else 1.0}\t{a}\t{b}" for n, (a, b, good) in enumerate(some)],
+                 *(f"{int(good)}\t{n}\t{n}\t{a}\t{b}" for n, (a, b, good) in enumerate(pairs))],
+        "stsb": [f"forum\tdeft\t2014\t{n}\t{3.2 if good else 1.0}\t{a}\t{b}" for n, (a, b, good) in enumerate(pairs)],
         "snli": ["gold_label\tsentence1\tsentence2",
-                 *(f"{'entailment' if good else 'neutral'}\t{a}\t{b}" for a, b, good in some)],
+                 *(f"{'entailment' if good else 'neutral'}\t{a}\t{b}" for a, b, good in pairs)],
         "sst5": [f"{3 if good else 1} {text}" for text, good in rows],
         "topics": ["text\tlabel", *(f"{text}\t{int(good)}" for text, good in rows)],
         "tags": [line for text, good in rows
@@ -157,7 +157,7 @@ def write_task_files(root: Path) -> None:
             "",
         )
     ]
-    lines["nli"] = ["premise,hypothesis", *(f"{a},{b}" for a, b, _ in some)]
+    lines["nli"] = ["premise,hypothesis", *(f"{a},{b}" for a, b, _ in pairs)]
     lines["trec"] = [f"{'DESC:def' if good else 'HUM:ind'} {text}" for text, good in rows]
     lines["korsts"] = ["genre\tfilename\tyear\tid\tscore\tsentence1\tsentence2", *lines["stsb"]]
     lines["chunks"] = [line.replace("\t", "\tNN\t") for line in lines["tags"]]

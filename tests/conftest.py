@@ -90,10 +90,10 @@ def block_network():
 
         return connect
 
-    def resolve(host, *rest, **more):
+    def resolve(host, *arguments, **more):
         if not is_here((host,)) and not re.fullmatch(r"[\d.]+|[\da-fA-F:]+:[\da-fA-F:]*", str(host)):
             raise BlockedNetwork(f"tests do not use the network, and one asks for the address of {host}")
-        return find(host, *rest, **more)
+        return find(host, *arguments, **more)
 
     find, socket.getaddrinfo = socket.getaddrinfo, resolve
     socket.socket.connect = guard(socket.socket.connect)

@@ -43,13 +43,13 @@ class Mutant:
 
 def mutants() -> list[Mutant]:
     """Return all mutants, the quick ones of text and data first."""
-    found = []
+    all_mutants = []
     for part, rows in MUTANTS.items():
         for name, row in rows.items():
             marked, *tests = (row,) if isinstance(row, str) else row
             text, fault = (re.sub("«(.*?)→(.*?)»", rf"\{n}", marked, flags=re.S) for n in (1, 2))
-            found.append(Mutant(part, name, text, fault, tuple(tests)))
-    return found
+            all_mutants.append(Mutant(part, name, text, fault, tuple(tests)))
+    return all_mutants
 
 
 # Each is the text with «what it says→what the fault says», or a tuple with further tests.
@@ -174,9 +174,9 @@ def list_tests(mutant: Mutant, file: Path) -> list[list[str]]:
     folder = Path("tests", *file.parts[1:-1])
     mirror = [folder / f"test_{file.stem}.py"] if (ROOT / folder / f"test_{file.stem}.py").is_file() else []
     more = [path.relative_to(ROOT) for pattern in mutant.tests for path in sorted(ROOT.glob(pattern))]
-    others = [path.relative_to(ROOT) for path in sorted((ROOT / folder).rglob("test_*.py"))]
+    folder_tests = [path.relative_to(ROOT) for path in sorted((ROOT / folder).rglob("test_*.py"))]
     near = list(dict.fromkeys(map(str, [file, *mirror, *more])))
-    return [near, [name for name in map(str, others) if name not in near]]
+    return [near, [name for name in map(str, folder_tests) if name not in near]]
 
 
 def copy_tree(folder: Path) -> None:
@@ -226,8 +226,8 @@ def main() -> int:
     parser.add_argument("--compare", action="store_true", help="run nothing: compare the results with the baseline")
     parser.add_argument("--list", action="store_true", help="run nothing: show where the mutants are")
     flags = parser.parse_args()
-    wanted = set(filter(None, flags.only.split(",")))
-    chosen = [mutant for mutant in mutants() if not wanted or {mutant.part, mutant.name} & wanted]
+    selection = set(filter(None, flags.only.split(",")))
+    chosen = [mutant for mutant in mutants() if not selection or {mutant.part, mutant.name} & selection]
     results = json.loads(flags.results.read_text(encoding="utf-8")) if flags.results.is_file() else {}
     if flags.list:
         for mutant in chosen:

@@ -24,8 +24,8 @@ def code_of(notebook):
 
 def cell_with(name, words):
     """Return the source of the only cell of a notebook that contains these words."""
-    (found,) = [cell.source for cell in code_of(read(name)) if words in cell.source]
-    return found
+    (source,) = [cell.source for cell in code_of(read(name)) if words in cell.source]
+    return source
 
 
 def settings_of(notebook):

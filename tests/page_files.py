@@ -64,10 +64,10 @@ def write_page_files(root: Path, layers: int = 2) -> None:
         lines = (STS.format(n, n, "muddy " * (5 - n)) for n in range(6))
         (root / "stsb" / f"sts-{part}.csv").write_text("".join(lines), encoding="utf-8")
     write_translator(root / "marian", load_tokenizer(GOLDENS / "tokenizers" / "marian"))
-    made = {MARIAN: root / "marian", WRITER: GOLDENS / "gpt2_tiny", BART: GOLDENS / "bart_tiny"}
-    for name in (*HUB_NAMES, *made):
+    sources = {MARIAN: root / "marian", WRITER: GOLDENS / "gpt2_tiny", BART: GOLDENS / "bart_tiny"}
+    for name in (*HUB_NAMES, *sources):
         model = root / "hub" / f"models--{name.replace('/', '--')}"
-        convert(str(made.get(name, root / "runs" / "bert_toy")), model / "snapshots" / ("0" * 40))
+        convert(str(sources.get(name, root / "runs" / "bert_toy")), model / "snapshots" / ("0" * 40))
         (model / "refs").mkdir()
         (model / "refs" / "main").write_text("0" * 40, encoding="utf-8")
 

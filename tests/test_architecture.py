@@ -90,10 +90,10 @@ def test_contract_table_has_the_fields_of_a_family(page):
 @pytest.mark.parametrize("file", [*PAGES, *HOW_TO_ADD], ids=lambda path: path.name)
 def test_every_path_on_a_page_exists(file):
     page = file.read_text(encoding="utf-8")
-    found = {name for name in re.findall(r"`([\w./]+)`", page) if "/" in name or name.endswith((".py", ".md", ".cfg"))}
+    names = {name for name in re.findall(r"`([\w./]+)`", page) if "/" in name or name.endswith((".py", ".md", ".cfg"))}
     # Files of a run directory or store, and a new family's own files.
-    found -= {"tokenizer/", "checkpoints/", "config.py", "model.py", "formats.py", "family.py", "__init__.py"}
-    paths = {name.replace("NAME", "awd_lstm") for name in found}
+    names -= {"tokenizer/", "checkpoints/", "config.py", "model.py", "formats.py", "family.py", "__init__.py"}
+    paths = {name.replace("NAME", "awd_lstm") for name in names}
     missing = {path for path in paths if not (ROOT / path).exists() and not (PACKAGE / path).exists()}
     missing -= {folder for folder in missing if (PACKAGE / "data" / folder).is_dir()}  # the layout's line on data/
     assert len(paths) > 20 and not missing, sorted(missing)
@@ -136,9 +136,9 @@ def find_identifiers(tree):
         if isinstance(node, ast.Constant):
             continue
         for _, value in ast.iter_fields(node):
-            for found in value if isinstance(value, list) else [value]:
-                if isinstance(found, str):
-                    yield found, getattr(node, "lineno", 0)
+            for item in value if isinstance(value, list) else [value]:
+                if isinstance(item, str):
+                    yield item, getattr(node, "lineno", 0)
 
 
 def find_strings(tree):
@@ -174,27 +174,27 @@ def find_class_tests(tree):
         return any(name.endswith("Config") or name in ("Inputs", "Pieces", "Words", "Pairs") for name in names)
 
     for node in ast.walk(tree):
-        asked = None
+        tested_node = None
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("isinstance", "issubclass"):
-            asked = node.args[1]
+            tested_node = node.args[1]
         elif isinstance(node, ast.Compare) and "type(" in ast.unparse(node):
-            asked = node
+            tested_node = node
         elif isinstance(node, ast.MatchClass):
-            asked = node.cls
-        if asked is not None and is_config(asked):
+            tested_node = node.cls
+        if tested_node is not None and is_config(tested_node):
             yield node.lineno if hasattr(node, "lineno") else 0, ast.unparse(node)
 
 
 @functools.cache
 def read_code():
     """Return the path and the syntax tree of every file that may not name a family."""
-    found = []
+    trees = []
     for folder in (PACKAGE, ROOT / "experiments"):
         for file in sorted(folder.rglob("*.py")):
             path = file.relative_to(ROOT).as_posix()
             if not path.startswith((*FREE, *(f"bert_elmo_jax/families/{family}/" for family in FAMILIES))):
-                found.append((path, ast.parse(file.read_text(encoding="utf-8"))))
-    return found
+                trees.append((path, ast.parse(file.read_text(encoding="utf-8"))))
+    return trees
 
 
 def is_allowed(path, name, entry):
@@ -218,13 +218,13 @@ def offences():
     ]
 
 
-def test_nobody_asks_which_family(offences):
-    found = [
+def test_code_outside_families_names_no_family(offences):
+    forbidden_names = [
         f"{path}:{line}: {name}"
         for path, line, name in offences
         if not any(is_allowed(path, name, entry) for entry in ALLOWED)
     ]
-    assert not found, "code outside families/<name>/ names a family:\n" + "\n".join(found)
+    assert not forbidden_names, "code outside families/<name>/ names a family:\n" + "\n".join(forbidden_names)
 
 
 def test_every_exception_is_needed(offences):
@@ -232,9 +232,9 @@ def test_every_exception_is_needed(offences):
     assert not unused
 
 
-def test_nobody_tests_for_the_class_of_a_configuration():
-    found = [f"{path}:{line}: {code}" for path, tree in read_code() for line, code in find_class_tests(tree)]
-    assert not found, "\n".join(found)
+def test_no_code_tests_for_the_class_of_a_configuration():
+    class_tests = [f"{path}:{line}: {code}" for path, tree in read_code() for line, code in find_class_tests(tree)]
+    assert not class_tests, "\n".join(class_tests)
 
 
 def test_offences_are_found():

@@ -37,13 +37,13 @@ UNFILLED = {"python -m experiments.pretrain …", "python -m experiments.pretrai
 
 def find_commands(text):
     """Return the commands of a text: from code spans, which may have two lines, and from lines, with continuations."""
-    found = []
+    commands = []
     text = re.sub(r"^```.*$", "", text, flags=re.M)
     for paragraph in text.split("\n\n"):
-        found += [" ".join(span.split()) for span in SPAN.findall(paragraph) if STARTED.search(span)]
+        commands += [" ".join(span.split()) for span in SPAN.findall(paragraph) if STARTED.search(span)]
         lines = re.sub(r"\s*\\\n\s*", " ", SPAN.sub("", paragraph)).splitlines()
-        found += [re.sub(r"\s#\s.*$", "", line) for line in lines]
-    return [started[0].strip() for command in found if (started := STARTED.search(command))]
+        commands += [re.sub(r"\s#\s.*$", "", line) for line in lines]
+    return [started[0].strip() for command in commands if (started := STARTED.search(command))]
 
 
 def read_docstrings(file):
@@ -127,7 +127,7 @@ class Done(NamedTuple):
     status: int
     out: str
     err: str
-    seen: str
+    awaited_file: str
 
 
 class Start(NamedTuple):
@@ -151,18 +151,18 @@ def find_new(folder, pattern, begun):
 
 def run(server, folder, start, *more):
     """Run a command in a folder; it gets a SIGTERM as soon as there is a new file of the pattern `start.until`."""
-    log, begun, seen = folder / "log", time.time(), ""
+    log, begun, awaited_file = folder / "log", time.time(), ""
     log.with_suffix(".in").write_text(start.stdin, encoding="utf-8")
     environment = {"HF_HUB_CACHE": str(folder / "hub"), "XLA_FLAGS": program_environment(start.devices)["XLA_FLAGS"]}
     words = [start.module.removeprefix("experiments."), *start.words, *more]
     running = server.start(words, log, environment, folder=folder, stdin=str(log.with_suffix(".in")))
     while (status := running.wait(0.02)) is None:
-        if start.until and not seen and (seen := find_new(folder, start.until, begun)):
+        if start.until and not awaited_file and (awaited_file := find_new(folder, start.until, begun)):
             os.kill(running.number, signal.SIGTERM)
         if time.time() > begun + LIMIT:
             running.kill()
     out, err = (log.with_suffix(f".{name}").read_text(encoding="utf-8", errors="replace") for name in ("out", "err"))
-    return Done(status, out, err, seen)
+    return Done(status, out, err, awaited_file)
 
 
 def fill_in(command):
@@ -170,8 +170,8 @@ def fill_in(command):
     return functools.reduce(lambda text, place: text.replace(*place), FILLED.items(), command)
 
 
-def fields(values, below=""):
-    return [f"--config.{below}{name}={value}" for name, value in values.items()]
+def fields(values, prefix=""):
+    return [f"--config.{prefix}{name}={value}" for name, value in values.items()]
 
 
 def start_of(command):
@@ -201,8 +201,8 @@ def small_pretraining(words, command):
     kinds = {"elmo": (ELMO, ELMO_SIZES), "transformer": (PAIRS, PAIR_SIZES), "cove": (PAIRS, {"lstm_size": 8}),
              "awd_lstm": (AWD_LSTM, AWD_LSTM_SIZES), "bart": ({"length": 24}, PAIR_SIZES),
              "static": ({"length": 16, "min_count": 1}, {"hidden_size": 8})}  # fmt: skip
-    own, sizes = next((kind for name, kind in kinds.items() if f"--config={name}:" in command), (BERT, BERT_SIZES))
-    small = fields({**PRETRAINING, **own})
+    values, sizes = next((kind for name, kind in kinds.items() if f"--config={name}:" in command), (BERT, BERT_SIZES))
+    small = fields({**PRETRAINING, **values})
     if "--init" not in command:
         small += fields(sizes, "model.")
     if "elmo:toy" in command or "elmo:quickstart" in command:
@@ -271,7 +271,7 @@ SMALL = {"pretrain": small_pretraining, "finetune": small_finetuning, "plan": sm
 
 
 # Run directories that commands read: the command that makes each, the flags added to it, and its copies.
-MADE = [
+INPUT_RUNS = [
     ("python -m experiments.pretrain --config=bert:toy --workdir=runs/bert_toy",
      fields({"toyworld.heldout": 0.2, "length": 64, "model.max_positions": 64, "batch_size": 8}),
      ("runs/quickstart/bert",)),
@@ -304,7 +304,7 @@ def write_inputs(root, server):
     write_command_files(root)
     (root / DEEP / "runs").mkdir()
     (root / "runs" / "bert_toy").rename(root / DEEP / "runs" / "base")
-    for command, more, copies in MADE:
+    for command, more, copies in INPUT_RUNS:
         start = start_of(command)
         done = run(server, root, start, *more)
         assert done.status == 0, done.err
@@ -360,10 +360,10 @@ def find_fault(command, start, done, place):
             return "" if done.status == status and message in done.err else f"expected {status}, {message}"
     # Between two runs of a grid, no training catches the SIGTERM; the same command resumes all the same.
     stopped = (0, 75, -signal.SIGTERM) if "--grid" in command else (0, 75)
-    if start.until and done.seen and done.status in stopped:
+    if start.until and done.awaited_file and done.status in stopped:
         return ""
-    if done.status != 0 or (start.until and not done.seen):
-        return f"status {done.status}, {done.seen or 'nothing'} was seen"
+    if done.status != 0 or (start.until and not done.awaited_file):
+        return f"status {done.status}, {done.awaited_file or 'nothing'} was seen"
     if "Traceback" in done.err:
         return "a traceback"
     written = [name for flag in WRITTEN if (name := value_of(start.words, flag)) not in ("", *NO_FILES)]
@@ -389,31 +389,31 @@ def other_host(start, place):
 
 
 def free_port():
-    with socket.socket() as found:
-        found.bind(("localhost", 0))
-        return found.getsockname()[1]
+    with socket.socket() as probe:
+        probe.bind(("localhost", 0))
+        return probe.getsockname()[1]
 
 
-def run_command(command, server, inputs, place, made):
-    """Run a command; return its problem, or "", and its end. `made` gets the run directories of fine-tuning."""
+def run_command(command, server, inputs, place, all_runs):
+    """Run a command; return its problem, or "", and its end. `all_runs` gets the run directories of fine-tuning."""
     start = start_of(command)
     copy_inputs(inputs, place, start)
     before, folder = run_before(command, start, inputs)
     if before:
-        if before not in made:
-            run_command(before, server, inputs, place.with_name(f"{place.name}_before"), made)
+        if before not in all_runs:
+            run_command(before, server, inputs, place.with_name(f"{place.name}_before"), all_runs)
         shutil.rmtree(place / folder, ignore_errors=True)
-        shutil.copytree(made[before], place / folder)
+        shutil.copytree(all_runs[before], place / folder)
     with other_host(start, place):
         done = run(server, place, start)
     if "--runner=print" in start.words and done.status == 0:  # and the first of the printed commands
-        start = start_of(next(found for found in find_commands(done.out) if "experiments.sweep" not in found))
+        start = start_of(next(line for line in find_commands(done.out) if "experiments.sweep" not in line))
         done = run(server, place, start)
     fault = find_fault(command, start, done, place)
     flag = {"experiments.finetune": "workdir", "experiments.pretrain": "workdir", "experiments.convert": "to"}
     written = value_of(start.words, flag.get(start.module, "")) if done.status == 0 else ""
     if written.startswith("runs/"):
-        made[command] = shutil.move(place / written, inputs.with_name(f"made_{len(made)}"))
+        all_runs[command] = shutil.move(place / written, inputs.with_name(f"made_{len(all_runs)}"))
     return fault, done
 
 
@@ -433,15 +433,15 @@ def inputs(server, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def made():
+def all_runs():
     """Return a dictionary for the run directories of fine-tuning, which predictions on the same page read."""
     return {}
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("command", COMMANDS, ids=shorten)
-def test_commands_start(command, server, inputs, made, tmp_path):
-    fault, done = run_command(command, server, inputs, tmp_path / "place", made)
+def test_commands_start(command, server, inputs, all_runs, tmp_path):
+    fault, done = run_command(command, server, inputs, tmp_path / "place", all_runs)
     assert not fault, f"{fault}: {done.out[-1000:]} {done.err[-3000:]}"
     shutil.rmtree(tmp_path)  # thousands of files
 

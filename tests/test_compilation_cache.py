@@ -50,7 +50,7 @@ def test_it_lies_in_the_users_caches_and_is_bounded(tmp_path):
 
 
 @pytest.mark.usefixtures("nothing_chosen")
-def test_what_many_runs_share_takes_its_place(tmp_path):
+def test_the_folder_that_many_runs_share_takes_its_place(tmp_path):
     share_compiled()
     cache_compiled(tmp_path / "sweep")
     assert [jax.config.values[name] for name in NAMES[:3]] == [str(tmp_path / "sweep"), -1, 0.0]
@@ -68,7 +68,7 @@ def test_it_can_be_turned_off():
     assert share_compiled() is None and jax.config.values[NAMES[0]] is None
 
 
-def test_what_was_turned_off_is_on_again_even_after_an_error():
+def test_the_cache_is_on_again_even_after_an_error():
     before = jax.config.values[NAMES[3]]
     with pytest.raises(KeyError), compilation_cache.no_cache():
         assert not jax.config.values[NAMES[3]]
@@ -80,7 +80,7 @@ def test_what_was_turned_off_is_on_again_even_after_an_error():
 def test_a_folder_that_cannot_be_used_is_no_error(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     assert share_compiled(tmp_path / "file") is None and share_compiled(tmp_path / "file" / "below") is None
-    monkeypatch.setattr(os, "access", lambda *given: False)
+    monkeypatch.setattr(os, "access", lambda *arguments: False)
     assert share_compiled(tmp_path / "read only") is None
     assert jax.config.values[NAMES[0]] is None
 
@@ -132,15 +132,15 @@ def test_a_second_process_reads_what_the_first_has_compiled(tmp_path):
 
 
 def test_the_programs_of_the_tests_are_kept_and_tidied(tmp_path):
-    whole, old, cut, other = (tmp_path / f"{name}-cache" for name in ("whole", "old", "cut", "other"))
+    valid_file, old, cut, other = (tmp_path / f"{name}-cache" for name in ("whole", "old", "cut", "other"))
     data = zstandard.ZstdCompressor().compress(b"program" * 99)
-    for file in (whole, old):
+    for file in (valid_file, old):
         file.write_bytes(data)
     cut.write_bytes(data[:-9])
     other.write_bytes(zlib.compress(b"program"))
     os.utime(old, (0, 0))
     compiled_programs.tidy(tmp_path)
-    assert sorted(tmp_path.iterdir()) == sorted([whole, other])
+    assert sorted(tmp_path.iterdir()) == sorted([valid_file, other])
     compiled_programs.tidy(tmp_path, now=time.time() + 15 * 86_400)
     compiled_programs.tidy(tmp_path / "missing")
     assert not list(tmp_path.iterdir())

@@ -49,16 +49,16 @@ def test_any_iterable():
 
 
 @given(st.text(max_size=20), st.lists(st.text(max_size=20), max_size=8))
-def test_suggestions_are_known_names(asked, known):
-    assert nearest(asked, known) in (*known, None)
+def test_suggestions_are_known_names(name, names):
+    assert nearest(name, names) in (*names, None)
 
 
 @given(st.lists(st.text(min_size=1, max_size=20), min_size=1, max_size=8), st.data())
-def test_a_known_name_is_its_own_nearest(known, data):
-    name = data.draw(st.sampled_from(known))
-    found = nearest(name, known)
-    assert found is not None
-    assert found.casefold().replace("-", "_") == name.casefold().replace("-", "_")
+def test_a_known_name_is_its_own_nearest(names, data):
+    name = data.draw(st.sampled_from(names))
+    suggestion = nearest(name, names)
+    assert suggestion is not None
+    assert suggestion.casefold().replace("-", "_") == name.casefold().replace("-", "_")
 
 
 SUGGESTED = {

@@ -48,10 +48,10 @@ def test_links_change_where_they_are_links(pages):
         '[한국어](README.ko.md) ![그림](docs/배.svg) <img src="docs/배.svg"> [here](#측정) [out](https://a.org/README.md)\n'
         "```bash\n[no](README.ko.md)\n```\n`[no](README.ko.md)` [both](./README.ko.md#명령-두-개)\n"
     )
-    seen = []
-    found = pages.relink(text, lambda target: seen.append(target) or {"README.ko.md": "ko.md"}.get(target))
-    assert seen == ["README.ko.md", "docs/배.svg", "docs/배.svg", "README.ko.md"]
-    assert found == text.replace("[한국어](README.ko.md)", "[한국어](ko.md)").replace("./README.ko.md#", "ko.md#")
+    targets = []
+    new_text = pages.relink(text, lambda target: targets.append(target) or {"README.ko.md": "ko.md"}.get(target))
+    assert targets == ["README.ko.md", "docs/배.svg", "docs/배.svg", "README.ko.md"]
+    assert new_text == text.replace("[한국어](README.ko.md)", "[한국어](ko.md)").replace("./README.ko.md#", "ko.md#")
     assert pages.relink("", {}.get) == ""
 
 
@@ -64,20 +64,20 @@ class Page(HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, tag, attributes):
-        given = dict(attributes)
-        self.ids.add(given.get("id"))
-        if tag == "a" and given.get("href"):
-            self.leads.add(given["href"])
-        self.fetched |= {given[name] for kind, name in LOADED if tag == kind and given.get(name)}
+        values = dict(attributes)
+        self.ids.add(values.get("id"))
+        if tag == "a" and values.get("href"):
+            self.leads.add(values["href"])
+        self.fetched |= {values[name] for kind, name in LOADED if tag == kind and values.get(name)}
 
 
 def build(root, folder):
     """Build the site as `make docs` does, in another folder."""
     for name in ("mkdocstrings", "material"):
         pytest.importorskip(name, reason="needs the extra `docs`: make docs")
-    asked = re.search(r"/mkdocs (build .*)", (ROOT / "Makefile").read_text(encoding="utf-8"))[1].split()
+    arguments = re.search(r"/mkdocs (build .*)", (ROOT / "Makefile").read_text(encoding="utf-8"))[1].split()
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
-    command = [sys.executable, "-m", "mkdocs", *asked, f"--site-dir={folder}"]
+    command = [sys.executable, "-m", "mkdocs", *arguments, f"--site-dir={folder}"]
     return subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
 
 
@@ -153,7 +153,7 @@ def test_the_site(site):
 
 
 @pytest.mark.long
-def test_what_pages_look_like(site):
+def test_pages_show_shapes_examples_and_both_languages(site):
     _, texts = site
     plain = {name: html.unescape(re.sub(r"<[^>]+>", "", text)) for name, text in texts.items()}
     # Shapes as in the source, also of one axis; networks with their fields; examples as code, not as quotations.

@@ -79,7 +79,7 @@ def test_another_process_holds_the_lock_until_it_is_killed(tmp_path):
         assert path.read_text() == str(os.getpid())
 
 
-def test_what_is_written_is_read_and_hashed(tmp_path):
+def test_written_files_are_read_and_hashed(tmp_path):
     assert write_bytes(tmp_path / "a.bin", b"whole").read_bytes() == b"whole"
     assert read_json(write_json(tmp_path / "facts.json", {"언어": "한국어"})) == {"언어": "한국어"}
     assert read_json("no/such/file.json", default={}) == {}

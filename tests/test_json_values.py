@@ -46,7 +46,7 @@ def test_texts_of_released_files_are_read(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("kind", "fitting", "others"),
+    ("kind", "fitting", "wrong_values"),
     [
         (whole_number(1, 9), [1, 9], [0, 10, True, 1.0, "1", [1]]),
         (TRUTH, [True, False], ["false", 0, 1]),
@@ -58,8 +58,8 @@ def test_texts_of_released_files_are_read(tmp_path):
     ],
     ids=lambda value: getattr(value, "called", None),
 )
-def test_kinds(kind, fitting, others):
-    assert all(map(kind.accepts, fitting)) and not any(map(kind.accepts, others))
+def test_kinds(kind, fitting, wrong_values):
+    assert all(map(kind.accepts, fitting)) and not any(map(kind.accepts, wrong_values))
 
 
 def test_fields_that_are_null_or_missing_have_their_defaults():

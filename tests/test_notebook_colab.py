@@ -34,7 +34,7 @@ def test_there_is_a_size_for_each_device(device, text):
     )
 
 
-def install(monkeypatch, chips=(), programs=(), there=False):
+def install(monkeypatch, chips=(), programs=(), installed=False):
     """Run the installing cell on a machine with these chips and programs; return hardware and commands."""
     import importlib.util
     import shutil
@@ -42,7 +42,7 @@ def install(monkeypatch, chips=(), programs=(), there=False):
     ran = []
     monkeypatch.setattr(subprocess, "run", lambda command, check: ran.append((command, check)))
     monkeypatch.setattr(shutil, "which", lambda name: name if name in programs else None)
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object() if there else None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object() if installed else None)
     monkeypatch.setattr(
         Path, "glob", lambda self, pattern: [Path(c) for c in chips if Path(c).match(f"{self}/{pattern}")]
     )
@@ -65,8 +65,8 @@ def test_it_installs_the_edition_of_the_hardware(monkeypatch, chips, programs, h
     assert install(monkeypatch, chips, programs) == (hardware, [(pip, True)])
 
 
-def test_what_is_there_is_not_installed(monkeypatch):
-    assert install(monkeypatch, there=True) == ("cpu", [])
+def test_an_installed_package_is_not_installed_again(monkeypatch):
+    assert install(monkeypatch, installed=True) == ("cpu", [])
 
 
 def test_a_session_with_an_older_edition_is_told_to_restart(monkeypatch):
@@ -78,7 +78,7 @@ def test_a_session_with_an_older_edition_is_told_to_restart(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("colab", "folder", "kept", "mounted"),
+    ("colab", "folder", "expected_folder", "mounted"),
     [
         (True, "", "/content/drive/MyDrive/bert_elmo_jax", ["/content/drive"]),
         (True, "/content/drive/MyDrive/other", "/content/drive/MyDrive/other", ["/content/drive"]),
@@ -86,7 +86,7 @@ def test_a_session_with_an_older_edition_is_told_to_restart(monkeypatch):
         (False, "elsewhere", "elsewhere", []),
     ],
 )
-def test_in_colab_it_is_kept_on_drive(monkeypatch, colab, folder, kept, mounted):
+def test_in_colab_it_is_kept_on_drive(monkeypatch, colab, folder, expected_folder, mounted):
     mounts = []
     google, module = ModuleType("google"), ModuleType("google.colab")
     google.colab, module.drive = module, SimpleNamespace(mount=mounts.append)
@@ -95,8 +95,8 @@ def test_in_colab_it_is_kept_on_drive(monkeypatch, colab, folder, kept, mounted)
         monkeypatch.setitem(sys.modules, "google.colab", module)
     names = {"settings": {"folder": folder}, "sys": sys, "Path": Path}
     exec(compile(cell_with(PRETRAIN, "google.colab"), PRETRAIN, "exec"), names)
-    assert names["folder"] == Path(kept)
-    assert names["run"].parent == Path(kept)
+    assert names["folder"] == Path(expected_folder)
+    assert names["run"].parent == Path(expected_folder)
     assert mounts == mounted
 
 

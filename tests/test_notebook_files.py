@@ -26,22 +26,22 @@ def test_outputs_are_stored(name):
     for cell in cells:
         kinds = [kind for output in cell.outputs for kind in output.get("data", {})]
         last = cell.source.splitlines()
-        wanted = {"show(": "image/svg+xml", "HTML(": "text/html"}
-        for call, kind in wanted.items():
+        kinds_by_call = {"show(": "image/svg+xml", "HTML(": "text/html"}
+        for call, kind in kinds_by_call.items():
             if any(line.startswith(call) for line in last):
                 assert kind in kinds, f"{name}: a cell has no picture or table: {last[-1]}"
-    said = {
+    streams = {
         stream: "".join(output.text for cell in cells for output in cell.outputs if output.get("name") == stream)
         for stream in ("stderr", "stdout")
     }
     if name.startswith(PAPER):
-        assert re.search(r"\b(\d+) of \1 done", said["stdout"])
+        assert re.search(r"\b(\d+) of \1 done", streams["stdout"])
     else:
         steps = settings_of(notebook)["steps"] or 1_500
-        assert f"{steps:,} steps" in said["stderr"]
-    assert "Warning" not in said["stderr"]
+        assert f"{steps:,} steps" in streams["stderr"]
+    assert "Warning" not in streams["stderr"]
     if name.startswith(PRETRAIN):
-        assert re.search(r"resuming from step [\d,]+", said["stderr"])
+        assert re.search(r"resuming from step [\d,]+", streams["stderr"])
     assert len(text.encode()) < MOST
     assert not ELSEWHERE.search(text), f"{name} names a folder of some machine: {ELSEWHERE.search(text)[0]}"
 
@@ -66,7 +66,7 @@ def test_links_lead_to_files(name):
 
 
 # Differences of the Korean code, except for its comments.
-SAID = {
+TRANSLATIONS = {
     "en": "ko",
     "same": "같음",
     "other": "다름",
@@ -126,9 +126,9 @@ class InEnglish(ast.NodeTransformer):
 
 
 def in_english(source, english):
-    """Return the syntax tree of Korean code with all texts of `SAID` that the English code has in English."""
-    said = {korean: theirs for theirs, korean in SAID.items() if theirs in english and korean not in english}
-    return ast.dump(InEnglish(said).visit(ast.parse(source)))
+    """Return the syntax tree of Korean code with all texts of `TRANSLATIONS` that the English code has in English."""
+    texts = {korean: theirs for theirs, korean in TRANSLATIONS.items() if theirs in english and korean not in english}
+    return ast.dump(InEnglish(texts).visit(ast.parse(source)))
 
 
 def strings(source):
@@ -145,9 +145,9 @@ def test_twins_have_the_same_code(korean, english):
     assert len(ours) == len(theirs)
     for a, b in zip(ours, theirs):
         assert in_english(a.source, strings(b.source)) == ast.dump(ast.parse(b.source)), a.source
-        told, wanted = comments(a.source), comments(b.source)
-        assert len(told) == len(wanted)
-        assert all(map(HANGUL.search, told)), told
+        korean_comments, english_comments = comments(a.source), comments(b.source)
+        assert len(korean_comments) == len(english_comments)
+        assert all(map(HANGUL.search, korean_comments)), korean_comments
 
 
 def test_code_that_differs_is_found():

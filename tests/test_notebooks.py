@@ -109,8 +109,8 @@ def changed(notebook, settings, before=""):
 
 def start(name, folder, compiled, settings, before=""):
     """Execute a notebook in a folder; return its cells with outputs, the exit status, and the seconds that it took."""
-    here = folder / f"{name}.ipynb"
-    nbformat.write(changed(read(name), settings, before), here)
+    path = folder / f"{name}.ipynb"
+    nbformat.write(changed(read(name), settings, before), path)
     env = {name: value for name, value in os.environ.items() if name != "PYTHONWARNINGS"}
     env |= {"XLA_FLAGS": program_environment()["XLA_FLAGS"], "JAX_COMPILATION_CACHE_DIR": str(compiled)}
     env |= {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0", "PIP_NO_INDEX": "1", "HF_HUB_OFFLINE": "1"}
@@ -119,14 +119,14 @@ def start(name, folder, compiled, settings, before=""):
     env |= {"IPYTHONDIR": str(compiled / "ipython")}
     began = time.monotonic()
     done = subprocess.run(
-        [sys.executable, str(ROOT / "tests" / "execute_notebook.py"), here.name],
+        [sys.executable, str(ROOT / "tests" / "execute_notebook.py"), path.name],
         cwd=folder, env=env, capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
     return SimpleNamespace(
-        cells=code_of(nbformat.read(here, as_version=4)),
+        cells=code_of(nbformat.read(path, as_version=4)),
         folder=folder,
         status=done.returncode,
-        said=done.stderr,
+        errors=done.stderr,
         seconds=time.monotonic() - began,
     )
 
@@ -146,48 +146,48 @@ def executed(compiled, tmp_path_factory):
 @pytest.fixture(scope="module")
 def swept(compiled, tmp_path_factory):
     """Execute the paper's notebook, then its twin in the same folder."""
-    found, folder = {}, tmp_path_factory.mktemp("sweep")
+    runs, folder = {}, tmp_path_factory.mktemp("sweep")
     texts = [SWEEP.strip().replace("ROWS", repr(rows)) for rows in (ROWS, ROWS | {"네 에포크": (None,)})]
     (folder / "taggers.py").write_text(texts[0], encoding="utf-8")
     settings = {"sweep": "taggers.py", "own": texts[1]}
     for name in (PAPER, f"{PAPER}.ko"):  # the second does not repeat finished runs
-        found[name] = start(name, folder, compiled, settings)
-    return found
+        runs[name] = start(name, folder, compiled, settings)
+    return runs
 
 
 @pytest.fixture(scope="module")
 def on_ones_own(compiled, tmp_path_factory):
     """Execute a pretraining, killed and run again, and the Korean twins on its model and on files of one's own."""
-    own = tmp_path_factory.mktemp("own")
-    pretrained = own / "runs" / "pretrain" / "run"
-    found = {"killed": start(PRETRAIN, own, compiled, TINY[PRETRAIN], KILLED)}
+    folder = tmp_path_factory.mktemp("own")
+    pretrained = folder / "runs" / "pretrain" / "run"
+    runs = {"killed": start(PRETRAIN, folder, compiled, TINY[PRETRAIN], KILLED)}
     for name in (PRETRAIN, f"{PRETRAIN}.ko"):  # the second finds the run finished
-        found[name] = start(name, own, compiled, TINY[PRETRAIN])
-    (own / "boats.txt").write_text(OWN_TEXT, encoding="utf-8")
+        runs[name] = start(name, folder, compiled, TINY[PRETRAIN])
+    (folder / "boats.txt").write_text(OWN_TEXT, encoding="utf-8")
     model = {"model": str(pretrained), "text": "boats.txt", "words": ["boat", "배*"], "per_sense": 12}
-    found[f"{SENSES}.ko"] = start(f"{SENSES}.ko", own, compiled, model)
+    runs[f"{SENSES}.ko"] = start(f"{SENSES}.ko", folder, compiled, model)
     rows = [f'"{word}, {n}",{label}\n' for n in range(9) for word, label in (("좋다", "호"), ("boring", "불호"))]
-    (own / "reviews.csv").write_text("review,liked\n" + "".join(rows), encoding="cp949")
+    (folder / "reviews.csv").write_text("review,liked\n" + "".join(rows), encoding="cp949")
     file = {"file": "reviews.csv", "encoding": "cp949", "text": "review", "label": "liked", "try": ["정말 좋다"]}
-    found[f"{FINETUNE}.ko"] = start(f"{FINETUNE}.ko", own, compiled, file | {"init": str(pretrained), "epochs": 1})
+    runs[f"{FINETUNE}.ko"] = start(f"{FINETUNE}.ko", folder, compiled, file | {"init": str(pretrained), "epochs": 1})
     for name in (WHY, OWN_CODE, STORY):
-        found[f"{name}.ko"] = start(f"{name}.ko", own, compiled, TINY[name])
-    return found
+        runs[f"{name}.ko"] = start(f"{name}.ko", folder, compiled, TINY[name])
+    return runs
 
 
 def outputs(one, kind):
     """Return the outputs of a kind of a notebook's cells: stderr, text/html, image/svg+xml."""
-    found = [output for cell in one.cells for output in cell.outputs]
+    all_outputs = [output for cell in one.cells for output in cell.outputs]
     if kind in ("stderr", "stdout"):
-        return [output.text for output in found if output.get("name") == kind]
-    return [output.data[kind] for output in found if kind in output.get("data", {})]
+        return [output.text for output in all_outputs if output.get("name") == kind]
+    return [output.data[kind] for output in all_outputs if kind in output.get("data", {})]
 
 
 PAPERS = [PAPER, f"{PAPER}.ko"]
-OWN = [name for name in FILES if name.endswith(".ko") and name not in PAPERS]
+KOREAN = [name for name in FILES if name.endswith(".ko") and name not in PAPERS]
 
 
-ENGLISH = sorted(set(FILES) - {*OWN, *PAPERS})
+ENGLISH = sorted(set(FILES) - {*KOREAN, *PAPERS})
 
 
 @pytest.mark.parametrize("name", ENGLISH)
@@ -200,13 +200,13 @@ def test_the_papers_notebook_runs(swept, name):
     check_run(swept[name])
 
 
-@pytest.mark.parametrize("name", OWN)
+@pytest.mark.parametrize("name", KOREAN)
 def test_every_korean_notebook_runs(on_ones_own, name):
     check_run(on_ones_own[name])
 
 
 def check_run(one):
-    assert one.status == 0, one.said
+    assert one.status == 0, one.errors
     assert [cell.execution_count for cell in one.cells] == list(range(1, len(one.cells) + 1))
     assert not [output for cell in one.cells for output in cell.outputs if output.output_type == "error"]
     assert one.seconds < 300, f"it took {one.seconds:.0f} seconds on tiny settings"
@@ -238,9 +238,9 @@ def test_senses_of_ones_own_model_and_text(on_ones_own):
 def test_killed_and_run_again_it_goes_on(on_ones_own):
     killed, again = on_ones_own["killed"], on_ones_own[PRETRAIN]
     assert killed.status == 1
-    assert "died" in killed.said
-    (said,) = outputs(again, "stderr")
-    (step,) = map(int, re.findall(r"resuming from step (\d+)", said))
+    assert "died" in killed.errors
+    (messages,) = outputs(again, "stderr")
+    (step,) = map(int, re.findall(r"resuming from step (\d+)", messages))
     assert 0 < step < TINY[PRETRAIN]["steps"]
     lines = (again.folder / "runs" / "pretrain" / "run" / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
     assert [json.loads(line)["step"] for line in lines] == list(range(1, TINY[PRETRAIN]["steps"] + 1))
@@ -280,19 +280,19 @@ def test_fine_tuning_on_ones_own_file(on_ones_own):
 
 
 def test_from_a_paper_to_the_table(swept):
-    published, points, table, seeds, cost, own = outputs(swept[PAPER], "text/html")
+    published, points, table, seeds, cost, own_table = outputs(swept[PAPER], "text/html")
     assert "somebody, table 1" in published and "<td>81.0</td>" in published
     assert points.count("finetune") == 4
-    for html in (table, own):
+    for html in (table, own_table):
         assert re.search(r"two epochs \(reference\)</td><td>\d+\.\d\d ± \d+\.\d\d</td><td>80<", html)
         assert "Kendall" in html
-    assert "네 에포크" in own and "네 에포크" not in table
+    assert "네 에포크" in own_table and "네 에포크" not in table
     assert seeds.count(", ") >= 2
     assert cost.count("<tr>") == 5
     (picture,) = outputs(swept[PAPER], "image/svg+xml")
     assert "beside two epochs" in picture
-    said = "".join(outputs(swept[PAPER], "stdout"))
-    assert "6 of 6 done" in said and "4 runs, " in said
+    output = "".join(outputs(swept[PAPER], "stdout"))
+    assert "6 of 6 done" in output and "4 runs, " in output
     assert swept[f"{PAPER}.ko"].seconds < swept[PAPER].seconds
     again = "".join(outputs(swept[f"{PAPER}.ko"], "stdout"))
     assert "4 of 4 done" in again and "1 of 4 done" not in again
@@ -301,8 +301,8 @@ def test_from_a_paper_to_the_table(swept):
 def test_why_attention_is_built_so(executed):
     tables, pictures = (outputs(executed(WHY), kind) for kind in ("text/html", "image/svg+xml"))
     assert [len(tables), len(pictures)] == [6, 6]
-    for said, table in zip(("entropy", "heads", "length", "pronoun", "best possible", "warm-up"), tables):
-        assert said in table
+    for phrase, table in zip(("entropy", "heads", "length", "pronoun", "best possible", "warm-up"), tables):
+        assert phrase in table
     assert HANGUL.search(tables[3])
     assert all(drawn.count("<svg") > 1 for drawn in pictures)
 

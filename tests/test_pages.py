@@ -49,14 +49,14 @@ def blocks(text):
 
 def tables(text):
     """Return the tables outside fenced blocks, each a list of rows, each a list of cells."""
-    found = re.findall(r"(?:^\|.*\n)+", FENCED.sub("", text), re.M)
-    return [[re.split(r"(?<!\\)\|", row)[1:-1] for row in table.splitlines()] for table in found]
+    raw_tables = re.findall(r"(?:^\|.*\n)+", FENCED.sub("", text), re.M)
+    return [[re.split(r"(?<!\\)\|", row)[1:-1] for row in table.splitlines()] for table in raw_tables]
 
 
 def links(text):
     """Return the files that a text links to."""
-    found = re.findall(r"\]\(([^)\s]+)\)", CODE.sub("", FENCED.sub("", text)))
-    return [link.split("#")[0] for link in found if "://" not in link and not link.startswith(("#", "mailto:"))]
+    targets = re.findall(r"\]\(([^)\s]+)\)", CODE.sub("", FENCED.sub("", text)))
+    return [link.split("#")[0] for link in targets if "://" not in link and not link.startswith(("#", "mailto:"))]
 
 
 def unlocalised(code):
@@ -69,7 +69,7 @@ def unlocalised(code):
 
 def in_millions(text):
     """Return a text with Korean numbers of ten thousands (1,140만) as those of millions (11.4), as English has them."""
-    return re.sub(r"([0-9][0-9,]*)만", lambda found: f"{int(found[1].replace(',', '')) / 100:g}", text)
+    return re.sub(r"([0-9][0-9,]*)만", lambda match: f"{int(match[1].replace(',', '')) / 100:g}", text)
 
 
 def commands():
@@ -80,13 +80,13 @@ def commands():
 @functools.cache
 def known_fields():
     """Return the fields of every recipe of experiments/configs."""
-    known = set()
+    fields = set()
     for file in (ROOT / "experiments" / "configs").glob("[a-z]*.py"):
         if "get_config" in file.read_text(encoding="utf-8"):
             for recipe in list_recipes(str(file))[0] or [""]:
                 config, _ = read_config(f"{file}:{recipe}" if recipe else str(file))
-                known |= {field for field, _ in list_fields(config)}
-    return known
+                fields |= {field for field, _ in list_fields(config)}
+    return fields
 
 
 @pytest.fixture(scope="module")
@@ -119,17 +119,17 @@ def test_python_blocks_run(page):
 
     names, text = {}, read(page)
     stand_ins = {*STAND_INS}  # and objects made from them: released models would print other things
-    for found in BLOCK.finditer(text):
-        language, code = found.groups()
+    for match in BLOCK.finditer(text):
+        language, code = match.groups()
         if language != "python":
             continue
         before, printed = set(names), io.StringIO()
         with contextlib.redirect_stdout(printed):
-            exec(compile("\n" * text.count("\n", 0, found.start(2)) + code, str(page), "exec"), names)
+            exec(compile("\n" * text.count("\n", 0, match.start(2)) + code, str(page), "exec"), names)
         if any(re.search(rf"(?<![\w.]){name}\b", code) for name in stand_ins):
             stand_ins |= set(names) - before
             continue
-        shown = re.match(r"\n*```text\n(.*?)^```$", text[found.end() :], re.M | re.S)
+        shown = re.match(r"\n*```text\n(.*?)^```$", text[match.end() :], re.M | re.S)
         assert shown is None or printed.getvalue() == shown[1]
 
 
@@ -222,8 +222,8 @@ def test_rows_of_twins_have_the_same_figures_and_code(english, korean):
 
 @pytest.mark.parametrize("page", [*PAGES, Path("CONTRIBUTING.md"), Path("CHANGELOG.md")], ids=str)
 def test_links_lead_to_files(page):
-    found = links(read(page))
-    for link in found:
+    targets = links(read(page))
+    for link in targets:
         assert (ROOT / page).parent.joinpath(link).is_file(), f"a link of {page} leads to {link}, which is not there"
 
 

@@ -55,8 +55,8 @@ def run(tmp_path):
 
 def test_load_needs_no_fcntl(run):
     code = "import bert_elmo_jax; print(bert_elmo_jax.load('tests/goldens/bert_tiny').encode(['the ship']))"
-    said, _ = run("-W", "ignore", "-c", code, WITHOUT_FCNTL="1")
-    assert "Encoded" in said
+    output, _ = run("-W", "ignore", "-c", code, WITHOUT_FCNTL="1")
+    assert "Encoded" in output
 
 
 def test_pretraining_and_fine_tuning(run, tmp_path):
@@ -91,8 +91,8 @@ def test_a_sweep(run, tmp_path, system):
     file = tmp_path / "small.py"
     file.write_text(SWEEP, encoding="utf-8")
     words = [f"--sweep={file}", f"--workdir={tmp_path / 'w'}", "--jobs=2"]
-    said, processes = run("-m", "experiments.sweep", *words, **system)
-    assert "2 of 2 done" in said
+    output, processes = run("-m", "experiments.sweep", *words, **system)
+    assert "2 of 2 done" in output
     assert "| b | " in (tmp_path / "w" / "small-toy" / "table.md").read_text(encoding="utf-8")
     # The sweep, the resource tracker, and either a fork server or two runs.
     assert processes == (4 if system else 3), "the shim reached the processes that the sweep started"

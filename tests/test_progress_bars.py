@@ -41,7 +41,7 @@ def run_in_terminal(code):
     termios.tcsetwinsize(theirs, (24, 100))
     with subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stderr=theirs) as process:
         os.close(theirs)
-        said = b""
+        output = b""
         while True:
             try:
                 part = os.read(ours, 4096)
@@ -49,10 +49,10 @@ def run_in_terminal(code):
                 break
             if not part:
                 break
-            said += part
+            output += part
         process.wait()
     os.close(ours)
-    return said.decode()
+    return output.decode()
 
 
 def test_a_pipe_gets_a_line_every_ten_seconds():
@@ -66,10 +66,10 @@ def test_a_pipe_gets_a_line_every_ten_seconds():
 
 
 def test_a_terminal_gets_a_bar():
-    said = run_in_terminal(SLOW.format(total=300))
-    assert said.count("\r") > 100 and "predicting: 100%|█" in said
-    assert "\rcompiling:   0%|" in said and "compiling the evaluation: 100%|" in said
-    assert said.strip("\r\n").count("\n") == 0
+    output = run_in_terminal(SLOW.format(total=300))
+    assert output.count("\r") > 100 and "predicting: 100%|█" in output
+    assert "\rcompiling:   0%|" in output and "compiling the evaluation: 100%|" in output
+    assert output.strip("\r\n").count("\n") == 0
 
 
 def test_a_stream_has_no_total():

@@ -36,7 +36,7 @@ def run(project: Path, *options, **variables) -> str:
     return subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True).stdout
 
 
-def test_what_passed_on_a_commit_is_not_run_again(project):
+def test_passed_tests_of_a_commit_are_not_run_again(project):
     first = run(project, "-n2")
     assert "1 failed, 1 passed, 1 skipped, 1 error" in first
     [record] = (project / ".pytest_cache/proofs").iterdir()

@@ -18,13 +18,13 @@ def setup_cfg() -> configparser.ConfigParser:
 
 
 def test_the_lock_pins_every_core_dependency():
-    wanted = re.findall(r"^\s*([A-Za-z0-9_-]+)", setup_cfg()["options"]["install_requires"], re.M)
+    requirements = re.findall(r"^\s*([A-Za-z0-9_-]+)", setup_cfg()["options"]["install_requires"], re.M)
     pinned = {
         line.split("==")[0].strip().lower()
         for line in (ROOT / "requirements.txt").read_text().splitlines()
         if "==" in line
     }
-    assert {w.lower() for w in wanted} <= pinned
+    assert {name.lower() for name in requirements} <= pinned
 
 
 def test_no_utils_and_no_common():
@@ -51,8 +51,8 @@ def make(tmp_path):
 def test_missing_interpreter_is_named(make, tmp_path, stub):
     python = tmp_path / "python3.99"
     if stub:  # a version manager's, here pyenv's
-        said = "pyenv: python3.99: command not found\n\nThe `python3.99' command exists in:\n  3.99.1"
-        python.write_text(f'#!/bin/sh\ncat >&2 <<"END"\n{said}\nEND\nexit 127\n')
+        message = "pyenv: python3.99: command not found\n\nThe `python3.99' command exists in:\n  3.99.1"
+        python.write_text(f'#!/bin/sh\ncat >&2 <<"END"\n{message}\nEND\nexit 127\n')
         python.chmod(0o755)
     [line] = make(python)
     assert f"There is no interpreter '{python}'" in line
@@ -83,13 +83,13 @@ def test_one_address():
         *(ROOT / "notebooks").glob("*.ipynb"),
         *ROOT.glob("docs/**/*.md"),
     ]
-    found = {
+    mentions = {
         (file.name, match)
         for file in files
         for match in re.findall(r"https://github\.com/[\w.-]+/bert_elmo_jax\b", file.read_text(encoding="utf-8"))
     }
-    assert ("CITATION.cff", address) in found
-    assert {match for _, match in found} == {address}
+    assert ("CITATION.cff", address) in mentions
+    assert {match for _, match in mentions} == {address}
 
 
 def test_one_version():

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 PERMITTED = {"0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "CC0-1.0", "CNRI-Python", "ISC", "MIT", "MIT-0",
              "MPL-2.0", "PSF-2.0", "Zlib"}  # fmt: skip
 # Packages whose metadata do not say it in known words: the licence in their repository.
-KNOWN = {"flatbuffers": "Apache-2.0", "grain": "Apache-2.0"}
+LICENCES = {"flatbuffers": "Apache-2.0", "grain": "Apache-2.0"}
 # For other systems and Pythons, so not installed everywhere.
 ELSEWHERE = {"appnope": "BSD-2-Clause", "cffi": "MIT", "httpx2-jsfetch": "BSD-3-Clause", "nest-asyncio": "BSD-2-Clause",
              "pycparser": "BSD-3-Clause"}  # fmt: skip
@@ -63,12 +63,12 @@ def test_every_licence_is_known_and_permitted(sbom, pins):
     refused = {}
     for pin in pins:
         name = pin["name"]
-        licence = KNOWN.get(name) or sbom.find_licence(name) or ELSEWHERE.get(name)
+        licence = LICENCES.get(name) or sbom.find_licence(name) or ELSEWHERE.get(name)
         # One of several alternatives is enough; of a sum every part counts.
         choices = [set(re.split(r" AND ", choice)) for choice in (licence or "none").split(" OR ")]
         if not any(choice <= PERMITTED for choice in choices):
             refused[name] = licence
-    assert not refused, f"look up and add to KNOWN, or do without: {refused}"
+    assert not refused, f"look up and add to LICENCES, or do without: {refused}"
 
 
 def test_the_bill_of_materials(sbom, pins, tmp_path):
@@ -78,33 +78,33 @@ def test_the_bill_of_materials(sbom, pins, tmp_path):
     bill = sbom.make_sbom(pins, "1.2.3")
     assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.5")
     assert bill["metadata"]["component"]["version"] == "1.2.3"
-    found = {part["name"]: part for part in bill["components"]}
-    numpy = found["numpy"]
+    parts = {part["name"]: part for part in bill["components"]}
+    numpy = parts["numpy"]
     assert numpy["purl"].startswith("pkg:pypi/numpy@") and numpy["licenses"] == [
         {"expression": "BSD-3-Clause AND 0BSD AND MIT AND Zlib AND CC0-1.0"}
     ]
     assert len(numpy["externalReferences"]) > 20, "one for each file of the release"
-    assert found["appnope"]["properties"] == [{"name": "python:marker", "value": "sys_platform == 'darwin'"}]
+    assert parts["appnope"]["properties"] == [{"name": "python:marker", "value": "sys_platform == 'darwin'"}]
     assert sbom.find_licence("no-such-package-here") is None
 
 
 def test_known_vulnerabilities_of_pins(audit, pins, capsys):
-    asked = []
+    queries = []
 
     def answer(question):
-        asked.extend(question["queries"])
+        queries.extend(question["queries"])
         bad = [one["package"]["name"] == "numpy" for one in question["queries"]]
         return {"results": [{"vulns": [{"id": "PYSEC-2"}, {"id": "GHSA-1"}]} if one else {} for one in bad]}
 
     assert audit.main(answer) == 1
-    said = capsys.readouterr().out.splitlines()
+    lines = capsys.readouterr().out.splitlines()
     versions = [pin["version"] for pin in pins if pin["name"] == "numpy"]  # one for each Python
-    assert said[0].startswith(f"audit: numpy {versions[0]} has known vulnerabilities: https://osv.dev/")
-    assert said[0].endswith("/GHSA-1, https://osv.dev/vulnerability/PYSEC-2") and len(said) == len(versions) + 1
-    assert [(one["package"]["name"], one["version"]) for one in asked] == [
+    assert lines[0].startswith(f"audit: numpy {versions[0]} has known vulnerabilities: https://osv.dev/")
+    assert lines[0].endswith("/GHSA-1, https://osv.dev/vulnerability/PYSEC-2") and len(lines) == len(versions) + 1
+    assert [(one["package"]["name"], one["version"]) for one in queries] == [
         (pin["name"], pin["version"]) for pin in pins
     ]
-    assert all(one["package"]["ecosystem"] == "PyPI" for one in asked)
+    assert all(one["package"]["ecosystem"] == "PyPI" for one in queries)
     assert audit.main(lambda question: {"results": [{} for _ in question["queries"]]}) == 0
     assert capsys.readouterr().out == f"audit: none of {len(pins)} pins has a known vulnerability\n"
     with pytest.raises(ValueError, match="answered 0 of"):
@@ -113,9 +113,9 @@ def test_known_vulnerabilities_of_pins(audit, pins, capsys):
 
 def test_without_a_network_the_audit_is_skipped_in_so_many_words(audit, pins, capsys):
     assert audit.main() == 0  # tests reach no other machine
-    said = capsys.readouterr().out
-    assert said.startswith("audit: skipped, because osv.dev cannot be reached (")
-    assert said.endswith(f"{len(pins)} pins were not checked\n") and said.count("\n") == 1
+    output = capsys.readouterr().out
+    assert output.startswith("audit: skipped, because osv.dev cannot be reached (")
+    assert output.endswith(f"{len(pins)} pins were not checked\n") and output.count("\n") == 1
 
 
 def test_ci_runs_the_audit():

@@ -19,14 +19,14 @@ from bert_elmo_jax.report.word_page import TEXTS, write_word_page
 
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
 WORDS = ["배가", "<b>", "왔다"]
-OTHERS = [["큰", "배가", "왔다"], ["배가", "간다"], ["왔다", "</script>"]]
+CORPUS = [["큰", "배가", "왔다"], ["배가", "간다"], ["왔다", "</script>"]]
 
 
 @pytest.fixture(scope="module")
 def readings(goldens, tmp_path_factory):
     folder = VectorFolder(tmp_path_factory.mktemp("vectors"))
     names = ("bert_tiny", "elmo_tiny", "gpt2_tiny")
-    return {name: read_sentence(load(goldens / name), WORDS, OTHERS, folder) for name in names}
+    return {name: read_sentence(load(goldens / name), WORDS, CORPUS, folder) for name in names}
 
 
 def test_each_model_shows_what_it_can(readings):
@@ -57,13 +57,13 @@ def test_guesses_are_those_of_fill_mask(readings, goldens):
 def test_the_strongest_head_is_that_of_another_word(readings):
     reading = readings["bert_tiny"]
     layer, head, place = strongest_head(reading, 0)
-    others = [other for other in reading.places[1:] if other is not None]
-    assert place in others
-    assert reading.maps[layer, head, reading.places[0], place] == reading.maps[:, :, reading.places[0], others].max()
+    places = [other for other in reading.places[1:] if other is not None]
+    assert place in places
+    assert reading.maps[layer, head, reading.places[0], place] == reading.maps[:, :, reading.places[0], places].max()
 
 
 def test_the_picture_has_a_column_for_each_model(readings):
-    picture = draw_readings(readings, OTHERS, 2, "ko")
+    picture = draw_readings(readings, CORPUS, 2, "ko")
     kinds = {name: [type(figure) for figure in figures] for name, figures in picture.columns.items()}
     assert kinds == {"bert_tiny": [Bars, Bars, Arcs], "elmo_tiny": [Bars], "gpt2_tiny": [Bars, Bars, Arcs]}
     assert "가렸을 때" in show(picture).document
@@ -71,12 +71,12 @@ def test_the_picture_has_a_column_for_each_model(readings):
 
 def test_the_page_is_one_small_file_that_shows_texts_as_text(readings, tmp_path):
     models = {f"<i>{name}": describe_reading(reading) for name, reading in readings.items()}
-    page = write_word_page(tmp_path / "page.html", "<b>", models, OTHERS, language="ko").read_text(encoding="utf-8")
+    page = write_word_page(tmp_path / "page.html", "<b>", models, CORPUS, language="ko").read_text(encoding="utf-8")
     assert len(page.encode()) < 60_000
     assert not re.search(r"""https?:|(src|href)=|@import|<[bi]>|innerHTML""", page)
     assert page.count("<script") == page.count("</script>") == 2
     data = json.loads(re.search(r'id="data">(.*?)</script>', page, re.S)[1])
-    assert data["sentences"] == OTHERS
+    assert data["sentences"] == CORPUS
     assert [model["name"] for model in data["models"]] == ["<i>bert_tiny", "<i>elmo_tiny", "<i>gpt2_tiny"]
     bert = data["models"][0]
     reading = readings["bert_tiny"]
@@ -88,7 +88,7 @@ def test_the_page_is_one_small_file_that_shows_texts_as_text(readings, tmp_path)
 @pytest.mark.skipif(BROWSER is None, reason="no chromium")
 def test_a_browser_shows_the_chosen_word_within_a_phone(readings, tmp_path):
     models = {name: describe_reading(reading) for name, reading in readings.items()}
-    page = write_word_page(tmp_path / "page.html", "배", models, OTHERS, word=2, language="ko")
+    page = write_word_page(tmp_path / "page.html", "배", models, CORPUS, word=2, language="ko")
     keys = """document.querySelectorAll("button.word")[2].focus();
     document.activeElement.dispatchEvent(new KeyboardEvent("keydown", {key: "ArrowLeft", bubbles: true}));
     document.querySelector("#controls button").click();

@@ -15,16 +15,16 @@ def test_sides_of_the_plane_are_the_groups():
     rows = cloud(groups)
     rows[:, 0] *= 50  # what differs most says nothing
     rows[60:, 7] += 6
-    seen = probe_plane(rows, groups)
-    assert seen.accuracy == 1.0
-    assert seen.plane.shape == (30, 2)
-    assert seen.groups.count("배.ship") == seen.groups.count("배.pear") == 15
-    pears = np.array(seen.groups) == "배.pear"
-    assert seen.plane[pears, 0].min() > seen.plane[~pears, 0].max() or (
-        seen.plane[pears, 0].max() < seen.plane[~pears, 0].min()
+    probed = probe_plane(rows, groups)
+    assert probed.accuracy == 1.0
+    assert probed.plane.shape == (30, 2)
+    assert probed.groups.count("배.ship") == probed.groups.count("배.pear") == 15
+    pears = np.array(probed.groups) == "배.pear"
+    assert probed.plane[pears, 0].min() > probed.plane[~pears, 0].max() or (
+        probed.plane[pears, 0].max() < probed.plane[~pears, 0].min()
     )
-    np.testing.assert_allclose(seen.plane.std(axis=0), 1)
-    assert abs(np.corrcoef(seen.plane.T)[0, 1]) < 0.5  # up is another direction
+    np.testing.assert_allclose(probed.plane.std(axis=0), 1)
+    assert abs(np.corrcoef(probed.plane.T)[0, 1]) < 0.5  # up is another direction
 
 
 def test_three_groups_take_three_places():
@@ -32,22 +32,22 @@ def test_three_groups_take_three_places():
     rows = cloud(groups)
     for n, at in enumerate((3, 8, 11)):
         rows[n::3, at] += 8
-    seen = probe_plane(rows, groups)
-    assert seen.accuracy == 1.0
-    labels = np.array(seen.groups)
-    centres = np.stack([seen.plane[labels == name].mean(axis=0) for name in "abc"])
-    spread = max(seen.plane[labels == name].std() for name in "abc")
+    probed = probe_plane(rows, groups)
+    assert probed.accuracy == 1.0
+    labels = np.array(probed.groups)
+    centres = np.stack([probed.plane[labels == name].mean(axis=0) for name in "abc"])
+    spread = max(probed.plane[labels == name].std() for name in "abc")
     apart = np.linalg.norm(centres[:, None] - centres[None], axis=-1)[np.triu_indices(3, 1)]
     assert apart.min() > spread
 
 
-def test_what_is_not_there_is_not_shown():
+def test_groups_of_noise_are_not_separated():
     """The plane of a probe fitted to noise separates only the vectors of the fit."""
     groups = ["a", "b"] * 60
-    seen = probe_plane(cloud(groups, width=200), groups)
-    assert 0.2 < seen.accuracy < 0.8
-    labels = np.array(seen.groups)
-    assert abs(seen.plane[labels == "a", 0].mean() - seen.plane[labels == "b", 0].mean()) < 1.0
+    probed = probe_plane(cloud(groups, width=200), groups)
+    assert 0.2 < probed.accuracy < 0.8
+    labels = np.array(probed.groups)
+    assert abs(probed.plane[labels == "a", 0].mean() - probed.plane[labels == "b", 0].mean()) < 1.0
     same = probe_plane(np.ones((40, 3), np.float32), ["a", "b"] * 20)  # layer 0: a word without its context
     assert same.accuracy == 0.5
     assert np.isfinite(same.plane).all()

@@ -33,34 +33,34 @@ def model(goldens):
 
 def test_pieces_are_joined_to_words(model):
     source, target = "the bank of the river", "강을 건너서"
-    found = attention_to_source(model, source, target)
-    assert found.source == ("the", "bank", "of", "the", "river", "</s>") and found.maps.shape == (2, 4, 3, 6)
-    assert found.target == ("강을", "건너서", "</s>")
-    np.testing.assert_allclose(found.maps.sum(-1), 1, rtol=1e-5)
+    attention = attention_to_source(model, source, target)
+    assert attention.source == ("the", "bank", "of", "the", "river", "</s>") and attention.maps.shape == (2, 4, 3, 6)
+    assert attention.target == ("강을", "건너서", "</s>")
+    np.testing.assert_allclose(attention.maps.sum(-1), 1, rtol=1e-5)
     read, written = model.tokenizer.encode(source), model.tokenizer.encode_target(target, specials=False)
     assert len(written) > 2
     target_ids = [model.config.start_id, *written.ids.tolist()]
     pieces = np.asarray(model.forward(source=read.ids[None], target=[target_ids]).cross_attentions)[:, 0]
     first, river = written.word_ids == 0, read.word_ids == 4
     expected = pieces[:, :, : len(written)][:, :, first].mean(2)[..., river].sum(-1)
-    np.testing.assert_allclose(found.maps[:, :, 0, 4], expected, rtol=1e-5)
-    np.testing.assert_allclose(found.maps[:, :, 2, 5], pieces[:, :, -1, -1], rtol=1e-5)
+    np.testing.assert_allclose(attention.maps[:, :, 0, 4], expected, rtol=1e-5)
+    np.testing.assert_allclose(attention.maps[:, :, 2, 5], pieces[:, :, -1, -1], rtol=1e-5)
 
 
 def test_without_a_target_the_model_translates(model):
-    found = attention_to_source(model, "the river")
+    attention = attention_to_source(model, "the river")
     best = model.best_translations(["the river"])[0]
     starts = model.tokenizer.word_starts[[number for number in best.ids if number != model.config.end_ids[0]]]
     starts[0] = True
-    assert len(found.target) == starts.sum() + best.finished and (found.target[-1] == "</s>") == best.finished
+    assert len(attention.target) == starts.sum() + best.finished and (attention.target[-1] == "</s>") == best.finished
     assert model.translate(["the river"]) == [best.text]
 
 
 def test_pictures(model, tmp_path):
-    found = SourceAttention(("a", "b"), ("가",), np.array([[[[0.25, 0.75]], [[0.75, 0.25]]]]))
-    [mean] = draw_source_attention(found)
+    attention = SourceAttention(("a", "b"), ("가",), np.array([[[[0.25, 0.75]], [[0.75, 0.25]]]]))
+    [mean] = draw_source_attention(attention)
     assert (mean.rows, mean.columns) == (("가",), ("a", "b")) and mean.values.tolist() == [[0.5, 0.5]]
-    first, second = draw_source_attention(found, [-1], [1, 0])
+    first, second = draw_source_attention(attention, [-1], [1, 0])
     assert first.title == "layer 1, head 1" and second.values.tolist() == [[0.25, 0.75]]
     page = write_source_attention(tmp_path / "page.html", model, [("the river", "강을"), ("the bank", None)])
     text = page.read_text(encoding="utf-8")

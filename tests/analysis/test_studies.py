@@ -18,15 +18,15 @@ NOUNS, VERBS = [f"w{n}" for n in range(1, 21)], [f"w{n}" for n in range(21, 41)]
 
 def sentences(count, seed, verbs=True):
     draw = np.random.default_rng(seed)
-    some = []
+    corpus = []
     for _ in range(count):
         tags = draw.choice(["NOUN", "VERB"] if verbs else ["NOUN"], draw.integers(2, 6)).tolist()
         words = tuple(draw.choice(NOUNS if tag == "NOUN" else VERBS) for tag in tags)
         features = tuple({"Number": "Plur"} if tag == "NOUN" and n == 0 else {} for n, tag in enumerate(tags))
         chain = (0, *range(1, len(tags)))
         relations = ("root", *["dep"] * (len(tags) - 1))
-        some.append(ParsedSentence(words, tuple(tags), features, chain, relations, "a", tuple(range(len(tags)))))
-    return some
+        corpus.append(ParsedSentence(words, tuple(tags), features, chain, relations, "a", tuple(range(len(tags)))))
+    return corpus
 
 
 @pytest.fixture(scope="module")
@@ -110,10 +110,10 @@ def test_more_data_is_better(parts, static, tmp_path):
     folder = VectorFolder(tmp_path)
     results = probes.sample_efficiency({"static": static}, parts, folder, fractions=[0.02, 0.2, 1.0], seeds=[0, 1])
     usual = [r.score for r in results if r.encoder == "most frequent of the word"]
-    found = [r.score for r in results if r.encoder == "static, layer 0"]
+    static_scores = [r.score for r in results if r.encoder == "static, layer 0"]
     assert usual[0] < usual[1] < usual[2]
-    assert found[1] > usual[1]  # words never seen are near those that were
-    assert found[2] == 1.0
+    assert static_scores[1] > usual[1]  # words never seen are near those that were
+    assert static_scores[2] == 1.0
     assert "over 2 seeds" in results[0].note
     assert results[-1].note == ""  # of all data there is one draw
     assert [x for x, _ in probes.draw_efficiency(results).series["static, layer 0"]] == [2.0, 20.0, 100.0]
@@ -124,10 +124,10 @@ def test_more_data_is_better(parts, static, tmp_path):
 def test_the_best_layer(parts, elmo, vectors):
     assert probes.find_best_layer(elmo, parts, VectorFolder(vectors, layers=[-1]), "pos") == 2
     both = VectorFolder(vectors, layers=[0, -1])
-    found = probes.find_best_layer(elmo, parts, both, "head_distance")
+    best_layer = probes.find_best_layer(elmo, parts, both, "head_distance")
     on_dev = {**parts, "test": parts["dev"]}
     results = probes.probe({"elmo": elmo}, on_dev, both, tasks=["head_distance"])
-    assert str(found) == max(results[1:], key=lambda r: r.score).layer
+    assert str(best_layer) == max(results[1:], key=lambda r: r.score).layer
 
 
 def sense_sentence(words, place, key, number, document, item="bank%1"):
@@ -142,11 +142,11 @@ def test_senses_by_context(tmp_path):
     unseen = [("eye", "eye%1", 1, "eye%1"), ("ear", "e%2", 2, "ear%1")]
     test += [sense_sentence((word,), 0, key, n, "d2", item) for word, key, n, item in unseen]
     table = {"bank": np.array([1.0, 0.0]), "banks": np.array([0.0, 1.0])}
-    first, found, *rest = senses.find_senses({"static": StaticVectors(table)}, train, test, VectorFolder(tmp_path))
+    first, nearest, *several = senses.find_senses({"static": StaticVectors(table)}, train, test, VectorFolder(tmp_path))
     # Of four: the unseen `eye` has its first sense, `ear` has not.
-    assert (first.score, found.score) == (0.5, 0.75)
+    assert (first.score, nearest.score) == (0.5, 0.75)
     assert "2 words not in it have WordNet's first sense" in first.note
-    assert [(r.task, r.score, r.count) for r in rest] == [(senses.SEVERAL, 0.5, 2), (senses.SEVERAL, 1.0, 2)]
+    assert [(r.task, r.score, r.count) for r in several] == [(senses.SEVERAL, 0.5, 2), (senses.SEVERAL, 1.0, 2)]
 
 
 def test_several_keys_are_all_right(tmp_path):
@@ -157,13 +157,13 @@ def test_several_keys_are_all_right(tmp_path):
 
 
 def test_documents_are_split_whole():
-    some = [sense_sentence(("bank",), 0, "a", 1, f"d{n % 7}") for n in range(50)]
-    train, test = senses.split_documents(some, seed=3)
+    corpus = [sense_sentence(("bank",), 0, "a", 1, f"d{n % 7}") for n in range(50)]
+    train, test = senses.split_documents(corpus, seed=3)
     assert {s.document for s in train}.isdisjoint({s.document for s in test})
-    assert senses.split_documents(some, seed=3) == (train, test)
-    assert any(senses.split_documents(some, seed=s) != (train, test) for s in range(9))
+    assert senses.split_documents(corpus, seed=3) == (train, test)
+    assert any(senses.split_documents(corpus, seed=s) != (train, test) for s in range(9))
     with pytest.raises(ValueError, match="1 document: two or more are needed"):
-        senses.split_documents(some[:1])
+        senses.split_documents(corpus[:1])
 
 
 def test_neighbours_in_context(bert, tmp_path):
@@ -171,19 +171,19 @@ def test_neighbours_in_context(bert, tmp_path):
     assert find_occurrences(text, "배[를는가]") == [(0, 1), (1, 1), (2, 1)]
     assert find_occurrences(text, "배*") == [(0, 1), (1, 1), (2, 1), (3, 0)]
     assert find_occurrences(text, "PLAY") == [(3, 1), (4, 1)]
-    found = find_neighbours({"bert": bert}, text, "배를", VectorFolder(tmp_path, layers=[-1]), asked=2)
-    assert [around.query.place for around in found] == [(0, 1), (2, 1)]
-    assert [near.place for near in found[0].occurrences[1:]] == [(2, 1), (1, 1)]  # the same sentence is nearest
-    assert found[0].occurrences[1].cosine == 1.0
+    neighbours = find_neighbours({"bert": bert}, text, "배를", VectorFolder(tmp_path, layers=[-1]), asked=2)
+    assert [around.query.place for around in neighbours] == [(0, 1), (2, 1)]
+    assert [near.place for near in neighbours[0].occurrences[1:]] == [(2, 1), (1, 1)]  # the same sentence is nearest
+    assert neighbours[0].occurrences[1].cosine == 1.0
     with pytest.raises(ValueError, match="'없다' occurs 0 times in the text"):
         find_neighbours({"bert": bert}, text, "없다", VectorFolder(tmp_path))
 
 
 def test_neighbours_of_a_word_in_a_sentence_of_ones_own(elmo, static, tmp_path):
     text = [["w1", "배를", "w2"], ["w3", "배를", "w4"]]
-    found = find_neighbours({"elmo": elmo}, text, "배를", VectorFolder(tmp_path), sentence=["w3", "배를", "w4"])
-    assert [(around.layer, around.query.place) for around in found] == [(1, (-1, 1)), (2, (-1, 1))]
-    for around in found:
+    neighbours = find_neighbours({"elmo": elmo}, text, "배를", VectorFolder(tmp_path), sentence=["w3", "배를", "w4"])
+    assert [(around.layer, around.query.place) for around in neighbours] == [(1, (-1, 1)), (2, (-1, 1))]
+    for around in neighbours:
         assert [near.place for near in around.occurrences[1:]] == [(1, 1), (0, 1)]
         assert around.occurrences[1].cosine == pytest.approx(1.0)
     with pytest.raises(ValueError, match="'w1' is not in the sentence 'w3 배를'"):
@@ -202,16 +202,16 @@ def test_a_head_that_looks_at_the_word_before(bert, monkeypatch):
         return output.replace(attentions=output.attentions.at[1, :, 0].add(before))
 
     monkeypatch.setattr(heads, "run", planted)
-    some = sentences(40, 5)
+    corpus = sentences(40, 5)
     chain, relations = (0, *range(1, size)), ("root", *["dep"] * (size - 1))
     long = ParsedSentence(("w1",) * size, ("NOUN",) * size, ({},) * size, chain, relations, "a", tuple(range(size)))
-    results, figures = heads.heads_and_arcs(bert, [*some, long], "tiny")
-    [offset, found] = results
+    results, figures = heads.heads_and_arcs(bert, [*corpus, long], "tiny")
+    [offset, relation] = results
     assert (offset.encoder, offset.score) == ("offset -1", 1.0)
-    assert (found.layer, found.score) == ("2", 1.0)
-    assert found.note.startswith("head 1, from the dependant to its head")
-    assert found.note.endswith("1 sentences left out")
-    assert found.count == sum(len(s.words) - 1 for s in some[1::2])
+    assert (relation.layer, relation.score) == ("2", 1.0)
+    assert relation.note.startswith("head 1, from the dependant to its head")
+    assert relation.note.endswith("1 sentences left out")
+    assert relation.count == sum(len(s.words) - 1 for s in corpus[1::2])
     assert figures[0].values[1, 0] == 1.0
 
 
@@ -225,14 +225,14 @@ def test_heads_are_chosen_in_one_half_and_scored_in_the_other(bert):
 
 
 def test_models_without_attention_and_few_sentences_are_refused(goldens, bert, elmo):
-    some = sentences(30, 0)
+    corpus = sentences(30, 0)
     for model, count, message in (
         (bert, 2, "10 are needed; give more"),
         (load(goldens / "bert_tiny", attention="fused"), 30, "fused attention, which keeps no maps"),
         (elmo, 30, "elmo has no attention heads: leave it out"),
     ):
         with pytest.raises(ValueError, match=message):
-            heads.heads_and_arcs(model, some[:count], "elmo")
+            heads.heads_and_arcs(model, corpus[:count], "elmo")
 
 
 def test_layer_weights_of_any_model():

@@ -31,8 +31,8 @@ def test_context_tells_senses_apart_and_the_word_alone_does_not(tmp_path, monkey
 
     def two_layers(source, sentences, *args, **options):
         for words in sentences:
-            own = source.of(words)
-            yield np.stack([own, np.broadcast_to(own.mean(axis=0), own.shape)])
+            vectors = source.of(words)
+            yield np.stack([vectors, np.broadcast_to(vectors.mean(axis=0), vectors.shape)])
 
     monkeypatch.setattr(kept_vectors, "word_layers", two_layers)
     monkeypatch.setattr(kept_vectors, "choose_layers", lambda *args: (0, 1))

@@ -38,13 +38,13 @@ class Hub(BaseHTTPRequestHandler):
         return self.answer(206, part, {"Content-Range": f"bytes {start}-{end}/{len(data)}"})
 
     def describe(self, name):
-        below = name.removeprefix("team/reviews").removeprefix("/tree/main").removeprefix("/")
+        subpath = name.removeprefix("team/reviews").removeprefix("/tree/main").removeprefix("/")
         if "/tree/main" not in name:
             return {"id": "team/reviews", "sha": "0" * 40}
         return [
             {"type": "file", "path": file, "size": len(data), "oid": hashlib.sha1(data).hexdigest()}
             for file, data in self.server.files.items()
-            if file == below or f"/{file}".startswith(f"/{below}/" if below else "/")
+            if file == subpath or f"/{file}".startswith(f"/{subpath}/" if subpath else "/")
         ]
 
     def answer(self, status, body, headers):
@@ -106,6 +106,6 @@ def test_ranges_and_cut_connections(hub, monkeypatch):
         ("hf://datasets/team/private/train.csv", PermissionError, "hf auth login, or HF_TOKEN"),
     ],
 )
-def test_what_cannot_be_read_is_one_clear_error(hub, address, error, message):
+def test_unreadable_addresses_raise_one_clear_error(hub, address, error, message):
     with pytest.raises(error, match=message):
         fetch(address)

@@ -128,8 +128,8 @@ class Programs:
     def finish(self, words, machine):
         running = self.start(words, machine)
         status = running.wait(300)
-        assert status == 0, running.said[-3000:]
-        return running.said
+        assert status == 0, running.output[-3000:]
+        return running.output
 
     def close(self):
         self._server.close()
@@ -157,9 +157,9 @@ def kill_again_and_again(programs, words, address, system, kills=KILLS):
         started = time.time()
         running = programs.start(words, f"machine{machine}")
         while running.wait(0.05) is None and not has_new_checkpoint(programs.folder / f"machine{machine}", started):
-            assert time.time() - started < 240, running.said[-2000:]
+            assert time.time() - started < 240, running.output[-2000:]
         running.wait(draw.uniform(0.0, 0.2))
-        assert running.kill(), f"it ended before kill {kill}: {running.said[-2000:]}"
+        assert running.kill(), f"it ended before kill {kill}: {running.output[-2000:]}"
         if kill % 3 == 2:  # this machine is lost; another test waits for its lease
             machine += 1
             system.rm(f"{address.partition('://')[2]}/lease.json")

@@ -139,11 +139,11 @@ class Commands:
         status = None
         while status is None and time.monotonic() - begun < SECONDS:
             status = running.wait(1.0)
-            if WAITS in running.said:
+            if WAITS in running.output:
                 break
         if status is None:
             running.kill()
-        kind, detail = judge(program, status, running.said, sure)
+        kind, detail = judge(program, status, running.output, sure)
         outcome = SURVIVED if kind in ("clear", "accepted", "waits") else UNCLEAR if kind == "unclear" else LOST
         shown = "" if outcome == SURVIVED else f"{' '.join(words)[:200]!a}: {kind}: {detail[:200]}"
         return Record(KIND, program, seed, outcome, shown, round(time.monotonic() - begun, 2), {"ended": kind})

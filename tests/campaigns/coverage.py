@@ -63,14 +63,14 @@ class Coverage:
 
 def function_lines(file: Path) -> set[int]:
     """Return the numbers of the lines inside of functions that can be executed."""
-    found: set[int] = set()
+    lines: set[int] = set()
 
     def walk(code: CodeType, inside: bool) -> None:
         if inside:
-            found.update(line for _, _, line in code.co_lines() if line and line != code.co_firstlineno)
+            lines.update(line for _, _, line in code.co_lines() if line and line != code.co_firstlineno)
         for part in code.co_consts:
             if isinstance(part, CodeType):
                 walk(part, inside or bool(part.co_flags & 0x2))  # CO_NEWLOCALS: a function and no class
 
     walk(compile(file.read_text(encoding="utf-8"), str(file), "exec"), False)
-    return found
+    return lines

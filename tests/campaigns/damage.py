@@ -126,7 +126,7 @@ def damaged_bytes(draw: Callable[..., Any], valid: bytes) -> bytes:
 
 def draw_file(valid: bytes, name: str, number: int) -> bytes:
     """Return the broken file of this number: always the same for the same valid file."""
-    found: list[bytes] = []
+    examples: list[bytes] = []
 
     # The first examples of a strategy are its simplest ones, so the last of several is taken.
     @seed(number)
@@ -134,10 +134,10 @@ def draw_file(valid: bytes, name: str, number: int) -> bytes:
               suppress_health_check=list(HealthCheck))  # fmt: skip
     @given(damaged(valid, name))
     def collect(data: bytes) -> None:
-        found.append(data)
+        examples.append(data)
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         collect()
-    changed = [data for data in found if data != valid]
+    changed = [data for data in examples if data != valid]
     return changed[-1] if changed else valid[: len(valid) // 2]

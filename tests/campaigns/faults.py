@@ -29,7 +29,7 @@ CALLS = {
     "open error": ("open", errno.EIO, 1),
     "read error": ("read", errno.EIO, 1),
 }
-OTHERS = ("slow reads", "clock forward", "clock back", "stopped", "memory", "descriptors")
+OTHER_FAULTS = ("slow reads", "clock forward", "clock back", "stopped", "memory", "descriptors")
 WORKS = ("pretrain bert", "finetune bert", "prepare wordpiece", "extract bert", "predict bert", "generate gpt",
          "convert bert", "pretrain elmo")  # fmt: skip
 STOPPED = (3.0, 60.0)  # seconds, for even seeds and odd ones
@@ -53,7 +53,7 @@ def list_cases(shop: Workshop) -> Iterator[tuple[str, int]]:
     """Yield ("fault: work", seed) without end."""
     seed = 0
     while True:
-        for fault in (*CALLS, *OTHERS):
+        for fault in (*CALLS, *OTHER_FAULTS):
             for work in WORKS:
                 yield f"{fault}: {work}", seed
         seed += 1
@@ -102,28 +102,28 @@ def run_case(shop: Workshop, name: str, seed: int) -> Record:
             break
         environment["FAULT_FIRST"] = str(first // 8 or 1)  # there are fewer such calls
         clean(folder)
-    said, facts = running.said, {"status": status, **environment, **limits}
+    messages, figures = running.output, {"status": status, **environment, **limits}
     wrong = shop.compare(work, folder) if status == 0 else ""
     if wrong:
         wrong = f"status 0, but {wrong}"
     else:
         wrong = shop.finish(work, folder)
-    unclear = "" if status == 0 else judge(said, status, str(folder))
+    unclear = "" if status == 0 else judge(messages, status, str(folder))
     if status is None:
         unclear = f"no end within {LIMIT:.0f} s while the fault lasted"
     outcome = LOST if wrong else MISSED if not reached else UNCLEAR if unclear else SURVIVED
     if not wrong:
         clean(folder)
     seconds = round(time.monotonic() - begun, 2)
-    return Record(KIND, name, seed, outcome, wrong or unclear, seconds, facts)
+    return Record(KIND, name, seed, outcome, wrong or unclear, seconds, figures)
 
 
-def judge(said: str, status: int | None, folder: str) -> str:
+def judge(messages: str, status: int | None, folder: str) -> str:
     """Return the problem with the message of a program that failed, or "" if it ends with one clear line."""
-    lines = [line for line in said.strip().splitlines() if line.strip()]
+    lines = [line for line in messages.strip().splitlines() if line.strip()]
     last = lines[-1] if lines else ""
-    if said.count("Traceback (most recent call last)"):
-        return f"{said.count('Traceback (most recent call last)')} tracebacks; the last line: {last[:200]}"
+    if messages.count("Traceback (most recent call last)"):
+        return f"{messages.count('Traceback (most recent call last)')} tracebacks; the last line: {last[:200]}"
     if status in NATIVE:
         return f"ended by signal {-status}: {last[:200]}"
     if not re.match(r"\w+: ", last):

@@ -80,8 +80,8 @@ class Fuzzer:
         shutil.rmtree(self.work, ignore_errors=True)
         shutil.copytree(target.folder, self.work)
         self.path = self.work / target.file
-        kept = [file.read_bytes() for file in sorted((folder / "corpus").iterdir())]
-        self.corpus = [self.path.read_bytes(), *kept]
+        saved_inputs = [file.read_bytes() for file in sorted((folder / "corpus").iterdir())]
+        self.corpus = [self.path.read_bytes(), *saved_inputs]
         self.executions, self.crashes, self.kinds = 0, 0, set[str]()
 
     def execute(self, data: bytes) -> bool:
@@ -156,17 +156,17 @@ def run_case(folder: Path, name: str, seed: int, seconds: float, environment: di
             command, cwd=ROOT, env={**environment, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
             timeout=seconds + 90,
         )  # fmt: skip
-        status, out, said = done.returncode, done.stdout, done.stderr
+        status, out, messages = done.returncode, done.stdout, done.stderr
     except subprocess.TimeoutExpired:
-        status, out, said = -1, "", "a call of a library did not return"
+        status, out, messages = -1, "", "a call of a library did not return"
     took = round(time.monotonic() - begun, 1)
     if status != 0 or not out.strip():
-        kept = place / "crashes" / f"process-{seed}"
+        crash_file = place / "crashes" / f"process-{seed}"
         [target] = [target for target in list_targets(folder / KIND) if target.name == name]
         if (place / "work" / target.file).is_file():  # the last input
-            shutil.copy(place / "work" / target.file, kept)
+            shutil.copy(place / "work" / target.file, crash_file)
         figures = {"executions": 0, "seconds": took, "crashes": 1, "lines": 0, "of": 0, "kept": 0}
-        last = (said.strip().splitlines() or [""])[-1]
+        last = (messages.strip().splitlines() or [""])[-1]
         return Record(KIND, name, seed, LOST, f"the process ended with {status}: {last[:200]}", took, figures)
     figures = json.loads(out.strip().splitlines()[-1])
     kinds = [kind for kind in figures["kinds"] if not kind.startswith("json")]

@@ -44,9 +44,9 @@ class Inputs:
         kind, message = self.process.read(name, path)
         outcome = judge(kind, message, path, reader.folder.name)
         if outcome != SURVIVED:
-            kept = self.folder / "found" / f"{name.replace('/', '_').replace(' ', '_')}-{seed}"
-            kept.parent.mkdir(exist_ok=True)
-            shutil.copy(path, kept)
+            saved_file = self.folder / "found" / f"{name.replace('/', '_').replace(' ', '_')}-{seed}"
+            saved_file.parent.mkdir(exist_ok=True)
+            shutil.copy(path, saved_file)
         detail = "" if outcome == SURVIVED else f"{kind}: {message[:300]}"
         return Record(KIND, name, seed, outcome, detail, round(time.monotonic() - begun, 2), {"ended": kind})
 

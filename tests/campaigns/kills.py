@@ -27,9 +27,9 @@ def run_case(shop: Workshop, name: str, seed: int) -> Record:
     coins = random.Random(f"{KIND} {name} {seed}")
     folder = shop.folder / "cases" / f"{KIND}-{name}-{seed}".replace(" ", "_")
     clean(folder)
-    begun, hits, moments, wanted = time.monotonic(), 0, list[float](), 1 + coins.randrange(MOST)
+    begun, hits, moments, kill_count = time.monotonic(), 0, list[float](), 1 + coins.randrange(MOST)
     longest = 0.8 * reference.seconds
-    while hits < wanted and len(moments) < 2 * MOST:
+    while hits < kill_count and len(moments) < 2 * MOST:
         running = shop.start(name, folder)
         moment = coins.uniform(0.02 * longest, longest)
         moments.append(round(moment, 2))

@@ -55,7 +55,7 @@ def finish(running: list[Any]) -> str:
     for process in running:
         status = process.wait(max(0.0, end - time.monotonic()))
         if status != 0:
-            last = (process.said.strip().splitlines() or [""])[-1]
+            last = (process.output.strip().splitlines() or [""])[-1]
             wrong = wrong or f"a process ended with {status}: {last[:200]}"
     for process in running:
         process.kill()
@@ -87,7 +87,7 @@ def run_case(shop: Workshop, name: str, seed: int) -> Record:
     reference, seconds = undisturbed(shop, count)
     folder = shop.folder / "cases" / f"{KIND}-{name}-{seed}".replace(" ", "_")
     clean(folder)
-    unclear, facts, outcome = "", dict[str, Any](), SURVIVED
+    unclear, figures, outcome = "", dict[str, Any](), SURVIVED
     if how == "late":
         wrong = finish(begin(shop, folder, count, late=15.0))
     else:
@@ -101,7 +101,7 @@ def run_case(shop: Workshop, name: str, seed: int) -> Record:
             clean(folder)
             moment /= 2
             running = begin(shop, folder, count)
-        facts = {"victim": victim, "moment": round(moment, 2)}
+        figures = {"victim": victim, "moment": round(moment, 2)}
         if how == "stopped":
             running[victim].send(19)
             time.sleep(8.0)
@@ -109,27 +109,27 @@ def run_case(shop: Workshop, name: str, seed: int) -> Record:
             wrong = finish(running)
         else:
             if how == "saving":
-                facts["unfinished"] = wait_for_unfinished(folder, running[victim])
+                figures["unfinished"] = wait_for_unfinished(folder, running[victim])
             outcome = SURVIVED if running[victim].kill() else MISSED
             noticed = time.monotonic()
-            others = [process for process in running if process is not running[victim]]
-            ends = [process.wait(max(0.0, AFTER - (time.monotonic() - noticed))) for process in others]
-            facts |= {"others": ends, "noticed": round(time.monotonic() - noticed, 1)}
+            survivors = [process for process in running if process is not running[victim]]
+            ends = [process.wait(max(0.0, AFTER - (time.monotonic() - noticed))) for process in survivors]
+            figures |= {"others": ends, "noticed": round(time.monotonic() - noticed, 1)}
             if None in ends:
                 unclear = f"after {AFTER:.0f} s a process still waits for the one that was killed"
-            for process, status in zip(others, ends):
+            for process, status in zip(survivors, ends):
                 if status:
-                    unclear = unclear or judge(process.said, status, str(folder))
+                    unclear = unclear or judge(process.output, status, str(folder))
                 process.kill()
             wrong = finish(begin(shop, folder, count))
     if not wrong:
-        expected, found = hash_run(reference), hash_run(folder)
-        differ = [key for key in expected if expected[key] != found.get(key)]
+        expected, hashes = hash_run(reference), hash_run(folder)
+        differ = [key for key in expected if expected[key] != hashes.get(key)]
         wrong = f"differs in {', '.join(differ)}" if differ else ""
     outcome = LOST if wrong else UNCLEAR if unclear else outcome
     if not wrong:
         clean(folder)
-    return Record(KIND, name, seed, outcome, wrong or unclear, round(time.monotonic() - begun, 2), facts)
+    return Record(KIND, name, seed, outcome, wrong or unclear, round(time.monotonic() - begun, 2), figures)
 
 
 def wait_for_unfinished(folder: Path, process: Any) -> str:
@@ -153,7 +153,7 @@ def lose_ray_node(shop: Workshop, name: str, seed: int) -> Record:
     script = [sys.executable, "-W", "ignore", str(Path(__file__).with_name("ray_cluster.py"))]
     environment = {**shop.environment(), "PYTHONPATH": str(ROOT), "RAY_USAGE_STATS_ENABLED": "0"}
     moment = coins.uniform(0.3, 0.8) * reference.seconds + 5.0  # the processes of Ray begin later
-    hit, facts, wrong = False, dict[str, Any](), ""
+    hit, figures, wrong = False, dict[str, Any](), ""
     while not hit and not wrong and moment > 1.0:
         clean(folder)
         folder.mkdir(parents=True)
@@ -168,10 +168,10 @@ def lose_ray_node(shop: Workshop, name: str, seed: int) -> Record:
             wrong = "" if done.returncode == 0 else f"status {done.returncode}: {done.stderr.strip()[-300:]}"
         except subprocess.TimeoutExpired:
             wrong = "the program did not end"
-        facts = {"moment": round(moment, 2)}
+        figures = {"moment": round(moment, 2)}
         moment /= 2  # it had ended before
     wrong = shop.compare(work, folder) if not wrong else shop.finish(work, folder) and wrong
     if not wrong:
         clean(folder)
     outcome = LOST if wrong else SURVIVED if hit else MISSED
-    return Record(KIND, name, seed, outcome, wrong, round(time.monotonic() - begun, 2), facts)
+    return Record(KIND, name, seed, outcome, wrong, round(time.monotonic() - begun, 2), figures)

@@ -201,12 +201,12 @@ def right_checksums() -> Any:
 
 def list_readers(folder: Path) -> list[Reader]:
     """Return a reader for every kind of file; `folder` gets files that are no goldens."""
-    made = folder / "made"
-    if not (made / "written").is_file():
-        shutil.rmtree(made, ignore_errors=True)
-        write_files(made)
-        (made / "written").touch()
-    return [*_golden_readers(), *_made_readers(made)]
+    made_folder = folder / "made"
+    if not (made_folder / "written").is_file():
+        shutil.rmtree(made_folder, ignore_errors=True)
+        write_files(made_folder)
+        (made_folder / "written").touch()
+    return [*_golden_readers(), *_made_readers(made_folder)]
 
 
 def _golden_readers() -> Iterable[Reader]:
@@ -230,24 +230,24 @@ def _golden_readers() -> Iterable[Reader]:
     yield Reader("text cove_tiny/vectors.txt", GOLDENS / "cove_tiny", "vectors.txt", read_vectors)
 
 
-def _made_readers(made: Path) -> Iterable[Reader]:
+def _made_readers(folder: Path) -> Iterable[Reader]:
     from tests.experiments.task_files import WRITERS
 
     for task, (_, ending, fields) in WRITERS.items():
         read = partial(read_task, task, {key: str(value) for key, value in fields.items()})
-        yield Reader(f"table {task}.{ending}", made / "tasks" / task, f"train.{ending}", read)
+        yield Reader(f"table {task}.{ending}", folder / "tasks" / task, f"train.{ending}", read)
     for name in ("corpus.txt", "corpus.jsonl", "corpus.txt.gz"):
-        yield Reader(f"text {name}", made / "texts", name, read_corpus)
-    for file in sorted((made / "run").rglob("*")):
-        inside = file.relative_to(made / "run")
+        yield Reader(f"text {name}", folder / "texts", name, read_corpus)
+    for file in sorted((folder / "run").rglob("*")):
+        inside = file.relative_to(folder / "run")
         if file.is_file() and file.name != "run.json":
             read = partial(load_run, len(inside.parts) - 1)
             kind = "checkpoint" if inside.parts[0] == "checkpoints" else "config"
-            yield Reader(f"{kind} run/{inside}", made / "run", str(inside), read)
-    for file in sorted((made / "store").rglob("*")):
-        inside = file.relative_to(made / "store")
+            yield Reader(f"{kind} run/{inside}", folder / "run", str(inside), read)
+    for file in sorted((folder / "store").rglob("*")):
+        inside = file.relative_to(folder / "store")
         if file.is_file() and file.suffix in (".json", ".npy") and "tokenizer" not in inside.parts:
-            yield Reader(f"store {inside}", made / "store", str(inside), partial(read_store, len(inside.parts) - 1))
+            yield Reader(f"store {inside}", folder / "store", str(inside), partial(read_store, len(inside.parts) - 1))
 
 
 def write_files(folder: Path) -> None:

@@ -66,7 +66,7 @@ class Records:
         self._last[record.key] = record
 
     @property
-    def known(self) -> set[tuple[str, str, int]]:
+    def done(self) -> set[tuple[str, str, int]]:
         """The keys of all results."""
         return set(self._last)
 
@@ -78,10 +78,10 @@ def rows_of(records: Iterable[Record]) -> list[list[str]]:
         if record.kind not in ("fuzz", *ATTACKS) and record.outcome != REFUSED:
             counts.setdefault((record.kind, record.name), Counter())[record.outcome] += 1
     rows = []
-    for (kind, name), found in sorted(counts.items()):
-        tried = found.total() - found[MISSED]
-        equal = tried - found[LOST]
-        rows.append([kind, name, *map(str, (tried, equal, found[LOST], found[UNCLEAR]))])
+    for (kind, name), outcomes in sorted(counts.items()):
+        tried = outcomes.total() - outcomes[MISSED]
+        equal = tried - outcomes[LOST]
+        rows.append([kind, name, *map(str, (tried, equal, outcomes[LOST], outcomes[UNCLEAR]))])
     return rows
 
 
@@ -109,16 +109,16 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def fuzz_rows(records: Iterable[Record]) -> list[list[str]]:
     """Return a row for each reader: executions, per second, lines reached of all, files kept, crashes."""
-    found: dict[str, list[Record]] = {}
+    by_reader: dict[str, list[Record]] = {}
     for record in records:
         if record.kind == "fuzz":
-            found.setdefault(record.name, []).append(record)
+            by_reader.setdefault(record.name, []).append(record)
     rows = []
-    for name, some in sorted(found.items()):
-        runs = sum(record.figures["executions"] for record in some)
-        seconds = sum(record.figures["seconds"] for record in some)
-        last = some[-1].figures
-        crashes = sum(record.figures["crashes"] for record in some)
+    for name, reader_records in sorted(by_reader.items()):
+        runs = sum(record.figures["executions"] for record in reader_records)
+        seconds = sum(record.figures["seconds"] for record in reader_records)
+        last = reader_records[-1].figures
+        crashes = sum(record.figures["crashes"] for record in reader_records)
         lines = f"{last['lines']} / {last['of']}"
         rows.append(
             [f"`{name}`", f"{runs:,}", f"{runs / max(seconds, 0.1):,.0f}", lines, str(last["kept"]), str(crashes)]
@@ -162,8 +162,8 @@ def attack_rows(records: Iterable[Record]) -> list[list[str]]:
             counts.setdefault((record.kind, name), Counter())[column] += 1
     columns = ("executed", "outside", "silent", "hang", "traceback", "unclear", "clear", "harmless")
     return [
-        [f"`{name}`" if name else f"**{kind}**", str(found.total()), *(str(found[column]) for column in columns)]
-        for (kind, name), found in sorted(counts.items(), key=lambda item: (item[0][0], not item[0][1], item[0][1]))
+        [f"`{name}`" if name else f"**{kind}**", str(tally.total()), *(str(tally[column]) for column in columns)]
+        for (kind, name), tally in sorted(counts.items(), key=lambda item: (item[0][0], not item[0][1], item[0][1]))
     ]
 
 
@@ -190,5 +190,5 @@ def render_attacks(page: Path, records: Sequence[Record], language: str) -> None
 
 def _replace(page: Path, parts: Sequence[str]) -> None:
     text = page.read_text(encoding="utf-8")
-    made = iter(f"{BEGIN}\n\n{part}\n{END}" for part in parts)
-    page.write_text(re.sub(f"{BEGIN}.*?{END}", lambda _: next(made), text, flags=re.S), encoding="utf-8")
+    sections = iter(f"{BEGIN}\n\n{part}\n{END}" for part in parts)
+    page.write_text(re.sub(f"{BEGIN}.*?{END}", lambda _: next(sections), text, flags=re.S), encoding="utf-8")

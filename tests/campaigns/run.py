@@ -40,8 +40,8 @@ def campaign(kind: str, folder: Path, seconds: float) -> tuple[Cases, RunCase]:
         shop.environment = lambda: environment  # type: ignore[method-assign]
         return faults.list_cases(shop), lambda name, seed: faults.run_case(shop, name, seed)
     if kind == "inputs":
-        own = inputs.Inputs(folder, shop.environment())
-        return own.list_cases(), own.run_case
+        broken_files = inputs.Inputs(folder, shop.environment())
+        return broken_files.list_cases(), broken_files.run_case
     if kind == "attacks":
         hostile = attacks.Attacks(folder, shop.environment())
         return hostile.list_cases(), hostile.run_case
@@ -60,17 +60,17 @@ def run(kind: str, folder: Path, count: int, until: float, seconds: float, only:
     With `again`, cases that were lost, unclear or missed are run once more, and no others.
     """
     records = Records(folder / "results.jsonl")
-    own = [record for record in records.all if record.kind == kind and only in record.name]
-    refused = {record.name for record in own if record.outcome == REFUSED}
-    have = sum(record.outcome != REFUSED for record in own)
+    kind_records = [record for record in records.all if record.kind == kind and only in record.name]
+    refused = {record.name for record in kind_records if record.outcome == REFUSED}
+    have = sum(record.outcome != REFUSED for record in kind_records)
     cases, run_case = campaign(kind, folder, seconds)
     if again:
-        wrong = [record for record in own if record.outcome in (LOST, UNCLEAR, MISSED)]
+        wrong = [record for record in kind_records if record.outcome in (LOST, UNCLEAR, MISSED)]
         cases, count, have = iter([(record.name, record.seed) for record in wrong]), len(wrong), 0
     skipped = 0
     while have < count and time.monotonic() < until and skipped < MOST_SKIPPED:
         name, seed = next(cases)
-        if only not in name or name in refused or ((kind, name, seed) in records.known and not again):
+        if only not in name or name in refused or ((kind, name, seed) in records.done and not again):
             skipped += 1
             continue
         record = run_case(name, seed)
@@ -91,16 +91,16 @@ def main() -> int:
     parser.add_argument("--only", default="", help="cases whose name has this text")
     parser.add_argument("--again", action="store_true", help="only cases that were lost, unclear or missed, once more")
     parser.add_argument("--render", action="store_true", help="only write the tables of trust.md and attacks.md")
-    asked = parser.parse_args()
-    folder, until = Path(asked.folder).resolve(), time.monotonic() + 60 * asked.minutes
-    if not asked.render:
-        for kind in asked.kinds.split(","):
+    options = parser.parse_args()
+    folder, until = Path(options.folder).resolve(), time.monotonic() + 60 * options.minutes
+    if not options.render:
+        for kind in options.kinds.split(","):
             if kind not in COUNTS:
                 parser.error(f"--kinds={kind} is not known; there are {', '.join(COUNTS)}")
-            run(kind, folder, asked.count or COUNTS[kind], until, asked.seconds, asked.only, asked.again)
+            run(kind, folder, options.count or COUNTS[kind], until, options.seconds, options.only, options.again)
     records = Records(folder / "results.jsonl").all
     for language, name in (("en", "trust.md"), ("ko", "trust.ko.md")):
-        if asked.render:
+        if options.render:
             render(ROOT / "docs" / "results" / name, records, language)
             render_attacks(ROOT / "docs" / "results" / name.replace("trust", "attacks"), records, language)
     lost = [record for record in records if record.outcome == LOST]

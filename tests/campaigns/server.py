@@ -31,10 +31,10 @@ class Running:
     def __init__(self, server: "Server", number: int, log: Path):
         self._server, self.number, self.log = server, number, log
 
-    def send(self, what: int) -> bool:
+    def send(self, signal_number: int) -> bool:
         """Send a signal to the program and what it has started; return False if it has ended before."""
         try:
-            os.killpg(self.number, what)
+            os.killpg(self.number, signal_number)
         except ProcessLookupError:
             return False
         return True
@@ -53,7 +53,7 @@ class Running:
         return status
 
     @property
-    def said(self) -> str:
+    def output(self) -> str:
         """The program's output on standard error."""
         return self.log.with_suffix(".err").read_text(encoding="utf-8", errors="replace")
 
@@ -115,18 +115,18 @@ def serve() -> dict[str, object] | None:
     """Answer every request; return a command in a process of its own, which executes it."""
     ended: dict[int, int] = {}
     for line in sys.stdin:
-        asked = json.loads(line)
-        if "words" in asked:
+        request = json.loads(line)
+        if "words" in request:
             if (child := os.fork()) == 0:
-                return dict(asked)
+                return dict(request)
             with contextlib.suppress(OSError):  # the child does the same, and may be first
                 os.setpgid(child, child)
             print(child, flush=True)
             continue
-        number, end = asked["wait"], time.monotonic() + asked["seconds"]
+        number, end = request["wait"], time.monotonic() + request["seconds"]
         while number not in ended:
-            found, status = os.waitpid(number, os.WNOHANG)
-            if found:
+            process_id, status = os.waitpid(number, os.WNOHANG)
+            if process_id:
                 ended[number] = os.waitstatus_to_exitcode(status)
             elif time.monotonic() >= end:
                 break
@@ -136,26 +136,30 @@ def serve() -> dict[str, object] | None:
     return None
 
 
-def carry_out(asked: Mapping[str, object]) -> None:
+def carry_out(request: Mapping[str, object]) -> None:
     """Run a program as `python -m` does."""
     with contextlib.suppress(OSError):
         os.setpgid(0, 0)
-    os.chdir(str(asked["folder"]))
-    log, made = str(asked["log"]), os.O_CREAT | os.O_WRONLY | os.O_TRUNC
-    for number, name, mode in ((0, str(asked["stdin"]), os.O_RDONLY), (1, f"{log}.out", made), (2, f"{log}.err", made)):
+    os.chdir(str(request["folder"]))
+    log, flags = str(request["log"]), os.O_CREAT | os.O_WRONLY | os.O_TRUNC
+    for number, name, mode in (
+        (0, str(request["stdin"]), os.O_RDONLY),
+        (1, f"{log}.out", flags),
+        (2, f"{log}.err", flags),
+    ):
         opened = os.open(name, mode)
         os.dup2(opened, number)
         os.close(opened)
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
-    os.environ.update(asked["environment"])  # type: ignore[call-overload]
+    os.environ.update(request["environment"])  # type: ignore[call-overload]
     arm = getattr(ctypes.CDLL(None), "campaign_arm", None)  # of the library that makes calls fail
     if arm is not None:
         arm()
-    for name, most in asked["limits"].items():  # type: ignore[attr-defined]
+    for name, most in request["limits"].items():  # type: ignore[attr-defined]
         resource.setrlimit(LIMITS[name], (most, most))
-    program, *words = asked["words"]  # type: ignore[misc]
+    program, *words = request["words"]  # type: ignore[misc]
     sys.argv = [program, *words]
-    sys.path[0] = str(asked["folder"])
+    sys.path[0] = str(request["folder"])
     module = "bert_elmo_jax" if program == "bert-elmo-jax" else f"experiments.{program}"
     runpy.run_module(module, run_name="__main__", alter_sys=True)
 

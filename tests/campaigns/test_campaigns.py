@@ -23,8 +23,8 @@ from .readers import GOLDENS, Reader, list_targets
 from .reading import try_reading
 from .records import BEGIN, END, LOST, REFUSED, SURVIVED, UNCLEAR, Record, Records, fuzz_rows, render, rows_of, summed
 
-KEPT = Path(__file__).parent / "kept"
-FOUND = sorted(file for file in KEPT.rglob("*") if file.is_file())
+FINDINGS_FOLDER = Path(__file__).parent / "kept"
+FINDINGS = sorted(file for file in FINDINGS_FOLDER.rglob("*") if file.is_file())
 
 
 def slug(name):
@@ -36,8 +36,8 @@ def targets(tmp_path_factory):
     return {slug(target.name): target for target in list_targets(tmp_path_factory.mktemp("targets"))}
 
 
-@pytest.mark.parametrize("file", FOUND, ids=lambda file: f"{file.parent.name}/{file.name}")
-def test_what_fuzzing_found_is_refused_clearly(targets, tmp_path, file):
+@pytest.mark.parametrize("file", FINDINGS, ids=lambda file: f"{file.parent.name}/{file.name}")
+def test_files_that_fuzzing_found_are_refused_clearly(targets, tmp_path, file):
     target = targets[file.parent.name]
     shutil.copytree(target.folder, tmp_path / "case")
     shutil.copy(file, tmp_path / "case" / target.file)
@@ -53,7 +53,7 @@ def test_results_are_kept_and_counted(tmp_path):
     with (tmp_path / "results.jsonl").open("a") as file:
         file.write('{"kind": "kills", "na')  # the campaign was killed here
     again = Records(tmp_path / "results.jsonl")
-    assert again.known == {("kills", "pretrain bert", 0), ("kills", "pretrain elmo", 0)}
+    assert again.done == {("kills", "pretrain bert", 0), ("kills", "pretrain elmo", 0)}
     again.add(Record("kills", "pretrain bert", 1, "missed"))
     again.add(Record("faults", "full disk: predict bert", 0, UNCLEAR))
     figures = {"executions": 90, "seconds": 3.0, "lines": 4, "of": 5, "kept": 2, "crashes": 1}
@@ -221,11 +221,11 @@ def test_calls_fail_below_a_folder_only(tmp_path, fault, failing):
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     call = fault["FAULT_CALL"]
-    own = [line for line in lines if line.startswith(call)]
-    expected = [failing.get(number, f"{call} fine") for number in range(len(own))]
-    assert own == expected
+    call_lines = [line for line in lines if line.startswith(call)]
+    expected = [failing.get(number, f"{call} fine") for number in range(len(call_lines))]
+    assert call_lines == expected
     assert all(line.endswith(" fine") for line in lines if not line.startswith(call))
-    assert int((tmp_path / "tally").read_text()) >= len(own)
+    assert int((tmp_path / "tally").read_text()) >= len(call_lines)
 
 
 def test_goldens_of_the_readers_are_there():

@@ -61,7 +61,7 @@ class Workshop:
 
     def environment(self) -> dict[str, str]:
         """Return the environment of all programs: one device, quick compilation, a cache of their own."""
-        own = {
+        variables = {
             "JAX_PLATFORMS": "cpu",
             "XLA_FLAGS": "--xla_force_host_platform_device_count=1",
             "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",
@@ -69,7 +69,7 @@ class Workshop:
             "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
             "OMP_NUM_THREADS": "2",
         }
-        return {**os.environ, **own}
+        return {**os.environ, **variables}
 
     def place(self, name: str) -> Path:
         """Return the folder of the undisturbed run of a work."""
@@ -78,13 +78,13 @@ class Workshop:
     def reference(self, name: str) -> Reference:
         """Return the undisturbed run of a work, which is kept for the next start."""
         work, folder = self.works[name], self.place(name)
-        kept = folder / "reference.json"
-        if kept.is_file():
-            return Reference(**json.loads(kept.read_text(encoding="utf-8")))
+        file = folder / "reference.json"
+        if file.is_file():
+            return Reference(**json.loads(file.read_text(encoding="utf-8")))
         for other in work.needs:
             if refused := self.reference(other).refused:
-                return self._keep(kept, Reference([], {}, 0.0, f"{other}: {refused}"))
-        said = ""
+                return self._keep(file, Reference([], {}, 0.0, f"{other}: {refused}"))
+        message = ""
         for words in work.words(folder):
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
@@ -94,12 +94,12 @@ class Workshop:
             seconds = time.monotonic() - begun
             if status == 0:
                 general = [word.replace(str(folder), "FOLDER") for word in words]
-                return self._keep(kept, Reference(general, work.results(folder), seconds))
+                return self._keep(file, Reference(general, work.results(folder), seconds))
             if status is None:
                 running.kill()
                 raise RuntimeError(f"{name} did not end within {4 * LIMIT:.0f} s, undisturbed: the machine is too busy")
-            said = (running.said.strip().splitlines() or [f"status {status}"])[-1]
-        return self._keep(kept, Reference([], {}, 0.0, said))
+            message = (running.output.strip().splitlines() or [f"status {status}"])[-1]
+        return self._keep(file, Reference([], {}, 0.0, message))
 
     def _keep(self, file: Path, reference: Reference) -> Reference:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -122,18 +122,18 @@ class Workshop:
         wrong = self.compare(name, folder)
         # A program that refuses to replace complete results is right, but these find their file complete.
         if status != 0 and (wrong or name.startswith(("predict", "generate"))):
-            lines = running.said.strip().splitlines() or [""]
+            lines = running.output.strip().splitlines() or [""]
             return f"status {status}: {lines[-1][:300]}"
         return wrong
 
     def compare(self, name: str, folder: Path) -> str:
         """Return the difference to the undisturbed run, "" if there is none."""
         try:
-            found = self.works[name].results(folder)
+            hashes = self.works[name].results(folder)
         except (OSError, ValueError) as error:
             return f"the results cannot be read: {str(error)[:300]}"
         expected = self.reference(name).hashes
-        differ = sorted(key for key in expected.keys() | found.keys() if expected.get(key) != found.get(key))
+        differ = sorted(key for key in expected.keys() | hashes.keys() if expected.get(key) != hashes.get(key))
         return f"differs in {', '.join(differ[:5])}" if differ else ""
 
     @cached_property
@@ -160,8 +160,8 @@ def hash_files(*names: str) -> Callable[[Path], Hashes]:
 def hash_tree(folder: Path) -> Hashes:
     """Hash all files of a preparation."""
     files = sorted(file for file in (folder / "corpus").rglob("*") if file.is_file())
-    kept = [file for file in files if file.suffix != ".lock" and not file.name.startswith(".")]
-    return {str(file.relative_to(folder)): hash_bytes(file.read_bytes()) for file in kept}
+    data_files = [file for file in files if file.suffix != ".lock" and not file.name.startswith(".")]
+    return {str(file.relative_to(folder)): hash_bytes(file.read_bytes()) for file in data_files}
 
 
 def hash_run(folder: Path) -> Hashes:

@@ -24,7 +24,7 @@ from bert_elmo_jax.encoders.arguments import (
         (3, "a list of texts is expected, 3 was given"),
     ],
 )
-def test_what_is_no_list_of_texts(texts, message):
+def test_other_values_than_a_list_of_texts_are_refused(texts, message):
     for check in (check_list, check_stream):
         with pytest.raises(TypeError, match=message):
             check(texts)
@@ -42,7 +42,7 @@ def test_a_generator_is_for_batches_alone():
 
 
 @pytest.mark.parametrize("value", [0, -1, 9, 2.0, "3", None, True, np.bool_(True), [3]])
-def test_what_is_no_whole_number_within_bounds(value):
+def test_only_whole_numbers_within_bounds_are_accepted(value):
     with pytest.raises((ValueError, TypeError), match=r"size=.*: use a whole number, 1 to 8, the most"):
         check_whole("size", value, 1, 8, "the most")
     assert check_whole("size", np.int64(8), 1, 8) == 8
@@ -64,7 +64,7 @@ def test_what_is_no_whole_number_within_bounds(value):
         (["all", 1], "layers holds 'all'; .* or 'all' alone"),
     ],
 )
-def test_what_are_no_layers(layers, message):
+def test_wrong_layers_are_refused(layers, message):
     with pytest.raises((ValueError, TypeError), match=message):
         check_layers(layers, 4)
 
@@ -76,7 +76,7 @@ def test_layers_in_other_containers():
 
 
 @pytest.mark.parametrize(
-    ("asked", "message"),
+    ("options", "message"),
     [
         (("cut", None, None), "overflow='cut' is not known; use 'raise', 'truncate' or 'windows'"),
         (("raise", 0, None), "stride=0: use a whole number, 1 to 46"),
@@ -90,9 +90,9 @@ def test_layers_in_other_containers():
         (("raise", None, 9.0), "max_length=9.0"),
     ],
 )
-def test_how_texts_cannot_be_made_to_fit(asked, message):
+def test_how_texts_cannot_be_made_to_fit(options, message):
     with pytest.raises((ValueError, TypeError), match=message):
-        check_fit(*asked, limit=48)
+        check_fit(*options, limit=48)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_how_texts_cannot_be_made_to_fit(asked, message):
         ([["a"]], "tokens holds <U1"),
     ],
 )
-def test_what_are_no_ids(values, message):
+def test_wrong_ids_are_refused(values, message):
     with pytest.raises((ValueError, TypeError), match=message):
         to_ids("tokens", values)
 

@@ -13,7 +13,7 @@ def test_the_same_numbers_have_one_name_and_others_another():
     name = fingerprint("config", PARAMS)
     assert len(name) == 16
     assert fingerprint("config", {"encoder": {"b": b, "a": a.copy()}}) == name
-    others = [
+    other_models = [
         ("other", PARAMS, ""),
         ("config", PARAMS, "words"),
         ("config", {"encoder": {"a": a, "b": b + 1e-7}}, ""),
@@ -22,8 +22,8 @@ def test_the_same_numbers_have_one_name_and_others_another():
         ("config", {"encoder": {"b": a, "a": b}}, ""),
         ("config", {"a": a, "b": b}, ""),
     ]
-    names = {fingerprint(config, params, words) for config, params, words in others}
-    assert len(names) == len(others)
+    names = {fingerprint(config, params, words) for config, params, words in other_models}
+    assert len(names) == len(other_models)
     assert name not in names
 
 

@@ -34,12 +34,12 @@ def test_a_text_that_fits_is_one_window():
 def test_owners_are_the_windows_of_most_context(pieces, size, stride):
     """As in the reference, a piece belongs to the first window whose smaller side is largest."""
     assume(stride <= size - 2)
-    found = row(" ".join(["a"] * pieces), size, "windows", stride)
+    text_row = row(" ".join(["a"] * pieces), size, "windows", stride)
     place = np.arange(pieces)
-    context = [np.minimum(place - start, end - 1 - place) for start, end in found.windows]
-    assert found.owners()[1:-1].tolist() == np.argmax(context, axis=0).tolist()
-    assert [found.length(w) for w in range(len(found.windows))] == [
-        len(found.columns(w)) for w in range(len(found.windows))
+    context = [np.minimum(place - start, end - 1 - place) for start, end in text_row.windows]
+    assert text_row.owners()[1:-1].tolist() == np.argmax(context, axis=0).tolist()
+    assert [text_row.length(w) for w in range(len(text_row.windows))] == [
+        len(text_row.columns(w)) for w in range(len(text_row.windows))
     ]
 
 
@@ -65,18 +65,18 @@ def test_windows_cover_every_piece_once(pieces, size, stride, question):
     text = " ".join(["a"] * pieces)
     text = (" ".join(["b"] * question), text) if question else text
     prefix = question + 2 if question else 1
-    room = size - prefix - 1
-    if pieces > room and (room < 2 or stride > room):
+    capacity = size - prefix - 1
+    if pieces > capacity and (capacity < 2 or stride > capacity):
         with pytest.raises(ValueError, match=r"gaps|leaves no window|room for one"):
             row(text, size, "windows", stride)
         return
-    found = row(text, size, "windows", stride)
-    owners = found.owners()
-    for window in range(len(found.windows)):
-        columns = found.columns(window)
+    text_row = row(text, size, "windows", stride)
+    owners = text_row.owners()
+    for window in range(len(text_row.windows)):
+        columns = text_row.columns(window)
         assert len(columns) <= size
         assert set(np.flatnonzero(owners == window)) <= set(columns)
-    assert len(owners) == len(found)
+    assert len(owners) == len(text_row)
 
 
 @given(st.integers(1, 20), st.integers(1, 20), st.integers(5, 24))
@@ -112,7 +112,7 @@ def test_too_long_names_both_numbers_and_the_ways_out():
     ],
 )
 @pytest.mark.usefixtures("as_users_run")
-def test_what_is_no_text(text, message):
+def test_wrong_texts_are_refused(text, message):
     with pytest.raises((ValueError, TypeError), match=message):
         row(text)
 
@@ -139,7 +139,7 @@ def test_a_text_that_cannot_be_encoded_is_named(text, size, overflow, message):
     assert caught.value.number == 7
 
 
-def test_whatever_the_tokenizer_refuses_is_named(monkeypatch):
+def test_a_refusal_of_the_tokenizer_names_the_text(monkeypatch):
     def refuse(self, *texts):
         raise ValueError("no such piece")
 
@@ -163,10 +163,10 @@ def test_pairs_with_two_separators_are_truncated_and_windowed(goldens, size):
         tokenizer.encode("the ship", specials=False).ids,
         tokenizer.encode("강을 건넜다", specials=False).ids,
     )
-    whole = tokenizer.encode("the ship", "강을 건넜다")
+    full_encoding = tokenizer.encode("the ship", "강을 건넜다")
     row = to_row(("the ship", "강을 건넜다"), 0, tokenizer, size, "truncate", None)
     ids = row.encoding.ids.tolist()
-    assert len(ids) == min(size, len(whole))
+    assert len(ids) == min(size, len(full_encoding))
     place = row.encoding.second
     assert ids[0] == 0 and ids[place - 2 : place] == [2, 2] and ids[-1] == 2
     assert ids[1 : place - 2] == first.tolist()[: place - 3]
@@ -175,8 +175,8 @@ def test_pairs_with_two_separators_are_truncated_and_windowed(goldens, size):
     windows = to_row(("the ship", "강을 건넜다"), 0, tokenizer, len(first) + 8, "windows", None)
     assert len(windows.windows) > 1
     for window in range(len(windows.windows)):
-        taken = windows.take(whole.ids, window).tolist()
-        assert taken[: len(first) + 3] == [0, *first.tolist(), 2, 2] and taken[-1] == 2
+        window_ids = windows.take(full_encoding.ids, window).tolist()
+        assert window_ids[: len(first) + 3] == [0, *first.tolist(), 2, 2] and window_ids[-1] == 2
     with pytest.raises(BadText, match="is empty, or has nothing the tokenizer knows"):
         to_row(("", ""), 0, tokenizer, 30, "raise", None)
 
@@ -186,9 +186,9 @@ def test_windows_of_a_text_without_special_pieces(goldens):
 
     tokenizer = load_tokenizer(goldens / "tokenizers" / "gpt2_tiny")
     ids = tokenizer.encode("the ship sank at night").ids.tolist()
-    found = to_row("the ship sank at night", 0, tokenizer, 6, "windows", 3)
+    text_row = to_row("the ship sank at night", 0, tokenizer, 6, "windows", 3)
     assert tokenizer.frame.count(pair=False) == 0 and len(ids) > 9
-    windows = [found.take(np.array(ids), window).tolist() for window in range(len(found.windows))]
+    windows = [text_row.take(np.array(ids), window).tolist() for window in range(len(text_row.windows))]
     assert windows[0] == ids[:6] and windows[1] == ids[3:9] and windows[-1] == ids[-6:]
-    assert [found.length(window) for window in range(len(windows))] == [6] * len(windows)
-    assert len(found.owners()) == len(ids)
+    assert [text_row.length(window) for window in range(len(windows))] == [6] * len(windows)
+    assert len(text_row.owners()) == len(ids)

@@ -42,14 +42,14 @@ def test_words_are_taken_as_they_are():
         ([np.zeros(2)], TypeError, r"text 7 holds array\(\[0., 0.\]\) as word 0"),
     ],
 )
-def test_what_is_no_sentence(text, error, message):
+def test_wrong_sentences_are_refused(text, error, message):
     with pytest.raises(error, match=message):
         to_words(text, 7)
 
 
 def test_words_that_are_no_sentence():
     with pytest.raises(ValueError, match="the list holds a lone surrogate"):
-        check_words(["\udfff"], lambda what: ValueError(f"the list {what}"))
+        check_words(["\udfff"], lambda problem: ValueError(f"the list {problem}"))
     check_words(WORDS, functools.partial(BadText, 0))
 
 

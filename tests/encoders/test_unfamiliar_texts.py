@@ -14,7 +14,7 @@ from ..inference.test_task_model import write
 
 TOKENIZER = train_wordpiece(["the old river bank", "the ship sank"] * 9, vocab_size=60)
 KOREAN = ["강가에 있는 은행", "배를 타고 강을 건넜다", "배가 부르다"]
-KNOWN = ["the old ship", "where the ship sank"]
+KNOWN_TEXTS = ["the old ship", "where the ship sank"]
 
 
 @pytest.fixture(scope="module")
@@ -43,14 +43,14 @@ UNKNOWN = ["Zürich öäß", "Ünü ßß", "日本 語"]
     ids=["encode", "encode_batches", "sentences", "predict", "score"],
 )
 def test_each_call_warns_once(model, call):
-    with pytest.warns(UnfamiliarTexts, match=r"\d+% of the pieces of these texts are \[UNK\] \(\d+ of \d+\)") as seen:
+    with pytest.warns(UnfamiliarTexts, match=r"\d+% of the pieces of these texts are \[UNK\] \(\d+ of \d+\)") as caught:
         call(model, UNKNOWN)
     # The type checks of `make proofs` stand between a caller and its function.
-    assert len(seen) == 1 and (seen[0].filename == __file__ or "TEST_TYPES" in os.environ)
+    assert len(caught) == 1 and (caught[0].filename == __file__ or "TEST_TYPES" in os.environ)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        call(model, KNOWN)
-        call(model, [*KNOWN, "the 강 ship"])
+        call(model, KNOWN_TEXTS)
+        call(model, [*KNOWN_TEXTS, "the 강 ship"])
 
 
 def test_entities_and_warm_up(tagger):
@@ -77,7 +77,7 @@ def test_pieces_of_bytes(goldens, name):
         return describe_unfamiliar(tokenizer, [tokenizer.encode(text).ids for text in texts], texts, name)
 
     assert "pieces for each character of these texts" in describe(KOREAN)
-    for texts in (KNOWN, ["so good 😀😀😀", "…!"], [], ["Zoë said naïve"]):
+    for texts in (KNOWN_TEXTS, ["so good 😀😀😀", "…!"], [], ["Zoë said naïve"]):
         assert describe(texts) is None
 
 
@@ -89,9 +89,9 @@ def test_no_pieces_are_no_reason():
 def test_unknown_words(goldens, name, tmp_path):
     (tmp_path / "vectors.txt").write_text("the 1 2 3\nriver 2 3 1\n", encoding="utf-8")
     model = load((tmp_path if name == "vectors.txt" else goldens) / name)
-    with pytest.warns(UnfamiliarTexts, match=r"67% of the words of these texts are unknown \(2 of 3\)") as seen:
+    with pytest.warns(UnfamiliarTexts, match=r"67% of the words of these texts are unknown \(2 of 3\)") as caught:
         model.encode([["zzz", "qqq"], ["the"]])
-    assert len(seen) == 1 and (seen[0].filename == __file__ or "TEST_TYPES" in os.environ)
+    assert len(caught) == 1 and (caught[0].filename == __file__ or "TEST_TYPES" in os.environ)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model.encode(["the river", ["zzz", "the", "river", "the"]])

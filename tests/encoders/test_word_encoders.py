@@ -76,8 +76,8 @@ def test_a_network_begins_with_the_same_layers(encoder):
     compute = jax.jit(encoder.word_function())
     layers = np.asarray(compute(encoder.params["encoder"], batch, None))
     assert layers.shape == (layer_shape(encoder)[0], 4, 8, encoder.width)
-    for n, own in enumerate(encode_words(encoder, sentences)):
-        np.testing.assert_allclose(layers[:, n, : own.shape[1]], own, rtol=0, atol=1e-4)
+    for n, expected in enumerate(encode_words(encoder, sentences)):
+        np.testing.assert_allclose(layers[:, n, : expected.shape[1]], expected, rtol=0, atol=1e-4)
     dropped = compute(encoder.params["encoder"], batch, jax.random.key(0))
     rates = [rate for name, rate in vars(encoder.config).items() if "drop" in name]
     assert (np.abs(np.asarray(dropped) - layers)[:, :3].max() > 0.01) == any(rates)

@@ -22,24 +22,24 @@ def test_group_means_equal_a_loop(seed):
     vectors, groups = draw.normal(size=(37, 3)), draw.integers(0, 6, 37)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(probing, "CHUNK", 5)
-        found = probing.group_means(vectors, groups, 7)
+        means = probing.group_means(vectors, groups, 7)
     for group in range(7):
         mine = vectors[groups == group]
-        assert np.allclose(found[group], mine.mean(axis=0) if len(mine) else 0, atol=1e-6)
+        assert np.allclose(means[group], mine.mean(axis=0) if len(mine) else 0, atol=1e-6)
 
 
 def test_nearest_senses():
     train = np.array([[2.0, 0.0], [0.0, 1.0], [0.0, 3.0], [5.0, 5.0]])
     items, keys = ["배", "배", "배", "눈"], ["ship", "pear", "pear", "snow"]
     test = np.array([[1.0, 0.1], [0.1, 1.0], [0.0, 0.0], [1.0, 0.0], [1.0, 0.0]])
-    asked = ["배", "배", "배", "눈", "말"]
+    test_items = ["배", "배", "배", "눈", "말"]
     # By cosine; the first sense for a zero vector; only the item's own senses; None for unseen items.
-    assert probing.nearest_senses(train, items, keys, test, asked) == ["ship", "pear", "pear", "snow", None]
-    assert probing.first_senses(items, keys, asked) == ["pear", "pear", "pear", "snow", None]
+    assert probing.nearest_senses(train, items, keys, test, test_items) == ["ship", "pear", "pear", "snow", None]
+    assert probing.first_senses(items, keys, test_items) == ["pear", "pear", "pear", "snow", None]
     # Static vectors, and layer 0 of a character model, give equal vectors: rounding must not decide.
     same = np.full((5, 8), 0.1, np.float32) + np.random.default_rng(0).normal(0, 1e-8, (5, 8)).astype(np.float32)
-    found = probing.nearest_senses(same, ["배"] * 5, ["a", "b", "b", "a", "b"], same, ["배"] * 5)
-    assert found == ["b"] * 5
+    senses = probing.nearest_senses(same, ["배"] * 5, ["a", "b", "b", "a", "b"], same, ["배"] * 5)
+    assert senses == ["b"] * 5
 
 
 def test_neighbours_by_cosine(monkeypatch):
@@ -53,13 +53,13 @@ def test_separation():
     draw = np.random.default_rng(0)
     groups = ["a", "b", "c"] * 20
     apart = draw.normal(size=(60, 4)) + 20 * np.eye(4)[[ord(g) - ord("a") for g in groups]]
-    found = nearest.separation(apart, groups)
-    assert found.accuracy == 1.0
-    assert found.chance == pytest.approx(1 / 3)
-    assert found.plane.shape == (60, 2)
+    separation = nearest.separation(apart, groups)
+    assert separation.accuracy == 1.0
+    assert separation.chance == pytest.approx(1 / 3)
+    assert separation.plane.shape == (60, 2)
     nothing = nearest.separation(draw.normal(size=(600, 4)), groups * 10)
     assert abs(nothing.accuracy - 1 / 3) < 0.1
-    assert nearest.separation(apart, groups, seed=3).plane.tolist() == found.plane.tolist()
+    assert nearest.separation(apart, groups, seed=3).plane.tolist() == separation.plane.tolist()
     with pytest.raises(ValueError, match="expected at least two groups of two"):
         nearest.separation(apart[:2], ["a", "b"])
 
@@ -78,12 +78,12 @@ def test_word_maps_equal_a_loop(seed):
     draw = np.random.default_rng(seed)
     word_of = np.array([-1, 0, 1, 1, 3, 3, 3, -1])  # word 2 has no piece
     maps = draw.dirichlet(np.ones(8), size=(2, 3, 8))
-    found = attention_heads.word_maps(maps, word_of, 4)
+    word_maps = attention_heads.word_maps(maps, word_of, 4)
     for a in range(4):
         for b in range(4):
             block = maps[:, :, word_of == a][:, :, :, word_of == b]
             expected = block.sum(axis=3).mean(axis=2) if block.size else np.zeros((2, 3))
-            assert np.allclose(found[:, :, a, b], expected)
+            assert np.allclose(word_maps[:, :, a, b], expected)
 
 
 def test_follows_and_offsets():

@@ -77,10 +77,10 @@ def test_invalid_tags_raise():
 spans = st.lists(st.tuples(st.sampled_from(["PER", "LOC"]), st.integers(1, 3), st.integers(0, 2)), max_size=5)
 
 
-def written(found, scheme):
+def written(entity_spans, scheme):
     """Return the tags of entities (type, words, words outside after it) in a scheme."""
     tags, before = [], None
-    for kind, words, gap in found:
+    for kind, words, gap in entity_spans:
         if scheme == "BIOES":
             tags += [f"S-{kind}"] if words == 1 else [f"B-{kind}", *[f"I-{kind}"] * (words - 2), f"E-{kind}"]
         else:
@@ -92,12 +92,12 @@ def written(found, scheme):
 
 
 @given(spans)
-def test_all_schemes_give_the_same_entities(found):
+def test_all_schemes_give_the_same_entities(entity_spans):
     expected, at = [], 0
-    for kind, words, gap in found:
+    for kind, words, gap in entity_spans:
         expected.append((kind, at, at + words))
         at += words + gap
     for scheme in ("IOB1", "IOB2", "BIOES"):
-        assert entities(written(found, scheme)) == expected
+        assert entities(written(entity_spans, scheme)) == expected
     for one, other in itertools.permutations(("IOB1", "IOB2", "BIOES"), 2):
-        assert score([written(found, one)], [written(found, other)])["correct"] == len(found)
+        assert score([written(entity_spans, one)], [written(entity_spans, other)])["correct"] == len(entity_spans)

@@ -29,8 +29,8 @@ def test_each_piece_of_a_query_takes_its_best_piece(monkeypatch, chunk):
 def test_pieces_of_a_text_do_not_depend_on_the_others():
     encoder = load(GOLDENS / "bert_tiny")
     texts = ["[MASK] [MASK] [MASK]", "[MASK]"]
-    together, alone = piece_vectors(encoder, texts), piece_vectors(encoder, texts[1:])
-    np.testing.assert_allclose(together[1], alone[0], atol=1e-5)
+    together, single_text = piece_vectors(encoder, texts), piece_vectors(encoder, texts[1:])
+    np.testing.assert_allclose(together[1], single_text[0], atol=1e-5)
     np.testing.assert_allclose(np.linalg.norm(together[0], axis=1), 1.0, rtol=1e-5)
     assert [len(x) for x in together] == [5, 3]
 

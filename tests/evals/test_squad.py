@@ -128,9 +128,9 @@ texts = st.lists(st.sampled_from(TEXTS), max_size=4).map(" ".join)
 @given(st.lists(st.tuples(st.lists(texts, max_size=3), texts, st.floats(0, 1)), min_size=1, max_size=6))
 def test_properties_of_scores(questions):
     content = data(*(answers for answers, _, _ in questions))
-    given_ = {str(i): text for i, (_, text, _) in enumerate(questions)}
+    predictions = {str(i): text for i, (_, text, _) in enumerate(questions)}
     doubts = {str(i): value for i, (_, _, value) in enumerate(questions)}
-    figures = score(content, given_, doubts)
+    figures = score(content, predictions, doubts)
     assert 0 <= figures["exact"] <= figures["f1"] + 1e-9 <= 100 + 1e-9
     # The best threshold is at least as good as answering all questions, or none.
     assert figures["best_f1"] >= 100 * sum(not answers for answers, _, _ in questions) / len(questions) - 1e-9

@@ -16,14 +16,14 @@ QUERIES = np.concatenate([DRAW.normal(size=(4, 6)), CORPUS[3:4]]).astype(np.floa
 @pytest.mark.parametrize("count", [1, 2, 7, 100, 200])
 def test_the_same_as_a_full_sort(monkeypatch, similarity, count):
     monkeypatch.setattr(top_k, "CHUNK", 16)
-    found = VectorIndex(CORPUS).search(QUERIES, count, similarity)
+    hits = VectorIndex(CORPUS).search(QUERIES, count, similarity)
     scores = QUERIES.astype(np.float64) @ CORPUS.T.astype(np.float64)
     if similarity == "cosine":
         scores /= np.linalg.norm(QUERIES, axis=1)[:, None] * np.linalg.norm(CORPUS, axis=1)
     expected = np.argsort(-np.round(scores, 5), axis=1, kind="stable")[:, :count]
-    np.testing.assert_array_equal(found.rows, expected)
-    np.testing.assert_allclose(found.scores, np.take_along_axis(scores, expected, 1), rtol=1e-4, atol=1e-6)
-    assert found.scores.dtype == np.float32
+    np.testing.assert_array_equal(hits.rows, expected)
+    np.testing.assert_allclose(hits.scores, np.take_along_axis(scores, expected, 1), rtol=1e-4, atol=1e-6)
+    assert hits.scores.dtype == np.float32
 
 
 def test_files_are_mapped_and_zeros_are_near_to_nothing(tmp_path):
@@ -34,8 +34,8 @@ def test_files_are_mapped_and_zeros_are_near_to_nothing(tmp_path):
         assert isinstance(index.vectors, np.memmap) and repr(index) == f"VectorIndex(100 × 6, {dtype})"
         np.testing.assert_array_equal(index.search(QUERIES, 3).rows[:, 0], expected)
         assert [file.name for file in tmp_path.iterdir()] == ["v.npy"]
-    found = VectorIndex(np.array([[0.0, 0.0], [1.0, 0.0]], np.float32)).search(np.array([[1.0, 0.0]], np.float32))
-    assert found.rows.tolist() == [[1, 0]] and found.scores.tolist() == [[1.0, 0.0]]
+    hits = VectorIndex(np.array([[0.0, 0.0], [1.0, 0.0]], np.float32)).search(np.array([[1.0, 0.0]], np.float32))
+    assert hits.rows.tolist() == [[1, 0]] and hits.scores.tolist() == [[1.0, 0.0]]
 
 
 @pytest.mark.parametrize(

@@ -15,10 +15,10 @@ def recorded(goldens):
 @pytest.mark.parametrize("tokenize", ["13a", "none", "char", "intl", None])
 def test_scores_equal_those_of_sacrebleu(recorded, tokenize):
     options = {} if tokenize is None else {"tokenize": tokenize}  # 13a is the default
-    found = translation.score(recorded["hypotheses"], recorded["references"], **options)
+    figures = translation.score(recorded["hypotheses"], recorded["references"], **options)
     scores = recorded["scores"]
     bleu = scores[f"bleu/{tokenize or '13a'}"]["score"]
-    assert found == pytest.approx({"bleu": bleu, "chrf": scores["chrf"], "chrf++": scores["chrf++"]}, abs=1e-9)
+    assert figures == pytest.approx({"bleu": bleu, "chrf": scores["chrf"], "chrf++": scores["chrf++"]}, abs=1e-9)
 
 
 def test_perfect_and_unrelated_translations():

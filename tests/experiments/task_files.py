@@ -17,13 +17,13 @@ OTHER = "the a film movie was 영화 배우 연기 강가에 배가 있다 서�
 
 def texts(coins, count, words=6):
     """(text, whether it is good)."""
-    made = []
+    examples = []
     for _ in range(count):
         good = coins.random() < 0.5
         line = [coins.choice(GOOD if good else BAD), *coins.choices(OTHER, k=coins.randrange(1, words))]
         coins.shuffle(line)
-        made.append((" ".join(line), good))
-    return made
+        examples.append((" ".join(line), good))
+    return examples
 
 
 def write_texts(path, coins, count):

@@ -63,7 +63,7 @@ def adapt(config, workdir):
 
 
 @pytest.fixture(scope="module")
-def alone(files, elmo, tmp_path_factory):
+def full_run(files, elmo, tmp_path_factory):
     """Return the result without a stop, compiled with optimisation, as outside of tests."""
     folder = tmp_path_factory.mktemp("alone")
     with pytest.MonkeyPatch.context() as patch:
@@ -72,8 +72,8 @@ def alone(files, elmo, tmp_path_factory):
 
 
 @pytest.mark.long
-def test_it_learns_the_tasks_text_in_its_own_words(files, elmo, alone):
-    folder, (start, status) = alone
+def test_it_learns_the_tasks_text_in_its_own_words(files, elmo, full_run):
+    folder, (start, status) = full_run
     assert status == 0
     lines = read_metrics(folder / "adapted")
     after = [line["held_out/perplexity"] for line in lines if "held_out/perplexity" in line]
@@ -97,8 +97,8 @@ def test_released_weights_without_a_softmax_get_the_words_of_the_text(files, tmp
 
 
 @pytest.mark.long
-def test_stopped_it_goes_on_to_the_same_weights(files, elmo, alone, tmp_path, monkeypatch, capsys):
-    folder, (whole, _) = alone
+def test_stopped_it_goes_on_to_the_same_weights(files, elmo, full_run, tmp_path, monkeypatch, capsys):
+    folder, (full_start, _) = full_run
     config = config_of(files, elmo)
     run = train.train
 
@@ -110,17 +110,17 @@ def test_stopped_it_goes_on_to_the_same_weights(files, elmo, alone, tmp_path, mo
     start, status = adapt(config, tmp_path)
     monkeypatch.undo()
     assert (status, start.encoder.fingerprint) == (75, word_encoder(elmo).fingerprint)
-    said = capsys.readouterr().err
-    assert "first trained as a language model on 96 texts" in said
-    before = float(said.partition("before the first step: ")[2].partition("held_out/perplexity ")[2].split(",")[0])
+    messages = capsys.readouterr().err
+    assert "first trained as a language model on 96 texts" in messages
+    before = float(messages.partition("before the first step: ")[2].partition("held_out/perplexity ")[2].split(",")[0])
     start, status = adapt(config, tmp_path)
     assert status == 0
-    for found, expected in zip(*(jax.tree.leaves(of.encoder.params) for of in (start, whole)), strict=True):
-        np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-5)  # compiled otherwise, see the fixture
+    for array, expected in zip(*(jax.tree.leaves(of.encoder.params) for of in (start, full_start)), strict=True):
+        np.testing.assert_allclose(array, expected, rtol=1e-3, atol=1e-5)  # compiled otherwise, see the fixture
     lines = read_metrics(tmp_path / "adapted")
     assert [line["step"] for line in lines] == [line["step"] for line in read_metrics(folder / "adapted")]
-    kept = json.loads((tmp_path / "adapted" / "before.json").read_text(encoding="utf-8"))
-    assert kept["held_out/perplexity"] == pytest.approx(before, rel=1e-3)
+    saved_metrics = json.loads((tmp_path / "adapted" / "before.json").read_text(encoding="utf-8"))
+    assert saved_metrics["held_out/perplexity"] == pytest.approx(before, rel=1e-3)
     assert lines[-1]["held_out/perplexity"] < before
 
 
@@ -142,7 +142,7 @@ def test_a_network_is_trained_on_what_came_out(files, elmo, tmp_path):
         ({"adapt.epochs": 0.0}, [{"adapt.epochs": 1.0}], r"--grid names adapt.epochs"),
     ],
 )
-def test_what_cannot_be_meant(files, changes, settings, message):
+def test_wrong_settings_are_refused(files, changes, settings, message):
     config = config_of(files, ELMO, changes=changes)
     with pytest.raises(ValueError, match=message):
         check_fields(config)

@@ -29,10 +29,10 @@ def test_lengths(run, tmp_path):
 
 
 def test_tables_and_figures_are_written(tmp_path, capsys):
-    found = Findings(
+    findings = Findings(
         {"a table": [["d", "loss"], ["4", "0.5"]]}, {"curve": Lines("t", "x", "y", {"배": [(1, 2), (2, 3)]})}
     )
-    assert write_findings(found, tmp_path / "new") == [tmp_path / "new" / "curve.svg"]
+    assert write_findings(findings, tmp_path / "new") == [tmp_path / "new" / "curve.svg"]
     assert capsys.readouterr().out == "a table\n\nd  loss\n4  0.5\n\n"
     assert "배" in (tmp_path / "new" / "curve.svg").read_text(encoding="utf-8")
 

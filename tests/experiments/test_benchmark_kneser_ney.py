@@ -44,9 +44,9 @@ class Plain:
         self.counts = {}
         grams = defaultdict(Counter)
         for sentence in sentences:
-            whole = (BEGIN, *sentence, END)
+            full_sentence = (BEGIN, *sentence, END)
             for n in range(1, order + 1):
-                grams[n].update(whole[i : i + n] for i in range(len(whole) - n + 1))
+                grams[n].update(full_sentence[i : i + n] for i in range(len(full_sentence) - n + 1))
         for n in range(1, order + 1):
             if n == order:
                 self.counts[n] = dict(grams[n])
@@ -64,12 +64,12 @@ class Plain:
         n = len(context) + 1
         following = {g[-1]: c for g, c in self.counts[n].items() if g[:-1] == context}
         total = sum(following.values())
-        below = self.probability(word, context[1:] if context else None)
+        backoff = self.probability(word, context[1:] if context else None)
         if not total:
-            return below
-        taken = {w: self.discounts[n][min(c, 3)] for w, c in following.items()}
-        share = (following.get(word, 0) - taken.get(word, 0.0)) / total
-        return share + sum(taken.values()) / total * below
+            return backoff
+        reductions = {w: self.discounts[n][min(c, 3)] for w, c in following.items()}
+        share = (following.get(word, 0) - reductions.get(word, 0.0)) / total
+        return share + sum(reductions.values()) / total * backoff
 
 
 words = st.integers(2, WORDS - 1)
@@ -82,14 +82,14 @@ def test_it_is_the_recursion_of_the_book(benchmark, train, held_out, order):
     plain = Plain(train, order, benchmark.discounts)
     expected = []
     for sentence in held_out:
-        whole = (BEGIN, *sentence, END)
-        for i in range(1, len(whole)):
-            expected.append(math.log(plain.probability(whole[i], whole[max(0, i - order + 1) : i])))
+        full_sentence = (BEGIN, *sentence, END)
+        for i in range(1, len(full_sentence)):
+            expected.append(math.log(plain.probability(full_sentence[i], full_sentence[max(0, i - order + 1) : i])))
     np.testing.assert_allclose(benchmark.log_probabilities(model, flat(held_out)), expected, rtol=1e-9)
 
 
 @given(texts, st.lists(words, max_size=5), st.integers(1, 5))
-def test_what_may_follow_adds_up_to_one(benchmark, train, context, order):
+def test_probabilities_of_the_next_word_add_up_to_one(benchmark, train, context, order):
     model = benchmark.fit(flat(train), WORDS, BEGIN, order)
     last = [benchmark.log_probabilities(model, np.array([BEGIN, *context, word]))[-1] for word in range(1, WORDS)]
     assert np.exp(last).sum() == pytest.approx(1)
@@ -168,8 +168,8 @@ def test_a_run_that_saw_other_words_is_refused(benchmark, tmp_path):
 
 
 def test_examples_of_discounts_and_of_depths(benchmark):
-    found = benchmark.discounts(np.array([1] * 10 + [2] * 4 + [3] * 2 + [4]))
-    assert [round(discount, 3) for discount in found] == [0.556, 1.167, 1.889]
+    discounts = benchmark.discounts(np.array([1] * 10 + [2] * 4 + [3] * 2 + [4]))
+    assert [round(discount, 3) for discount in discounts] == [0.556, 1.167, 1.889]
     assert benchmark.since_begin(np.array([0, 5, 6, 1, 0, 1]), begin=0).tolist() == [0, 1, 2, 3, 0, 1]
 
 
@@ -186,8 +186,8 @@ def write_word_run(run, corpus, direction):
     fields = {"program": "pretrain", "reading": "streams", "length": 10, "spread": 0, "batch_size": 3, "steps": 3}
     params = init_params(family, model, jax.random.key(0), ("lm",))
     params["encoder"]["embeddings"]["word"] = np.zeros((len(tokenizer), 4), np.float32)
-    facts = {"family": "awd_lstm", "data": str(corpus), "eval_batches": None, "model": size}
-    write_run(run, model, params, tokenizer, **fields, **facts)
+    run_fields = {"family": "awd_lstm", "data": str(corpus), "eval_batches": None, "model": size}
+    write_run(run, model, params, tokenizer, **fields, **run_fields)
     (run / "metrics.jsonl").write_text(json.dumps({"step": 3, "held_out/perplexity": 7.5}) + "\n")
     return run
 
@@ -211,9 +211,9 @@ def test_another_text_is_scored_in_the_words_of_the_corpus(benchmark, corpus, wo
         flags.FLAGS.text = None
     heading, line = capsys.readouterr().out.splitlines()  # one direction only
     assert f"({100 * unknown:.1f}% <UNK>)" in heading and "step 3" in heading
-    name, count, _, figure, found, *_ = line.split()
+    name, count, _, figure, run_perplexity, *_ = line.split()
     assert (name, int(count)) == ("forward", len(words) + 4)  # with the ends of sentences
-    assert float(found) == pytest.approx(len(vocabulary), abs=0.01)
+    assert float(run_perplexity) == pytest.approx(len(vocabulary), abs=0.01)
     counts = benchmark.fit(benchmark.flatten(open_store(corpus), vocabulary), len(vocabulary), vocabulary.bos_id, 3)
     expected = np.exp(-benchmark.log_probabilities(counts, benchmark.flatten(store, vocabulary)).mean())
     assert float(figure) == pytest.approx(expected, abs=0.01)

@@ -33,10 +33,10 @@ def corpus(tmp_path_factory):
 
 
 def counter(pairs):
-    found = defaultdict(Counter)
+    counts = defaultdict(Counter)
     for context, token in pairs:
-        found[context][token] += 1
-    return found
+        counts[context][token] += 1
+    return counts
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3)), min_size=1, max_size=40))
@@ -117,7 +117,7 @@ def test_it_prints_a_table(benchmark, corpus, tmp_path, capsys):
     assert 0.05 < unigram[1] < 0.2 < neighbours[1] < 0.7 and unigram[0] > unigram[1] and bert[0] < unigram[0]
 
 
-def test_what_has_no_masked_words_is_refused(benchmark, tmp_path):
+def test_runs_without_masked_words_are_refused(benchmark, tmp_path):
     flags.FLAGS.run = str(tmp_path)
     with pytest.raises(ValueError, match=r"is not a run directory"):
         benchmark.main()

@@ -35,9 +35,9 @@ def run(tmp_path_factory):
 
 
 def test_the_nearest_shares_most_words(benchmark):
-    known = ["a man runs", "A woman rides a horse", "a man rides a horse", "dogs bark"]
-    found = benchmark.find_nearest(["a man rides a HORSE", "the dogs", "none of them", "a woman"], known)
-    assert found == [(2, 1.0), (3, 1 / 3), (0, 0.0), (1, 0.5)]
+    sentences = ["a man runs", "A woman rides a horse", "a man rides a horse", "dogs bark"]
+    nearest = benchmark.find_nearest(["a man rides a HORSE", "the dogs", "none of them", "a woman"], sentences)
+    assert nearest == [(2, 1.0), (3, 1 / 3), (0, 0.0), (1, 0.5)]
     assert benchmark.find_nearest(["x x y"], ["x y z", "y x"]) == [(1, 1.0)], "words count once"
 
 
@@ -48,14 +48,16 @@ def test_the_table(benchmark, run, capsys):
     benchmark.main()
     out = capsys.readouterr().out
     decode = load_tokenizer(corpus / "tokenizer").decode
-    known, asked = ([[decode(side) for side in pair] for pair in open_store(corpus, p)] for p in ("train", "heldout"))
-    copies, wanted = [], []
-    for target, source in asked[:8]:  # the run translates from the second side to the first
+    train_pairs, heldout_pairs = (
+        [[decode(side) for side in pair] for pair in open_store(corpus, p)] for p in ("train", "heldout")
+    )
+    copies, references = [], []
+    for target, source in heldout_pairs[:8]:  # the run translates from the second side to the first
         words = set(source.lower().split())
-        shares = [len(words & set(s.lower().split())) / len(words | set(s.lower().split())) for _, s in known]
-        copies.append(known[shares.index(max(shares))][0])
-        wanted.append(target)
-    figures = score(copies, wanted, "char")
+        shares = [len(words & set(s.lower().split())) / len(words | set(s.lower().split())) for _, s in train_pairs]
+        copies.append(train_pairs[shares.index(max(shares))][0])
+        references.append(target)
+    figures = score(copies, references, "char")
     first, second = out.splitlines()[:2]
     assert first.startswith("pairs") and second.split()[:2] == ["all", "8"]
     assert second.split()[-3:-1] == [f"{figures['bleu']:.1f}", f"{figures['chrf']:.1f}"]

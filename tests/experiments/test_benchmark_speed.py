@@ -100,14 +100,14 @@ def test_the_ratio_is_the_median_of_the_turns(compare):
 def test_both_pages_have_the_tables(page, results, compare, tmp_path):
     other = {**MACHINE, "processor": "another"}
     peer = results.Peer("AllenNLP on PyTorch", "2.11", "float32")
-    found = [compare(), compare(work="tagger", case="training"), compare(case="original, 32 × 20 words: forward")]
+    comparisons = [compare(), compare(work="tagger", case="training"), compare(case="original, 32 × 20 words: forward")]
     for extra in ([], [compare(case="small, one sentence of 20 words: forward", machine=other, peer=peer)]):
-        texts = [page.render([*found, *extra], language) for language in page.LANGUAGES]
+        texts = [page.render([*comparisons, *extra], language) for language in page.LANGUAGES]
         figures = [re.findall(r"[\d.]+", text.split("\n\n", 1)[1]) for text in texts]
         tables = [re.findall(r"^\|.*\|$", text, re.M) for text in texts]
-        assert len(tables[0]) == len(tables[1]) == len(found) + 4 + 3 * len(extra)
+        assert len(tables[0]) == len(tables[1]) == len(comparisons) + 4 + 3 * len(extra)
         assert all("2.10.1" in text and "**0.50**" in text for text in texts)
-        assert figures[0].count("0.50") == figures[1].count("0.50") == len(found) + len(extra)
+        assert figures[0].count("0.50") == figures[1].count("0.50") == len(comparisons) + len(extra)
         assert ("- A: " in texts[0] and "| B |" in texts[0]) == bool(extra)
     assert "forward" not in texts[1] and "순방향" in texts[1] and "태거" in texts[1]
 
@@ -123,10 +123,10 @@ def test_korean_has_every_work_case_and_peer(page, speed):
 
 def test_the_pages_are_those_of_the_results(page, results):
     folder = ROOT / "docs" / "results"
-    found = results.read_results(folder / "bench.json")
+    comparisons = results.read_results(folder / "bench.json")
     for language in page.LANGUAGES:
         text = (folder / language.file).read_text(encoding="utf-8")
-        assert page.insert(text, page.render(found, language)) == text, (
+        assert page.insert(text, page.render(comparisons, language)) == text, (
             "python -m experiments.benchmarks.speed --what=render"
         )
     with pytest.raises(ValueError, match="once each"):
@@ -146,9 +146,9 @@ for line in sys.stdin:
 def side(tmp_path):
     """Make an interpreter that is one side for every program."""
 
-    def make(name, seconds=1.0, **said):
+    def make(name, seconds=1.0, **answer):
         file = tmp_path / name
-        file.write_text(f"#!{sys.executable}\n" + SIDE.format(said=said, seconds=seconds))
+        file.write_text(f"#!{sys.executable}\n" + SIDE.format(said=answer, seconds=seconds))
         file.chmod(0o755)
         return str(file)
 
@@ -159,44 +159,48 @@ def test_two_processes_take_turns(speed, side, monkeypatch, tmp_path, capsys):
     for name in ("speed.md", "speed.ko.md"):
         shutil.copy(ROOT / "docs" / "results" / name, tmp_path / name)
     monkeypatch.setattr(sys.modules["experiments.benchmarks._turns"], "SETTLE", 0.0)
-    monkeypatch.setattr(speed, "check_interpreter", lambda *given: None)
+    monkeypatch.setattr(speed, "check_interpreter", lambda *args: None)
     right, wrong = side("peer", 3.0, peer=PEER, check=[0.0]), side("wrong", 3.0, peer=PEER, check=[1.0])
     ours = side("ours", 1.5, versions={"jax": "0.12.0", "python": "3.12.1"}, check=[0.0])
     monkeypatch.setattr(speed.sys, "executable", ours)
-    work = dataclasses.replace(speed.WORKS[0], prepare=lambda *given: None, precisions=("float32",))
+    work = dataclasses.replace(speed.WORKS[0], prepare=lambda *args: None, precisions=("float32",))
     monkeypatch.setattr(speed, "WORKS", [work])
-    asked = {"peer_python": right, "what": ["step"], "results": str(tmp_path)}
-    with flagsaver.flagsaver(**asked, turns=1):
+    flags = {"peer_python": right, "what": ["step"], "results": str(tmp_path)}
+    with flagsaver.flagsaver(**flags, turns=1):
         speed.main()
     assert "nothing is kept" in capsys.readouterr().out and not (tmp_path / "bench.json").exists()
-    with flagsaver.flagsaver(**asked):
+    with flagsaver.flagsaver(**flags):
         speed.main()
     assert "ratio 0.500 (7 turns)" in capsys.readouterr().out
-    (found,) = speed.read_results(tmp_path / "bench.json")
-    assert (found.peer.name, found.medians, found.versions["jax"]) == (PEER["name"], (1.5, 3.0), "0.12.0")
+    (comparison,) = speed.read_results(tmp_path / "bench.json")
+    assert (comparison.peer.name, comparison.medians, comparison.versions["jax"]) == (
+        PEER["name"],
+        (1.5, 3.0),
+        "0.12.0",
+    )
     assert "**0.50**" in (tmp_path / "speed.ko.md").read_text(encoding="utf-8")
-    with flagsaver.flagsaver(**{**asked, "peer_python": wrong}), pytest.raises(ValueError, match="compute the same"):
+    with flagsaver.flagsaver(**{**flags, "peer_python": wrong}), pytest.raises(ValueError, match="compute the same"):
         speed.main()
 
 
 def test_on_a_gpu_the_figures_are_lines_of_json(speed, side, monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(sys.modules["experiments.benchmarks._turns"], "SETTLE", 0.0)
-    monkeypatch.setattr(speed, "check_interpreter", lambda *given: None)
+    monkeypatch.setattr(speed, "check_interpreter", lambda *args: None)
     peer = side("peer", 2.0, peer=PEER, device="a card", check=[0.0])
     monkeypatch.setattr(speed.sys, "executable", side("ours", 1.0, versions={"jax": "0.12.0"}, check=[0.0]))
-    works = [dataclasses.replace(work, prepare=lambda *given: None, precisions=("float32",)) for work in speed.WORKS]
+    works = [dataclasses.replace(work, prepare=lambda *args: None, precisions=("float32",)) for work in speed.WORKS]
     monkeypatch.setattr(speed, "WORKS", works)
-    asked = {"peer_python": peer, "gpu": True, "turns": 2}
+    flags = {"peer_python": peer, "gpu": True, "turns": 2}
     output = tmp_path / "gpu.json"
-    with flagsaver.flagsaver(**asked, tiny=True, output=str(output)):
+    with flagsaver.flagsaver(**flags, tiny=True, output=str(output)):
         speed.main()
     lines = [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
     assert [line["work"] for line in lines] == ["encode", "generate", "generate"]
     assert {(line["ratio"], line["device"], line["tiny"]) for line in lines} == {(0.5, "a card", True)}
-    with flagsaver.flagsaver(**asked), pytest.raises(ValueError, match="there is no GPU here"):
+    with flagsaver.flagsaver(**flags), pytest.raises(ValueError, match="there is no GPU here"):
         monkeypatch.setattr(speed.shutil, "which", lambda name: None)
         speed.main()
-    with flagsaver.flagsaver(**asked, tiny=True, what=["step"]), pytest.raises(ValueError, match="of encode, generate"):
+    with flagsaver.flagsaver(**flags, tiny=True, what=["step"]), pytest.raises(ValueError, match="of encode, generate"):
         speed.main()
     cpu, gpu = (sys.modules["experiments.benchmarks._turns"].environment(on_gpu) for on_gpu in (False, True))
     assert cpu["JAX_PLATFORMS"] == "cpu" and gpu["XLA_PYTHON_CLIENT_PREALLOCATE"] == "false"
@@ -279,10 +283,10 @@ def test_distinct_words_with_their_marks_are_the_sentences(program):
 def test_utilisation_at_toy_size(speed, one_device, tmp_path, capsys):
     with flagsaver.flagsaver(what=["utilisation"], tiny=True, peak=1.0, output=str(tmp_path / "found.json")):
         speed.main()
-    found = json.loads((tmp_path / "found.json").read_text())
-    assert found["card"] == jax.devices()[0].device_kind and found["peak"] == 1e12
-    assert [one["case"].split(":")[0] for one in found["cases"]] == ["bert.py", "gpt.py", "elmo.py"]
-    assert all(0 < one["utilisation"] < 1 for one in found["cases"]) and not found["left_out"]
+    report = json.loads((tmp_path / "found.json").read_text())
+    assert report["card"] == jax.devices()[0].device_kind and report["peak"] == 1e12
+    assert [one["case"].split(":")[0] for one in report["cases"]] == ["bert.py", "gpt.py", "elmo.py"]
+    assert all(0 < one["utilisation"] < 1 for one in report["cases"]) and not report["left_out"]
     with flagsaver.flagsaver(what=["utilisation"], output="x"), pytest.raises(ValueError, match=r"--peak=312"):
         speed.main()
 

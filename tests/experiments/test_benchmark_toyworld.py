@@ -59,13 +59,13 @@ def test_masked_words_are_those_of_best_masked(pieces):
     """On whole documents with only [MASK] as masks, the result equals the toy world's function on the same words."""
     batches = held_out(pieces, "documents", split=(1.0, 0.0, 0.0))
     sentences = toy_passages.Sentences(pieces, WORLDS, load_tokenizer(pieces / "tokenizer").tokens)
-    scores, asked = masked_scores.best_masked_rows(batches, sentences, pairs=False)
-    counts = {name: int(sum(batch["mlm_weights"].sum() for batch in asked[name])) for name in WORLDS}
+    scores, scored_batches = masked_scores.best_masked_rows(batches, sentences, pairs=False)
+    counts = {name: int(sum(batch["mlm_weights"].sum() for batch in scored_batches[name])) for name in WORLDS}
     for name, world in WORLDS.items():
-        found = [passage for b in batches for *_, [passage], _ in toy_passages.list_examples(b, sentences)]
-        found = [passage for passage in found if passage.language == name]
-        texts = [" ".join(passage.words) for passage in found]
-        best = best_masked(world, texts, [passage.hidden for passage in found])
+        passages = [passage for b in batches for *_, [passage], _ in toy_passages.list_examples(b, sentences)]
+        passages = [passage for passage in passages if passage.language == name]
+        texts = [" ".join(passage.words) for passage in passages]
+        best = best_masked(world, texts, [passage.hidden for passage in passages])
         assert counts[name] == scores.count[name] == best.count > 50
         assert scores.right[name] == pytest.approx(best.accuracy * best.count)
         assert scores.expected[name] == pytest.approx(best.expected * best.count)
@@ -76,8 +76,8 @@ def test_masked_words_are_those_of_best_masked(pieces):
 @pytest.mark.long
 def test_words_left_standing_are_known_and_random_ones_are_not(pieces):
     sentences = toy_passages.Sentences(pieces, WORLDS, load_tokenizer(pieces / "tokenizer").tokens)
-    kept, _ = masked_scores.best_masked_rows(held_out(pieces, "nsp", split=(0.0, 0.0, 1.0)), sentences, pairs=True)
-    assert all(kept.right[name] == kept.expected[name] == kept.count[name] for name in WORLDS)
+    unchanged, _ = masked_scores.best_masked_rows(held_out(pieces, "nsp", split=(0.0, 0.0, 1.0)), sentences, pairs=True)
+    assert all(unchanged.right[name] == unchanged.expected[name] == unchanged.count[name] for name in WORLDS)
     masked, _ = masked_scores.best_masked_rows(held_out(pieces, "nsp", split=(1.0, 0.0, 0.0)), sentences, pairs=True)
     random, _ = masked_scores.best_masked_rows(held_out(pieces, "nsp", split=(0.0, 1.0, 0.0)), sentences, pairs=True)
     # A random token may be the true one, which is left standing then.
@@ -94,7 +94,7 @@ def test_examples_that_were_cut_are_left_out(pieces):
     assert sentences.passage(ids, [1]).text.split()[1] == "[MASK]"
     assert sentences.passage(np.tile(ids, 2), []) == toy_passages.Passage(language, [*text] * 2, [])
     assert sentences.passage(ids[1:], []) is None and sentences.passage(ids[:-1], []) is None
-    other = next(words for words, own in sentences.language.items() if own != language)
+    other = next(words for words, other_language in sentences.language.items() if other_language != language)
     mixed = [*ids, *(tokens.index(word) for word in other)]
     assert sentences.passage(np.array(mixed), []) is None
 
@@ -112,73 +112,73 @@ def test_a_row_of_documents_is_read_as_documents():
     parts = [document(WORLDS[name], number) for name, number in zip(names, numbers)]
     words = [word for part, _ in parts for word in part]
     ends = np.array([end for _, part in parts for end in part])
-    found, language = stream_scores.best_stream(words, ends, WORLDS)
+    log_probs, language = stream_scores.best_stream(words, ends, WORLDS)
     texts = [WORLDS[name].document(number).text.replace("\n", " ") for name, number in zip(names, numbers)]
     each = [word_log_probabilities(WORLDS[name], [text], "document")[0] for name, text in zip(names, texts)]
     # The row begins anywhere, one sentence in nine is the first of a document; the last document need not be over.
     expected = sum(part.sum() for part in each) - each[-1][-1] - np.log(9) - 3 * np.log(2)
-    assert found.sum() == pytest.approx(expected)
+    assert log_probs.sum() == pytest.approx(expected)
     assert language == [name for name, (part, _) in zip(names, parts) for _ in part]
-    assert not found[ends].any()
+    assert not log_probs[ends].any()
 
 
 def test_a_row_that_begins_amid_a_document_knows_less():
     words, ends = document(WORLDS["en"], 4)
-    whole, _ = stream_scores.best_stream(words, np.array(ends), WORLDS)
+    full_row, _ = stream_scores.best_stream(words, np.array(ends), WORLDS)
     cut = ends.index(True) + 1
     part, _ = stream_scores.best_stream(words[cut:], np.array(ends)[cut:], WORLDS)
-    assert part[0] < whole[cut] and len(part) == len(whole) - cut
+    assert part[0] < full_row[cut] and len(part) == len(full_row) - cut
 
 
 def test_unknown_words_are_not_scored():
     words, ends = document(WORLDS["ko"], 4)
     words[2] = "<UNK>"
-    found, language = stream_scores.best_stream(words, np.array(ends), WORLDS)
-    assert found[2] == pytest.approx(0) and language[2:4] == ["", "ko"] and np.isfinite(found).all()
+    log_probs, language = stream_scores.best_stream(words, np.array(ends), WORLDS)
+    assert log_probs[2] == pytest.approx(0) and language[2:4] == ["", "ko"] and np.isfinite(log_probs).all()
 
 
 @pytest.mark.parametrize("reading", ["streams", "sentences"])
 def test_every_target_is_scored_once_in_either_direction(words, reading):
     vocabulary = WordVocabulary.load(words / "tokenizer")
     batches = list(eval_batches(words, LanguageModelExamples(reading, 20), 4))
-    sums, asked = stream_scores.best_stream_rows(batches, vocabulary.words, vocabulary.eos_id, WORLDS)
+    sums, scored_batches = stream_scores.best_stream_rows(batches, vocabulary.words, vocabulary.eos_id, WORLDS)
     for direction in ("forward", "backward"):
         targets, weights = f"{direction}_targets", f"{direction}_weights"
         for number, batch in enumerate(batches):
-            both = sum(asked[name][number][weights] for name in WORLDS)
-            known = batch[targets] != vocabulary.unk_id
+            both = sum(scored_batches[name][number][weights] for name in WORLDS)
+            known_targets = batch[targets] != vocabulary.unk_id
             if direction == "forward":
-                np.testing.assert_array_equal(both, batch[weights] * known)
+                np.testing.assert_array_equal(both, batch[weights] * known_targets)
             for name, world in WORLDS.items():
-                mine = batch[targets][asked[name][number][weights] > 0]
+                mine = batch[targets][scored_batches[name][number][weights] > 0]
                 assert {vocabulary.words[n] for n in mine} <= {*world.network.words, "<S>", "</S>", "<UNK>"}
     assert all(total < 0 and count > 100 for total, count in sums.values())
 
 
 def test_whole_documents_of_pieces_have_the_probability_of_their_words(pieces):
     tokens = load_tokenizer(pieces / "tokenizer").tokens
-    known = next_scores.read_documents(pieces, tokens, WORLDS)
+    documents = next_scores.read_documents(pieces, tokens, WORLDS)
     batches = list(eval_batches(pieces, PieceExamples(256, "documents", 0.0, masking=Masking(kind="next")), 8))
-    sums, asked = next_scores.select_documents(batches, known, list(WORLDS))
+    sums, scored_batches = next_scores.select_documents(batches, documents, list(WORLDS))
     for name, world in WORLDS.items():
         texts = []
-        for batch, part in zip(batches, asked[name]):
+        for batch, part in zip(batches, scored_batches[name]):
             for row in np.flatnonzero(part["mlm_weights"].any(axis=1)).tolist():
                 ids = batch["tokens"][row][batch["segments"][row] == 1]
                 assert part["mlm_weights"][row].sum() == len(ids) - 1  # each piece, and the end
                 texts.append(" ".join(next_scores.join_pieces([tokens[n] for n in ids[1:-1]])))
         assert len(texts) > 5
-        expected = sum(found.sum() for found in word_log_probabilities(world, texts, "document")) - len(texts) * np.log(
-            2
-        )
+        expected = sum(log_probs.sum() for log_probs in word_log_probabilities(world, texts, "document")) - len(
+            texts
+        ) * np.log(2)
         assert sums[name][0] == pytest.approx(expected)
-        assert sums[name][1] == sum(part["mlm_weights"].sum() for part in asked[name])
+        assert sums[name][1] == sum(part["mlm_weights"].sum() for part in scored_batches[name])
 
 
 def test_documents_that_were_split_are_left_out(pieces):
-    known = next_scores.read_documents(pieces, load_tokenizer(pieces / "tokenizer").tokens, WORLDS)
+    documents = next_scores.read_documents(pieces, load_tokenizer(pieces / "tokenizer").tokens, WORLDS)
     batches = list(eval_batches(pieces, PieceExamples(16, "documents", 0.0, masking=Masking(kind="next")), 8))
-    sums, _ = next_scores.select_documents(batches, known, list(WORLDS))
+    sums, _ = next_scores.select_documents(batches, documents, list(WORLDS))
     # A few documents have one short sentence.
     assert sum(count for _, count in sums.values()) < 0.3 * sum(batch["mlm_weights"].sum() for batch in batches)
 
@@ -210,8 +210,8 @@ def test_elmo_beside_the_best(benchmark, words, capsys):
     vocabulary = WordVocabulary.load(words / "tokenizer")
     model = ElmoConfig.preset("toy", vocab_size=len(vocabulary), cell_size=8, projection_size=4, filters=((1, 4),))
     params = init_elmo_params(model, jax.random.key(0), lm=True)
-    asked = {**TOY, **STREAMS}
-    write_run(words.parent, model, params, vocabulary, **asked)
+    fields = {**TOY, **STREAMS}
+    write_run(words.parent, model, params, vocabulary, **fields)
     lines = table(benchmark, words.parent, capsys)
     rows = {line.split()[0]: [float(figure.replace(",", "")) for figure in line.split()[1:]] for line in lines[2:]}
     assert set(rows) == {"en", "ko", "all"}
@@ -233,15 +233,15 @@ def test_a_smaller_world_has_a_best_of_its_own(benchmark, program, tmp_path, cap
     trues = []
     for world in ({}, size):
         shutil.copytree(corpus, tmp_path / str(len(world)) / "toyworld")
-        asked = {**TOY, **STREAMS, "toyworld": {"language": "en", **world}}
-        write_run(tmp_path / str(len(world)), model, params, vocabulary, **asked)
+        fields = {**TOY, **STREAMS, "toyworld": {"language": "en", **world}}
+        write_run(tmp_path / str(len(world)), model, params, vocabulary, **fields)
         lines = table(benchmark, tmp_path / str(len(world)), capsys)
         trues.append(float(lines[2].split()[4]))
     assert trues[1] < trues[0] < 2 * trues[1]
     runs = [str(tmp_path / "0"), str(tmp_path / "2")]
     assert [
-        program("bert_elmo_jax.inference.toy_worlds").find_common_world(some, "ko").topics
-        for some in ([], runs[:1], runs)
+        program("bert_elmo_jax.inference.toy_worlds").find_common_world(folders, "ko").topics
+        for folders in ([], runs[:1], runs)
     ] == [24, 24, 4]
 
 

@@ -74,8 +74,8 @@ def test_a_commit_is_unpacked(versions, tmp_path):
 @pytest.mark.long
 def test_this_checkout_beside_itself(program, capsys):
     versions = program("benchmarks.versions")
-    asked = {"base": str(ROOT), "what": ["one_text", "first_call"], "precisions": ["float32"]}
-    with flagsaver.flagsaver(**asked, tiny=True, turns=1):
+    flags = {"base": str(ROOT), "what": ["one_text", "first_call"], "precisions": ["float32"]}
+    with flagsaver.flagsaver(**flags, tiny=True, turns=1):
         versions.main()
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 4 and all(re.match(LINE, line) and line.endswith("differ by 0") for line in lines)

@@ -22,8 +22,8 @@ RUN = {"data": "toyworld", "toyworld": {"topics": 2, "words": 2, "language": "en
 def runs(tmp_path, monkeypatch):
     """Write the runs of a random BERT and a random GPT for a small toy world."""
     monkeypatch.chdir(tmp_path)
-    said = [sentence.text for i in range(300) for sentence in ToyWorld("en", topics=2, words=2).document(i).sentences]
-    tokenizer = train_wordpiece(said, vocab_size=2_000)
+    texts = [sentence.text for i in range(300) for sentence in ToyWorld("en", topics=2, words=2).document(i).sentences]
+    tokenizer = train_wordpiece(texts, vocab_size=2_000)
     for name, config, head in (("bert", BertConfig, "mlm"), ("gpt", GptConfig, "lm")):
         sizes = config(vocab_size=tokenizer.vocab_size, **SIZES)
         params = init_params(get_family(name), sizes, jax.random.key(0), (head,))

@@ -119,10 +119,10 @@ def test_words_of_columns(tmp_path, goldens):
     done = run_program("extract", *flags, "--units=words", "--layers=1,-1")
     assert done.status == 0, done.err
     encoding = load(goldens / "bert_tiny").encode([["w14", "w1", "w2"], ["w7w8"]], layers=[1, -1])
-    with np.load(tmp_path / "v.npz") as found:
-        assert found["0"].shape == (2, 3, 64)
+    with np.load(tmp_path / "v.npz") as vectors:
+        assert vectors["0"].shape == (2, 3, 64)
         for k in range(2):
-            assert np.allclose(found["1"][k], encoding.words("mean", encoding.layers[k])[1], atol=1e-5)
+            assert np.allclose(vectors["1"][k], encoding.words("mean", encoding.layers[k])[1], atol=1e-5)
 
 
 def test_extract_says_what_is_wrong(tmp_path, goldens, monkeypatch):
@@ -167,10 +167,10 @@ def test_extract_says_what_is_wrong(tmp_path, goldens, monkeypatch):
     # No text may be computed before all are checked.
     monkeypatch.setattr(PieceEncoder, "_fill", None)
     for flags, message in expected:
-        status, _, said = run_program("extract", *flags)
-        assert message in said, flags
+        status, _, err = run_program("extract", *flags)
+        assert message in err, flags
         assert status == 2
-        assert len(said.splitlines()) == 1
+        assert len(err.splitlines()) == 1
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(files)
 
 
@@ -194,8 +194,8 @@ def test_a_stopped_extraction_goes_on(tmp_path, goldens, ending, model, monkeypa
     """A part has 32 batches: of 40 texts with one per batch, 32 are written when the 36th is computed."""
     (tmp_path / "good.txt").write_text("w1 w2\nw3\n" * 20)
     flags = [f"--model={goldens / model}", f"--input={tmp_path}/good.txt", "--batch_size=1"]
-    whole, path = tmp_path / f"whole.{ending}", tmp_path / f"a.{ending}"
-    assert run_program("extract", *flags, f"--output={whole}").status == 0
+    full_output, path = tmp_path / f"whole.{ending}", tmp_path / f"a.{ending}"
+    assert run_program("extract", *flags, f"--output={full_output}").status == 0
     stops = [
         (0, KeyboardInterrupt(), 130, "extract: stopped; the same command resumes from here"),
         (36, MemoryError("3 TB"), 2, "extract: out of memory: 3 TB; lower --batch_size, ask for few"),
@@ -207,32 +207,34 @@ def test_a_stopped_extraction_goes_on(tmp_path, goldens, ending, model, monkeypa
         errors = iter([(after, error) for after, error, _, _ in stops])
         patch.setattr(encoder, "encode_batches", raise_after(encoder.encode_batches, errors))
         for _, _, expected, message in stops:
-            status, _, said = run_program("extract", *flags, f"--output={path}")
-            assert (status, "Traceback" in said) == (expected, False)
-            assert message in said
+            status, _, err = run_program("extract", *flags, f"--output={path}")
+            assert (status, "Traceback" in err) == (expected, False)
+            assert message in err
     assert not path.exists()
     (tmp_path / "other.txt").write_text("w1 w2\nw4\n" * 20)
     flags.append(f"--output={path}")
     elsewhere = [flags[0], f"--input={tmp_path}/other.txt", *flags[2:]]
-    found = [run_program("extract", *given) for given in ([*flags, "--batch_size=2"], elsewhere, flags)]
+    runs = [run_program("extract", *arguments) for arguments in ([*flags, "--batch_size=2"], elsewhere, flags)]
     stopped = f"{path}.partial holds the parts of a stopped run with other settings: "
-    assert f"{stopped}batch_size was 1, is 2. Finish that run with its settings, or remove the folder" in found[0].err
-    assert f"{stopped}content was '" in found[1].err
-    assert [done.status for done in found] == [2, 2, 0]
-    assert path.read_bytes() == whole.read_bytes()
-    assert sorted(file.name for file in tmp_path.iterdir()) == sorted([path.name, "good.txt", "other.txt", whole.name])
+    assert f"{stopped}batch_size was 1, is 2. Finish that run with its settings, or remove the folder" in runs[0].err
+    assert f"{stopped}content was '" in runs[1].err
+    assert [done.status for done in runs] == [2, 2, 0]
+    assert path.read_bytes() == full_output.read_bytes()
+    assert sorted(file.name for file in tmp_path.iterdir()) == sorted(
+        [path.name, "good.txt", "other.txt", full_output.name]
+    )
 
 
 def test_number_signs_and_document_marks_of_columns(tmp_path, goldens):
     (tmp_path / "a.conll").write_text("-DOCSTART- O\n\n# O\nw1 O\n\nw2 O\n")
     flags = [f"--model={goldens / 'bert_tiny'}", f"--input={tmp_path}/a.conll", f"--output={tmp_path}/a.npz"]
-    status, _, said = run_program("extract", *flags, "--units=words")
-    assert status == 0, said
-    with np.load(tmp_path / "a.npz") as found:
-        assert {name: found[name].shape for name in found} == {"0": (1, 2, 64), "1": (1, 1, 64)}
+    status, _, err = run_program("extract", *flags, "--units=words")
+    assert status == 0, err
+    with np.load(tmp_path / "a.npz") as vectors:
+        assert {name: vectors[name].shape for name in vectors} == {"0": (1, 2, 64), "1": (1, 1, 64)}
 
 
-def test_what_a_classifier_is_for_survives_the_way_round(tmp_path, goldens):
+def test_labels_and_problem_type_survive_the_way_round(tmp_path, goldens):
     original = load(goldens / "bert_tiny")
     width = original.config.hidden_size
     head = {"kernel": np.ones((width, 2), np.float32), "bias": np.zeros(2, np.float32)}
@@ -245,13 +247,13 @@ def test_what_a_classifier_is_for_survives_the_way_round(tmp_path, goldens):
         [f"--from={tmp_path}/run", f"--to={tmp_path}/c", "--format=google"],
         [f"--from={tmp_path}/run", f"--to={tmp_path}/c", "--nolowercase", "--classifier=tag"],
     ]
-    found = [run_program("convert", *flags) for flags in cases]
-    assert [(done.status, done.err) for done in found[:2]] == [(0, ""), (0, "")]
+    runs = [run_program("convert", *flags) for flags in cases]
+    assert [(done.status, done.err) for done in runs[:2]] == [(0, ""), (0, "")]
     before, after = (json.loads((tmp_path / name / "config.json").read_text()) for name in ("hf", "again"))
     assert after == before
     assert after["problem_type"] == "multi_label_classification"
     assert after["id2label"] == {"0": "긍정", "1": "부정"}
-    for (status, _, said), useless in zip(found[2:], ["format='google'", "classifier='tag', lowercase=False"]):
+    for (status, _, err), useless in zip(runs[2:], ["format='google'", "classifier='tag', lowercase=False"]):
         assert status == 2
-        assert f"is a run directory, which knows this: leave out {useless}" in said
+        assert f"is a run directory, which knows this: leave out {useless}" in err
     assert not (tmp_path / "c").exists()

@@ -36,11 +36,11 @@ def test_every_way_round_keeps_every_bit(tmp_path, source):
         (tmp_path / "run2", tmp_path / "last", "--to_format=elmo"),
         (tmp_path / "last" / "weights.hdf5", tmp_path / "by_file", None),
     ]
-    found = [run_program("convert", f"--from={a}", f"--to={b}", *([kind] if kind else [])) for a, b, kind in steps]
+    runs = [run_program("convert", f"--from={a}", f"--to={b}", *([kind] if kind else [])) for a, b, kind in steps]
     original = flatten(read_model(source).params)
-    for (_, target, _), (status, said, wrong) in zip(steps, found, strict=True):
+    for (_, target, _), (status, out, wrong) in zip(steps, runs, strict=True):
         assert (status, wrong) == (0, "")
-        assert f"{len(original)} tensors mapped" in said
+        assert f"{len(original)} tensors mapped" in out
         model = read_model(target)
         assert model.config == CONFIG and model.tokenizer.fingerprint == WORDS.fingerprint
         again = flatten(model.params)
@@ -52,11 +52,11 @@ def test_every_way_round_keeps_every_bit(tmp_path, source):
         assert files == ["SHA256SUMS", "options.json", "weights.hdf5", "words.txt"]
         for file in ("options.json", "weights.hdf5"):
             assert (tmp_path / name / file).read_bytes() == (source / file).read_bytes()
-    assert "Written as elmo: SHA256SUMS, options.json, weights.hdf5, words.txt" in found[1][1]
-    assert "Written as run: SHA256SUMS, checkpoints, model.json, run.json, tokenizer" in found[0][1]
+    assert "Written as elmo: SHA256SUMS, options.json, weights.hdf5, words.txt" in runs[1][1]
+    assert "Written as run: SHA256SUMS, checkpoints, model.json, run.json, tokenizer" in runs[0][1]
 
 
-def test_what_cannot_be_done_is_said(tmp_path, source, goldens):
+def test_impossible_conversions_are_refused(tmp_path, source, goldens):
     to = f"--to={tmp_path / 'to'}"
     bert = f"--from={goldens / 'bert_tiny'}"
     wrong = tmp_path / "wrong"
@@ -73,7 +73,7 @@ def test_what_cannot_be_done_is_said(tmp_path, source, goldens):
         "is not empty; give another --to": [elmo, f"--to={wrong}"],
     }
     for message, flags in cases.items():
-        status, _, said = run_program("convert", to, *flags)
-        assert status == 2 and message in said, said
-        assert "Traceback" not in said
+        status, _, err = run_program("convert", to, *flags)
+        assert status == 2 and message in err, err
+        assert "Traceback" not in err
     assert not (tmp_path / "to").exists()

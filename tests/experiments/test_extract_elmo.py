@@ -27,8 +27,8 @@ def flags(tmp_path, goldens):
 def test_the_layout_is_that_of_the_references(tmp_path, flags, goldens):
     done = run(*flags, f"--output={tmp_path / 'all.h5'}")
     assert done.status == 0, done.err
-    said = f"5 texts of {tmp_path / 'texts.txt'} -> {tmp_path / 'all.h5'}, layers [0, 1, 2], on "
-    assert re.match(re.escape(said) + r"\d+ × cpu\n", done.out)
+    heading = f"5 texts of {tmp_path / 'texts.txt'} -> {tmp_path / 'all.h5'}, layers [0, 1, 2], on "
+    assert re.match(re.escape(heading) + r"\d+ × cpu\n", done.out)
     expected = load(goldens / "elmo_tiny").encode(TEXTS)
     with h5py.File(tmp_path / "all.h5") as file:
         assert set(file) == {*map(str, range(5)), "sentence_to_index"}
@@ -45,10 +45,10 @@ def test_layers_and_warmup_of_columns(tmp_path, flags, goldens):
     done = run(*flags, "--layers=-1,0", "--units=words", "--warmup=2")
     assert done.status == 0, done.err
     expected = load(goldens / "elmo_tiny").encode([["강가의", "New_York"], ["배"]], warmup=2)
-    with np.load(tmp_path / "a.npz") as found:
-        assert {name: found[name].shape for name in found} == {"0": (2, 2, 24), "1": (2, 1, 24)}
-        assert np.abs(found["0"] - expected.layers[[2, 0], 0]).max() < 1e-4
-        assert np.abs(found["1"] - expected.layers[[2, 0], 1, :1]).max() < 1e-4
+    with np.load(tmp_path / "a.npz") as vectors:
+        assert {name: vectors[name].shape for name in vectors} == {"0": (2, 2, 24), "1": (2, 1, 24)}
+        assert np.abs(vectors["0"] - expected.layers[[2, 0], 0]).max() < 1e-4
+        assert np.abs(vectors["1"] - expected.layers[[2, 0], 1, :1]).max() < 1e-4
 
 
 def test_flags_that_say_nothing(tmp_path, flags, goldens):
@@ -61,8 +61,8 @@ def test_flags_that_say_nothing(tmp_path, flags, goldens):
         ([*elmo, "--warmup=-1"], "warmup=-1: use a whole number, at least 0"),
         ([*elmo, "--layers=3"], "there is no layer 3: the layers of this model are 0 (the embeddings) to 2"),
     ]
-    for given, message in expected:
-        status, _, said = run_program("extract", *given)
+    for arguments, message in expected:
+        status, _, err = run_program("extract", *arguments)
         assert status == 2
-        assert message in said
+        assert message in err
     assert [file.name for file in tmp_path.iterdir()] == ["texts.txt"]

@@ -75,10 +75,10 @@ def test_a_parser_learns_and_writes_the_file_that_it_read(tmp_path):
     assert [one.heads for one in read_trees(tmp_path / "out.conllu")] == [one.heads for one in gold]
     written = (tmp_path / "out.conllu").read_text(encoding="utf-8").splitlines()
 
-    def others(lines):  # all but heads and relations
+    def other_columns(lines):  # all but heads and relations
         return [cells[:6] + cells[8:] for cells in (line.split("\t") for line in lines)]
 
-    assert others(written) == others([*text.splitlines(), ""])
+    assert other_columns(written) == other_columns([*text.splitlines(), ""])
     (tmp_path / "words.txt").write_text("the cat sees Seoul .\n", encoding="utf-8")
     predict_file(str(tmp_path / "run"), str(tmp_path / "words.txt"), str(tmp_path / "words.conllu"))
     [sentence] = read_trees(tmp_path / "words.conllu")

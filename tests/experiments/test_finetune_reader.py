@@ -45,8 +45,8 @@ def test_a_reader_learns_on_frozen_layers_and_answers(tmp_path, capsys, monkeypa
     config = config_of(files, encoder=ELMO, dropout=0.0, mix_dropout=0.0, max_length=5)
     config.optimizer.learning_rate = 0.03
     assert finetune(config, tmp_path / "run") == 0
-    said = capsys.readouterr().err
-    assert "contexts have more than 5 words: one window of each is read (config.max_length)" in said
+    messages = capsys.readouterr().err
+    assert "contexts have more than 5 words: one window of each is read (config.max_length)" in messages
     result = json.loads((tmp_path / "run" / "result.json").read_text(encoding="utf-8"))
     assert result["score"] == "best_f1"
     reader = load(tmp_path / "run")
@@ -54,15 +54,15 @@ def test_a_reader_learns_on_frozen_layers_and_answers(tmp_path, capsys, monkeypa
     assert (reader.config.unanswerable, reader.config.at) == (True, ("input", "output"))
     context = "영화 film\r\n최고! 서울에 있다"
     monkeypatch.setattr(networks, "reading_rows", functools.partial(networks.reading_rows, limit=8))
-    found = reader.predict([("where ?", context), ("who ?", "배"), ("where ?", f"{context} " * 3)], n_best=4)
-    assert all(isinstance(answer, AnswerSpan) for answer in found)
-    for answer, text in zip(found, (context, "배", f"{context} " * 3)):  # of one word, and in several windows
+    answers = reader.predict([("where ?", context), ("who ?", "배"), ("where ?", f"{context} " * 3)], n_best=4)
+    assert all(isinstance(answer, AnswerSpan) for answer in answers)
+    for answer, text in zip(answers, (context, "배", f"{context} " * 3)):  # of one word, and in several windows
         assert text[answer.start : answer.end] == answer.answer
         assert 1 <= len(answer.n_best) <= 5
         assert all(text[one.start : one.end] == one.answer for one in answer.n_best)
-    [alone] = reader.predict([("where ?", context)], n_best=4)
-    assert alone.answer == found[0].answer
-    assert alone.null_score == pytest.approx(found[0].null_score, abs=1e-4)
+    [single_answer] = reader.predict([("where ?", context)], n_best=4)
+    assert single_answer.answer == answers[0].answer
+    assert single_answer.null_score == pytest.approx(answers[0].null_score, abs=1e-4)
     for wrong in ("where ?", ("where ?", ""), ("where ?", context, "")):
         with pytest.raises(ValueError, match=r"input 0 is .*; expected \(question, context\), two texts that are not"):
             reader.predict([wrong])
@@ -79,7 +79,7 @@ def test_a_reader_learns_on_frozen_layers_and_answers(tmp_path, capsys, monkeypa
 
 
 @pytest.mark.usefixtures("as_users_run")
-def test_what_cannot_be_meant(tmp_path):
+def test_wrong_settings_are_refused(tmp_path):
     with pytest.raises(ValueError, match=r"config.network=bidaf is for questions, and --task=sst2 is classification"):
         finetune(config_of(write_task(tmp_path / "sst2", "sst2", count=8)), tmp_path / "run")
     files = write_task(tmp_path / "squad", "squad", count=8)

@@ -6,12 +6,12 @@ import pytest
 
 from bert_elmo_jax.runs.config_files import show_value
 
-from ..data.tasks.test_broken_files import BROKEN, NUMBERS, OWN, PAIR
+from ..data.tasks.test_broken_files import BROKEN, CSV, NUMBERS, PAIR
 from .programs import run_program
 from .task_files import write_model, write_task
 
 FIELDS = {
-    OWN: {"task": "classification", "text": "review", "label": "stars"},
+    CSV: {"task": "classification", "text": "review", "label": "stars"},
     PAIR: {"task": "classification", "text": "a", "pair": "b", "label": "label"},
     NUMBERS: {"task": "regression", "text": "review", "label": "stars"},
 }
@@ -20,7 +20,7 @@ FIELDS = {
 def fields_of(read):
     """Return the flags for the files of a test of broken files."""
     if read.__name__ != "<lambda>":
-        return {"labels": FIELDS[OWN], "read_squad": {"task": "squad"}, "read_qamr": {"task": "qamr"}}.get(
+        return {"labels": FIELDS[CSV], "read_squad": {"task": "squad"}, "read_qamr": {"task": "qamr"}}.get(
             read.__name__, {"task": "swag"}
         )
     layout = read.__closure__[0].cell_contents
@@ -34,10 +34,10 @@ def refused(tmp_path):
     def run(fields, config=None, **more):
         flags = [f"--{name}={value}" for name, value in {**fields, **more}.items() if value is not None]
         flags += [f"--config.{name}={show_value(value)}" for name, value in (config or {}).items()]
-        status, _, said = run_program("finetune", f"--workdir={tmp_path / 'run'}", *flags)
-        assert status == 2, said
+        status, _, err = run_program("finetune", f"--workdir={tmp_path / 'run'}", *flags)
+        assert status == 2, err
         assert not (tmp_path / "run" / "run.json").exists()
-        return said
+        return err
 
     return run
 
@@ -60,10 +60,10 @@ def test_a_broken_file(case, part, refused, tmp_path):
         rows = [",".join([*["x"] * (len(names) - 1), value]) for value in ("1", "5")]
         (tmp_path / other).write_text("\n".join([",".join(names), *rows]) + "\n")
         files["train"] = str(tmp_path / other)
-    said = refused({**fields, **files}, tokenizer=str(tmp_path))
-    assert said.startswith(f"finetune: {path}:{line}: "), said
-    assert message in said
-    assert said.count("\n") == 1
+    err = refused({**fields, **files}, tokenizer=str(tmp_path))
+    assert err.startswith(f"finetune: {path}:{line}: "), err
+    assert message in err
+    assert err.count("\n") == 1
 
 
 @pytest.fixture(scope="module")
@@ -75,5 +75,5 @@ def test_a_label_that_only_dev_has(refused, model, tmp_path):
     fields = write_task(tmp_path / "files", "sst2", count=16)
     with open(fields["dev"], "a", encoding="utf-8") as file:
         file.write("good\t7\n")
-    said = refused(fields, init=model)
-    assert re.match(r"finetune: .*dev\.tsv:10: the label '7' is not in the training data \('0', '1'\)", said)
+    err = refused(fields, init=model)
+    assert re.match(r"finetune: .*dev\.tsv:10: the label '7' is not in the training data \('0', '1'\)", err)

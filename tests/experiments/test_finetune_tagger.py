@@ -35,20 +35,20 @@ ELMO, BERT = (str(ROOT / "tests" / "goldens" / name) for name in ("elmo_tiny", "
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("files")
-    found = {task: write_task(folder / task, task, count=32) for task in ("entities", "ud_upos", "sst2")}
-    del found["entities"]["context"]
-    with open(found["entities"]["train"], "a", encoding="utf-8") as file:
+    task_fields = {task: write_task(folder / task, task, count=32) for task in ("entities", "ud_upos", "sst2")}
+    del task_fields["entities"]["context"]
+    with open(task_fields["entities"]["train"], "a", encoding="utf-8") as file:
         file.write("\n서울 B-LOC\n")  # a sentence of one word
     plain = folder / "plain.conll"
     plain.write_text("".join(f"{word} O\n\n" for word in OTHER), encoding="utf-8")
-    found["plain"] = {"task": "entities", "train": str(plain), "dev": str(plain)}
+    task_fields["plain"] = {"task": "entities", "train": str(plain), "dev": str(plain)}
     vectors = folder / "vectors.txt"
     draw = random.Random(0)
     words = ["역", "서울", "배우", "처음", *OTHER[:9]]
     lines = [f"{word} {' '.join(str(round(draw.gauss(0, 1), 3)) for _ in range(6))}" for word in dict.fromkeys(words)]
     vectors.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    found["vectors"] = str(vectors)
-    return found
+    task_fields["vectors"] = str(vectors)
+    return task_fields
 
 
 def config_of(fields, **changes):
@@ -72,9 +72,9 @@ def test_a_bert_that_is_trained_along(files, tmp_path):
     before, after = load_params(bert)[1]["encoder"], load_params(tmp_path / "run")[1]["encoder"]
     moved = jax.tree.map(lambda a, b: bool((a != b).any()), {n: before[n] for n in after}, after)
     assert all(jax.tree.leaves(moved["layer_0"]["feed_forward"]))
-    [found, short] = tuned.predict(["좋다 the 처음보는말", ["영화"]])
-    assert set(found.tags) <= {"ADJ", "NOUN"}
-    assert (len(found.tags), len(short.tags)) == (3, 1)
+    [prediction, short] = tuned.predict(["좋다 the 처음보는말", ["영화"]])
+    assert set(prediction.tags) <= {"ADJ", "NOUN"}
+    assert (len(prediction.tags), len(short.tags)) == (3, 1)
     assert load(tmp_path / "run" / "encoder").encode(["영화"]).last.shape[2] == 16
     report = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
     assert "Weights of the encoder" in report
@@ -109,9 +109,9 @@ def test_it_learns_with_pretrained_vectors_that_stay(files, tmp_path, capsys):
     dev = read_examples(files["entities"]["dev"], tagger.task)
     together = tagger.predict_examples(dev, batch_size=7)
     for sentence, prediction in list(zip(dev, together))[:3]:
-        [alone] = tagger.predict([list(sentence.words)])
-        assert alone.tags == prediction.tags
-        assert alone.probabilities == pytest.approx(prediction.probabilities, abs=1e-4)
+        [single] = tagger.predict([list(sentence.words)])
+        assert single.tags == prediction.tags
+        assert single.probabilities == pytest.approx(prediction.probabilities, abs=1e-4)
 
 
 @pytest.mark.long  # test_finetune.py has a grid
@@ -124,8 +124,8 @@ def test_a_grid_of_tags_without_entities(files, tmp_path):
     assert [of["dev"]["accuracy"] for of in runs["runs"]] == [1.0, 1.0]
     assert (tmp_path / "vectors" / "vectors.json").is_file()
     assert load(tmp_path).predict(["서울"])[0].tags == ("O",)
-    kept = [folder.name for folder in (tmp_path / "runs").iterdir() if (folder / "encoder").is_dir()]
-    assert kept == [runs["best"]]
+    saved_encoders = [folder.name for folder in (tmp_path / "runs").iterdir() if (folder / "encoder").is_dir()]
+    assert saved_encoders == [runs["best"]]
 
 
 def test_a_cache_of_other_sentences(files, tmp_path):
@@ -192,8 +192,8 @@ def test_cells_characters_and_directions_learn_and_are_loaded(files, way, tmp_pa
     changed.directions = {"forward": "backward", "backward": "forward", "both": "forward"}[config.directions]
     with pytest.raises(ValueError, match="directions: "):
         finetune(changed, run)
-    facts = run / "encoder" / "model.json"
-    facts.write_text(facts.read_text(encoding="utf-8").replace("3.0", "2.0"), encoding="utf-8")
+    model_file = run / "encoder" / "model.json"
+    model_file.write_text(model_file.read_text(encoding="utf-8").replace("3.0", "2.0"), encoding="utf-8")
     with pytest.raises(ValueError, match="is another encoder"):
         load(run)
 
@@ -201,9 +201,9 @@ def test_cells_characters_and_directions_learn_and_are_loaded(files, way, tmp_pa
 @pytest.mark.parametrize("name", list_recipes("experiments/configs/taglm.py")[0])
 def test_recipes_of_taglm_make_a_step(name, files, tmp_path):
     """The recipe with other data is traced, but not computed."""
-    config, said = read_config(f"experiments/configs/taglm.py:{name}")
+    config, description = read_config(f"experiments/configs/taglm.py:{name}")
     for part in ("xpected score:", "Cost:", "Command:", "taglm" if name == "entities" else f"taglm:{name}"):
-        assert part in said
+        assert part in description
     config.update({**files["entities"], "encoder": ELMO, "batch_size": 8, "directions": "forward"})
     start = start_network(config, None, None)
     data = read_data(config)
@@ -249,7 +249,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("fields", "changes", "message"), REFUSED)
 @pytest.mark.usefixtures("as_users_run")
-def test_what_cannot_be_meant(fields, changes, message, files, tmp_path):
+def test_wrong_settings_are_refused(fields, changes, message, files, tmp_path):
     changes = {name: files["vectors"] if value == "…" else value for name, value in changes.items()}
     with pytest.raises((ValueError, OSError), match=message):
         finetune(config_of({**files["entities"], **fields}, **changes), tmp_path / "run")

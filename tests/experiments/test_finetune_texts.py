@@ -45,8 +45,8 @@ def test_a_classifier_learns_on_frozen_layers_and_predicts(files, tmp_path, caps
     )  # fmt: skip
     config.optimizer.learning_rate = 0.02
     assert finetune(config, tmp_path / "run") == 0
-    said = capsys.readouterr().err
-    assert "of 96 texts have more than 6 words: the first 6 are read (config.max_length)" in said
+    messages = capsys.readouterr().err
+    assert "of 96 texts have more than 6 words: the first 6 are read (config.max_length)" in messages
     result = json.loads((tmp_path / "run" / "result.json").read_text(encoding="utf-8"))
     assert result["dev"]["accuracy"] > 0.9
     assert (tmp_path / "run" / "vectors").is_dir()
@@ -97,8 +97,8 @@ def test_a_bert_that_is_trained_along_with_pairs(files, tmp_path):
     moved = jax.tree.map(lambda a, b: bool((a != b).any()), {n: before[n] for n in after}, after)
     assert all(jax.tree.leaves(moved["layer_0"]["feed_forward"]))
     assert not (tmp_path / "run" / "vectors").exists()
-    [found] = tuned.predict([("the film", "처음 보는 말 " * 3)])
-    assert sum(found.probabilities.values()) == pytest.approx(1, abs=1e-5)
+    [prediction] = tuned.predict([("the film", "처음 보는 말 " * 3)])
+    assert sum(prediction.probabilities.values()) == pytest.approx(1, abs=1e-5)
 
 
 @pytest.mark.long
@@ -114,8 +114,8 @@ def test_texts_without_words_and_no_encoder(tmp_path):
     assert finetune(config, tmp_path / "run") == 0
     model = load(tmp_path / "run")
     assert model.encoder is None
-    found = model.predict_examples(read_examples(config.dev, model.task)[:9])
-    assert all(sum(label.probabilities.values()) == pytest.approx(1, abs=1e-5) for label in found)
+    predictions = model.predict_examples(read_examples(config.dev, model.task)[:9])
+    assert all(sum(label.probabilities.values()) == pytest.approx(1, abs=1e-5) for label in predictions)
 
 
 REFUSED = [
@@ -130,7 +130,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("name", "task", "changes", "message"), REFUSED)
-def test_what_cannot_be_meant(name, task, changes, message, files, tmp_path):
+def test_wrong_settings_are_refused(name, task, changes, message, files, tmp_path):
     with pytest.raises(ValueError, match=message):
         finetune(config_of(name, files[task], **changes), tmp_path / "run")
     assert not (tmp_path / "run" / "run.json").exists()

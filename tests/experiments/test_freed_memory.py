@@ -52,5 +52,5 @@ def faults(how):
 )
 @pytest.mark.long
 def test_memory_is_asked_for_once():
-    given_back, kept = faults("given back"), faults("kept")
-    assert all(10 * few < many for few, many in zip(kept, given_back, strict=True)), (given_back, kept)
+    given_back, kept_faults = faults("given back"), faults("kept")
+    assert all(10 * few < many for few, many in zip(kept_faults, given_back, strict=True)), (given_back, kept_faults)

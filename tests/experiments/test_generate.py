@@ -32,16 +32,16 @@ def test_lines_of_standard_input_and_of_a_file(models, tmp_path):
     lines = ["the old ship", "강가의", "a"]
     done = generate(*words, stdin="\n".join(lines) + "\n\n")
     assert done.status == 0, done.err
-    found = [json.loads(line) for line in done.out.splitlines()]
-    assert [line["prompt"] for line in found] == lines
+    records = [json.loads(line) for line in done.out.splitlines()]
+    assert [line["prompt"] for line in records] == lines
     expected = load(models["gpt2_tiny"]).generate(lines, max_new=4, beams=3, n_best=2)
-    for line, texts in zip(found, expected, strict=True):
+    for line, texts in zip(records, expected, strict=True):
         assert [text["text"] for text in line["texts"]] == [text.text for text in texts]
-    assert {tuple(text) for line in found for text in line["texts"]} == {("text", "score", "finished")}
+    assert {tuple(text) for line in records for text in line["texts"]} == {("text", "score", "finished")}
     (tmp_path / "prompts.txt").write_text("\n".join(lines), encoding="utf-8")
     done = generate(*words, f"--input={tmp_path / 'prompts.txt'}", f"--output={tmp_path / 'texts.jsonl'}")
     assert (done.status, done.out) == (0, "")
-    assert [json.loads(line) for line in (tmp_path / "texts.jsonl").read_text("utf-8").splitlines()] == found
+    assert [json.loads(line) for line in (tmp_path / "texts.jsonl").read_text("utf-8").splitlines()] == records
 
 
 @pytest.mark.parametrize("name", ["gpt_tiny", "transformer_tiny"])

@@ -89,8 +89,8 @@ def test_parts_of_the_command_line(monkeypatch):
     assert start.split_fields(words) == (["finetune", "--config=a.py"], fields)
     assert [start.read_layers(names) for names in (["0", "-1"], ["all"], None)] == [[0, -1], "all", None]
     error = flags.IllegalFlagValueError("flag --what=sense: value should be one of <senses|weights>")
-    known = "--what=sense is not known; it is one of senses, weights; did you mean senses?"
-    assert start.describe(error, []) == known
+    message = "--what=sense is not known; it is one of senses, weights; did you mean senses?"
+    assert start.describe(error, []) == message
     comments = start.read_comments(ROOT / "experiments" / "configs" / "bcn.py")
     assert comments["batch_size"] == "rows, on all devices together"
     assert comments["feed_size"] == "of the layer between words and BiLSTM"

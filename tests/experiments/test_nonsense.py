@@ -19,7 +19,7 @@ CONFIGS = Path(__file__).parents[2] / "experiments" / "configs"
 @functools.cache
 def recipes():
     """Return the files with a `get_config`, each with its recipe: (program, file)."""
-    found = []
+    recipe_files = []
     for path in sorted(CONFIGS.glob("[!_]*.py")):
         text = path.read_text(encoding="utf-8")
         if "get_config" not in text:
@@ -27,8 +27,8 @@ def recipes():
         names = list_recipes(str(path))[0]
         for file in [f"{path}:{name}" for name in names] or [str(path)]:
             config, _ = read_config(file)
-            found.append(("pretrain" if "family" in config else "finetune", file))
-    return found
+            recipe_files.append(("pretrain" if "family" in config else "finetune", file))
+    return recipe_files
 
 
 def is_number(kind, value):
@@ -87,9 +87,9 @@ def test_every_numeric_field_of_every_recipe(program, file, read_once):
             with pytest.raises(ValueError) as caught:
                 start.read_given(program, file, {name: text})
             config.update_from_flattened_dict({name: present})
-            said = str(caught.value)
-            assert said.startswith(f"--config.{name}="), (text, said)
-            assert "expected " in said and "\n" not in said, (text, said)
+            message = str(caught.value)
+            assert message.startswith(f"--config.{name}="), (text, message)
+            assert "expected " in message and "\n" not in message, (text, message)
 
 
 def test_the_table_has_no_range_that_no_recipe_uses():

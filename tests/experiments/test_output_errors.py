@@ -20,7 +20,7 @@ def test_an_extraction_from_a_run_directory_is_quiet(tmp_path):
 
 @pytest.mark.parametrize("named", [True, False])
 def test_a_full_disk_says_where(tmp_path, monkeypatch, named):
-    def fail(*given, **options):
+    def fail(*args, **options):
         raise OSError(errno.ENOSPC, "No space left on device", *["model.safetensors"] * named)
 
     monkeypatch.setattr(convert, "convert", fail)

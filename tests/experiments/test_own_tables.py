@@ -34,7 +34,7 @@ def reviews(tmp_path_factory):
     return write_reviews(tmp_path_factory.mktemp("reviews") / "reviews.csv", 80)
 
 
-def given(reviews, **more):
+def review_fields(reviews, **more):
     return {"task": "classification", "train": reviews, "text": "후기", "label": "평가", **more}
 
 
@@ -47,7 +47,7 @@ def config_of(fields, **changes):
 
 def test_a_share_is_kept_aside(program, reviews, capsys):
     read_data = program("bert_elmo_jax.runs.task_data").read_data
-    data = read_data(config_of(given(reviews, dev="0.1", encoding="cp949")))
+    data = read_data(config_of(review_fields(reviews, dev="0.1", encoding="cp949")))
     first, hint = capsys.readouterr().err.splitlines()
     assert first == f"--dev=0.1: 8 examples of {reviews} are held out by a fixed shuffle; 72 are trained on"
     assert hint.startswith("warning: the development data have 8 rows: one row is worth 12.5 points of the score")
@@ -55,11 +55,11 @@ def test_a_share_is_kept_aside(program, reviews, capsys):
     assert sorted(lines[0] + lines[1]) == list(range(2, 82))
     assert lines[0] == sorted(lines[0]) and lines[1] == sorted(lines[1]) != list(range(2, 10))
     assert data.task.labels == ("노잼", "재미")
-    again = read_data(config_of(given(reviews, dev="0.1", encoding="cp949", share=0.5)))
+    again = read_data(config_of(review_fields(reviews, dev="0.1", encoding="cp949", share=0.5)))
     assert (again.dev, len(again.train)) == (data.dev, 36)
 
 
-def test_what_belongs_together_is_kept_together(program):
+def test_one_context_or_document_is_never_split(program):
     hold_out = program("bert_elmo_jax.runs.task_data").hold_out
     questions = [Question(str(n), "?", f"context {n // 5}", (), "a.json", n) for n in range(50)]
     train, dev = hold_out(questions, task_named("squad"), 0.2)
@@ -82,15 +82,15 @@ def test_what_belongs_together_is_kept_together(program):
         ({"encoding": "cp949"}, "--dev is needed, such as --task=classification --train=my.csv --dev=dev.csv"),
     ],
 )
-def test_what_is_refused(program, reviews, fields, message):
+def test_wrong_inputs_are_refused(program, reviews, fields, message):
     with pytest.raises((ValueError, OSError), match=re.escape(message)):
-        program("bert_elmo_jax.runs.task_data").read_data(config_of({**given(reviews), **fields}))
+        program("bert_elmo_jax.runs.task_data").read_data(config_of({**review_fields(reviews), **fields}))
 
 
 def test_a_file_that_is_not_there(program, reviews):
     with pytest.raises(FileNotFoundError, match=r"there is no such file; did you mean .*reviews\.csv\?"):
         program("bert_elmo_jax.runs.task_data").read_data(
-            config_of(given(reviews.replace("reviews.csv", "review.csv"), dev="0.1"))
+            config_of(review_fields(reviews.replace("reviews.csv", "review.csv"), dev="0.1"))
         )
 
 
@@ -102,26 +102,26 @@ def model(tmp_path_factory):
 @pytest.mark.long
 def test_from_a_table_to_a_table(reviews, model, tmp_path, one_device):
     """The steps of the documented commands: a share for dev, the run's encoding for new rows, a table for Excel."""
-    flags = {**given(reviews, dev="0.25", encoding="cp949"), "workdir": str(tmp_path / "run"), "init": model}
+    flags = {**review_fields(reviews, dev="0.25", encoding="cp949"), "workdir": str(tmp_path / "run"), "init": model}
     fields = ["--config.epochs=1", "--config.batch_size=16", "--config.max_length=32"]
 
     def start(**changes):
-        given = [f"--{name}={value}" for name, value in {**flags, **changes}.items()]
-        status, _, said = run_program("finetune", *given, *fields)
-        return status, said
+        arguments = [f"--{name}={value}" for name, value in {**flags, **changes}.items()]
+        status, _, messages = run_program("finetune", *arguments, *fields)
+        return status, messages
 
-    status, said = start()
-    assert status == 0, said
-    assert "20 examples of" in said and "warning" not in said
-    assert "new, and untrained at the start, because the weights have none: classify\n" in said
+    status, messages = start()
+    assert status == 0, messages
+    assert "20 examples of" in messages and "warning" not in messages
+    assert "new, and untrained at the start, because the weights have none: classify\n" in messages
     before = read_metrics(tmp_path / "run")
-    status, said = start()
+    status, messages = start()
     assert (status, read_metrics(tmp_path / "run")) == (0, before)
-    assert "untrained" not in said
-    assert "20 examples of" in said
-    status, said = start(dev="0.5")
+    assert "untrained" not in messages
+    assert "20 examples of" in messages
+    status, messages = start(dev="0.5")
     assert status == 2
-    assert "dev_share: 0.25 then, 0.5 now" in said
+    assert "dev_share: 0.25 then, 0.5 now" in messages
 
     new = write_reviews(tmp_path / "new.csv", 5, seed=1)
     (tmp_path / "lines.txt").write_text("좋다 영화\n싫다, 영화\n", encoding="utf-8")

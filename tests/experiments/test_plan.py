@@ -32,14 +32,16 @@ def toy(family, **changes):
 
 
 def planned(config, topology, vocab_size, capsys, memory=None, tries=0):
-    fits = planning.plan(config, topology, vocab_size, memory, tries)
-    return fits, capsys.readouterr().out
+    fits_memory = planning.plan(config, topology, vocab_size, memory, tries)
+    return fits_memory, capsys.readouterr().out
 
 
-OTHERS = [pytest.param(family, marks=pytest.mark.long) for family in ("transformer", "bart", "gpt", "awd_lstm", "cove")]
+OTHER_FAMILIES = [
+    pytest.param(family, marks=pytest.mark.long) for family in ("transformer", "bart", "gpt", "awd_lstm", "cove")
+]
 
 
-@pytest.mark.parametrize("family", ["bert", "elmo", *OTHERS])
+@pytest.mark.parametrize("family", ["bert", "elmo", *OTHER_FAMILIES])
 @pytest.mark.devices
 def test_the_step_is_the_programs_own(family, tmp_path):
     """Lowered from shapes and from a run's state and batch: the same text."""
@@ -47,15 +49,15 @@ def test_the_step_is_the_programs_own(family, tmp_path):
     config = toy(family, data=str(corpus), accumulate=2)
     config.mesh.update({"fsdp": 2, "tensor": 2})
     mesh = train.make_mesh(**config.mesh)
-    known, objective = build_objective(config, None)  # the data's vocabulary
-    phase, shards = objective.phases[0], {"shards": 4} if known.inputs.name == "words" else {}
+    model_family, objective = build_objective(config, None)  # the data's vocabulary
+    phase, shards = objective.phases[0], {"shards": 4} if model_family.inputs.name == "words" else {}
     batches = train_batches(config.data, phase.examples, phase.rows, **shards)
     batch = {name: jax.ShapeDtypeStruct(array.shape, array.dtype) for name, array in next(batches).items()}
     batches.close()
     _, method, step = build_step(config, objective)
     params = objective.init(jax.random.key(config.seed))
     state = train.new_state(params, method, jax.random.key(config.seed), objective.carry(phase.rows))
-    parallel = train.over_mesh(step, state, mesh, (*known.sharding, *train.RULES))
+    parallel = train.over_mesh(step, state, mesh, (*model_family.sharding, *train.RULES))
     rows = jax.sharding.NamedSharding(mesh, train.parallel.BATCH)
     placed = {name: jax.ShapeDtypeStruct(array.shape, array.dtype, sharding=rows) for name, array in batch.items()}
     theirs = parallel.step.lower(parallel.place(state), placed).as_text()
@@ -66,13 +68,13 @@ def test_the_step_is_the_programs_own(family, tmp_path):
     if family == "elmo":  # its words are as many and as long as the text has them
         shapes["characters"] = batch["characters"]
     assert shapes == batch
-    assert lower_step(step, state, shapes, mesh, (*known.sharding, *train.RULES)).as_text() == theirs
+    assert lower_step(step, state, shapes, mesh, (*model_family.sharding, *train.RULES)).as_text() == theirs
 
 
 @pytest.mark.devices
 def test_a_plan_for_simulated_devices(capsys):
-    fits, said = planned(toy("bert", long_share=0.0), find_topology("cpu:8"), 100, capsys)
-    assert fits
+    fits_memory, output = planned(toy("bert", long_share=0.0), find_topology("cpu:8"), 100, capsys)
+    assert fits_memory
     for part in (
         "on 8 devices (data=8 × fsdp=1 × tensor=1)",
         "4,000 steps of 16 rows of 32, 2 a device",
@@ -81,8 +83,8 @@ def test_a_plan_for_simulated_devices(capsys):
         "all-reduce: ",
         "simulated devices have no peak",
     ):
-        assert part in said, said
-    assert "largest batch" not in said
+        assert part in output, output
+    assert "largest batch" not in output
 
 
 @pytest.mark.devices
@@ -96,14 +98,14 @@ def test_search_for_the_largest_batch_that_fits(capsys, monkeypatch):
 
     monkeypatch.setattr(planning, "compile_step", compiled)
     config = toy("elmo", batch_size=128)
-    fits, said = planned(config, find_topology("cpu:8"), 100, capsys, memory=3.5 * GIB, tries=6)
-    assert not fits
-    assert "128 rows: does not fit: needs 5.00 GiB, has 3.50 GiB" in said
-    assert "largest batch found: 80 rows fit, 10 a device; 88 do not" in said
-    assert said.count("in all 3.00 GiB") == said.count("memory: ") == 1  # of the first that fits, once
+    fits_memory, output = planned(config, find_topology("cpu:8"), 100, capsys, memory=3.5 * GIB, tries=6)
+    assert not fits_memory
+    assert "128 rows: does not fit: needs 5.00 GiB, has 3.50 GiB" in output
+    assert "largest batch found: 80 rows fit, 10 a device; 88 do not" in output
+    assert output.count("in all 3.00 GiB") == output.count("memory: ") == 1  # of the first that fits, once
     config.accumulate = 4
-    said = planned(config, find_topology("cpu:8"), 100, capsys, memory=3.5 * GIB, tries=6)[1]
-    assert "largest batch found: 64 rows fit, 8 a device; 96 do not" in said
+    output = planned(config, find_topology("cpu:8"), 100, capsys, memory=3.5 * GIB, tries=6)[1]
+    assert "largest batch found: 64 rows fit, 8 a device; 96 do not" in output
     config.accumulate = 3
     with pytest.raises(ValueError, match=r"128 rows cannot be shared by 24 \(data · fsdp · accumulate\): use a mult"):
         planning.plan(config, find_topology("cpu:8"), 100, None, 0)
@@ -115,13 +117,13 @@ def test_both_phases_are_reported(capsys, monkeypatch):
         raise TooLarge(2.0 * GIB, 1.0 * GIB)
 
     monkeypatch.setattr(planning, "compile_step", refused)
-    fits, said = planned(
+    fits_memory, output = planned(
         toy("bert", long_batch_size=8, long_share=0.5), find_topology("cpu:8"), 100, capsys, memory=1.0 * GIB, tries=3
     )
-    assert not fits
-    assert "2,000 steps of 16 rows of 32, 2 a device" in said
-    assert "2,000 steps of 8 rows of 64, 1 a device" in said
-    assert said.count("largest batch found: 0 rows fit, 0 a device; 8 do not") == 2
+    assert not fits_memory
+    assert "2,000 steps of 16 rows of 32, 2 a device" in output
+    assert "2,000 steps of 8 rows of 64, 1 a device" in output
+    assert output.count("largest batch found: 0 rows fit, 0 a device; 8 do not") == 2
 
 
 @pytest.mark.devices
@@ -131,10 +133,10 @@ def test_a_run_that_chooses_remat_fits_if_one_of_both_ways_does(needs, fit, caps
     monkeypatch.setattr(planning, "compile_step", lambda *step: compiled.append(step) or programs[len(compiled) - 1])
     config = toy("bert", long_share=0.0, remat="auto")
     config.model.update(remat=True, scan=True)  # a recipe's values are no matter
-    fits, said = planned(config, find_topology("cpu:8"), 100, capsys, memory=2.0 * GIB)
-    assert fits == fit and len(compiled) == len(needs)
-    assert ("16 rows: does not fit: needs 4.00 GiB, has 2.00 GiB" in said) == (len(needs) > 1)
-    assert ("with remat=True scan=True: fits 1.00 GiB" in said) == (needs == (4, 1))
+    fits_memory, output = planned(config, find_topology("cpu:8"), 100, capsys, memory=2.0 * GIB)
+    assert fits_memory == fit and len(compiled) == len(needs)
+    assert ("16 rows: does not fit: needs 4.00 GiB, has 2.00 GiB" in output) == (len(needs) > 1)
+    assert ("with remat=True scan=True: fits 1.00 GiB" in output) == (needs == (4, 1))
 
 
 def test_layers_are_traced_for_another_backend(monkeypatch):
@@ -153,8 +155,8 @@ def run_alone(*words, **environment):
 def test_a_mesh_that_the_devices_cannot_have():
     done = run_alone("--topology=cpu:4", "--config.mesh.fsdp=3")
     assert done.returncode == 2 and "a mesh of" in done.stderr and "Traceback" not in done.stderr
-    said = "compiling the step of bert:tiny for cpu:4, on this machine's processor, without"
-    assert done.stdout.startswith(said)
+    heading = "compiling the step of bert:tiny for cpu:4, on this machine's processor, without"
+    assert done.stdout.startswith(heading)
 
 
 @pytest.mark.long
@@ -166,8 +168,8 @@ def test_no_compiled_program_is_kept(tmp_path):
 
 
 def test_vocabularies():
-    def size(config, given=None):
-        params = jax.eval_shape(build_objective(config, given)[1].init, jax.random.key(0))
+    def size(config, vocab_size=None):
+        params = jax.eval_shape(build_objective(config, vocab_size)[1].init, jax.random.key(0))
         return (params["mlm"] if "mlm" in params else params["lm"])["bias"].shape[0]
 
     assert [size(toy(family)) for family in ("bert", "elmo")] == [30_522, 793_471]
@@ -250,16 +252,16 @@ def test_too_large_without_numbers():
 @pytest.mark.parametrize("name", ["v5e:2x4", "v4:2x2x1", "v5p:2x2x1", "v6e:1x1"])
 def test_a_plan_for_a_tpu(capsys, name):
     config = toy("elmo")
-    fits, said = planned(config, find_topology(name), 1000, capsys)
-    assert fits
-    assert "bound by " in said or "are unknown" in said  # libtpu need not be the one that jaxlib belongs to
-    assert "GiB, including a part for the system" in said
+    fits_memory, output = planned(config, find_topology(name), 1000, capsys)
+    assert fits_memory
+    assert "bound by " in output or "are unknown" in output  # libtpu need not be the one that jaxlib belongs to
+    assert "GiB, including a part for the system" in output
 
 
 @LIBTPU
 @pytest.mark.long
 def test_a_batch_too_large_for_a_tpu(capsys):
     config = toy("bert", batch_size=2**17, long_share=0.0, length=512)
-    fits, said = planned(config, find_topology("v5e:1x1"), 30_000, capsys)
-    assert not fits
-    assert "does not fit: needs " in said and "has 15." in said
+    fits_memory, output = planned(config, find_topology("v5e:1x1"), 30_000, capsys)
+    assert not fits_memory
+    assert "does not fit: needs " in output and "has 15." in output

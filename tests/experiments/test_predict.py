@@ -50,12 +50,12 @@ def runs(tmp_path_factory):
 class Predicted(NamedTuple):
     status: int
     lines: list
-    said: str
+    err: str
 
 
-def predict(stdin="", **given):
-    status, out, said = run_program("predict", *(f"--{name}={value}" for name, value in given.items()), stdin=stdin)
-    return Predicted(status, [json.loads(line) for line in out.splitlines()], said)
+def predict(stdin="", **flags):
+    status, out, err = run_program("predict", *(f"--{name}={value}" for name, value in flags.items()), stdin=stdin)
+    return Predicted(status, [json.loads(line) for line in out.splitlines()], err)
 
 
 # The next test reads files of these two.
@@ -63,10 +63,10 @@ def predict(stdin="", **given):
     "name", [pytest.param(n, marks=[pytest.mark.long] * (n in ("qnli", "ud_upos"))) for n in LABELS]
 )
 def test_lines_of_standard_input(name, runs):
-    status, lines, said = predict(LINES[name], model=runs[name])
-    assert status == 0, said
-    assert said.startswith(f"{runs[name]} ({name}): standard input -> standard output, on 1 × cpu\n")
-    assert re.search(r"\d+ pieces in \d+ positions \(\d+\.\d% padding\)\n$", said)
+    status, lines, err = predict(LINES[name], model=runs[name])
+    assert status == 0, err
+    assert err.startswith(f"{runs[name]} ({name}): standard input -> standard output, on 1 × cpu\n")
+    assert re.search(r"\d+ pieces in \d+ positions \(\d+\.\d% padding\)\n$", err)
     assert len(lines) == 2
     model = load(runs[name])
     first = lines[0]
@@ -87,8 +87,8 @@ def test_lines_of_standard_input(name, runs):
 @pytest.mark.parametrize("name", ["qnli", "ud_upos", "swag", "squad"])
 def test_files_of_the_task(name, runs, tmp_path):
     fields = write_task(tmp_path / "files", name, count=16)
-    status, _, said = predict(model=runs[name], input=fields["train"], output=str(tmp_path / "out.jsonl"), n_best=3)
-    assert status == 0, said
+    status, _, err = predict(model=runs[name], input=fields["train"], output=str(tmp_path / "out.jsonl"), n_best=3)
+    assert status == 0, err
     lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()]
     assert len(lines) == 16
     model = load(runs[name])
@@ -124,27 +124,26 @@ def test_files_of_the_task(name, runs, tmp_path):
         ("sst2", "", {"input": "/nowhere.txt"}, "/nowhere.txt"),
     ],
 )
-def test_what_is_refused(name, stdin, more, message, runs):
-    status, lines, said = predict(stdin, **{"model": runs[name], **more})
+def test_wrong_inputs_are_refused(name, stdin, more, message, runs):
+    status, lines, err = predict(stdin, **{"model": runs[name], **more})
     assert (status, lines) == (2, [])
-    assert message in said
-    assert "Traceback" not in said
+    assert message in err
+    assert "Traceback" not in err
 
 
 def test_columns_that_are_called_otherwise(runs, tmp_path):
     table = tmp_path / "new.csv"
     table.write_text("후기,답\n영화 좋다,서울\nthe film,역\n", encoding="utf-8")
     done = predict(model=runs["sst2"], input=table, text="후기")
-    assert (done.status, [line["text"] for line in done.lines]) == (0, ["영화 좋다", "the film"]), done.said
+    assert (done.status, [line["text"] for line in done.lines]) == (0, ["영화 좋다", "the film"]), done.err
     done = predict(model=runs["qnli"], input=table, text="후기", pair="답")
-    assert (done.status, [line["pair"] for line in done.lines]) == (0, ["서울", "역"]), done.said
-    said = predict(model=runs["sst2"], input=table).said
-    assert "no column 'sentence' among '후기', '답'" in said and "--text=…" in said
+    assert (done.status, [line["pair"] for line in done.lines]) == (0, ["서울", "역"]), done.err
+    err = predict(model=runs["sst2"], input=table).err
+    assert "no column 'sentence' among '후기', '답'" in err and "--text=…" in err
     assert (
-        "--pair=답: the model was fine-tuned on single texts"
-        in predict(model=runs["sst2"], input=table, pair="답").said
+        "--pair=답: the model was fine-tuned on single texts" in predict(model=runs["sst2"], input=table, pair="답").err
     )
-    assert "was fine-tuned on ud_upos: leave them out" in predict(model=runs["ud_upos"], input=table, text="후기").said
+    assert "was fine-tuned on ud_upos: leave them out" in predict(model=runs["ud_upos"], input=table, text="후기").err
 
 
 def write_lines(file, count):
@@ -157,8 +156,8 @@ def test_a_stopped_prediction_continues(runs, tmp_path, monkeypatch, ending):
     """Its output has the same bytes as an uninterrupted one's, and no prediction is computed twice."""
     source, model = str(write_lines(tmp_path / "in.txt", 20)), runs["sst2"]
     monkeypatch.setattr(predict_file, "AHEAD", 1)
-    whole, target = tmp_path / f"whole.{ending}", tmp_path / f"out.{ending}"
-    assert predict_file.predict_file(model, source, str(whole), batch_size=4) == 39
+    full_output, target = tmp_path / f"whole.{ending}", tmp_path / f"out.{ending}"
+    assert predict_file.predict_file(model, source, str(full_output), batch_size=4) == 39
     calls, predict_examples = [], TaskModel.predict_examples
 
     def stop(self, examples, **options):
@@ -171,16 +170,16 @@ def test_a_stopped_prediction_continues(runs, tmp_path, monkeypatch, ending):
     with pytest.raises(KeyboardInterrupt):
         predict_file.predict_file(model, source, str(target), batch_size=4)
     assert not target.exists() and len(calls) == 4
-    status, _, said = predict(model=model, input=source, output=str(target), batch_size=4)
-    assert status == 0, said
-    assert "12 of them are from a stopped run" in said
-    assert target.read_bytes() == whole.read_bytes()
+    status, _, err = predict(model=model, input=source, output=str(target), batch_size=4)
+    assert status == 0, err
+    assert "12 of them are from a stopped run" in err
+    assert target.read_bytes() == full_output.read_bytes()
     assert sum(calls[4:]) == 39 - 12
-    names = ["in.txt", whole.name, target.name, f".{whole.name}.request", f".{target.name}.request"]
+    names = ["in.txt", full_output.name, target.name, f".{full_output.name}.request", f".{target.name}.request"]
     assert sorted(file.name for file in tmp_path.iterdir()) == sorted(names)
     again = predict(model=model, input=source, output=str(target), batch_size=4)
     assert again.status == 0 and "is complete already, by the same command: 39 examples" in again[2]
-    assert target.read_bytes() == whole.read_bytes() and sum(calls[4:]) == 39 - 12
+    assert target.read_bytes() == full_output.read_bytes() and sum(calls[4:]) == 39 - 12
 
 
 def test_another_input_or_model_begins_again(runs, tmp_path, monkeypatch):
@@ -194,8 +193,8 @@ def test_another_input_or_model_begins_again(runs, tmp_path, monkeypatch):
         assert (tmp_path / "out.jsonl.partial" / "progress.json").is_file()
     monkeypatch.undo()
     source.write_text("영화\n좋다\n", encoding="utf-8")
-    status, _, said = predict(model=runs["sst2"], input=str(source), output=str(target))
-    assert status == 0 and "stopped run" not in said
+    status, _, err = predict(model=runs["sst2"], input=str(source), output=str(target))
+    assert status == 0 and "stopped run" not in err
     assert [json.loads(line)["text"] for line in target.read_text(encoding="utf-8").splitlines()] == ["영화", "좋다"]
 
 
@@ -211,18 +210,18 @@ def fail_once(replace):
 def test_outputs_that_exist(runs, tmp_path):
     source, thesis = write_lines(tmp_path / "in.txt", 2), tmp_path / "thesis.txt"
     thesis.write_text("a thesis")
-    given = {"model": runs["sst2"], "input": str(source), "output": str(thesis)}
-    status, _, said = predict(**given)
+    flags = {"model": runs["sst2"], "input": str(source), "output": str(thesis)}
+    status, _, err = predict(**flags)
     assert (status, thesis.read_text()) == (2, "a thesis")
-    assert said.endswith("thesis.txt exists: give another name, or --overwrite to replace it\n")
-    assert predict(**given, overwrite=True).status == 0
+    assert err.endswith("thesis.txt exists: give another name, or --overwrite to replace it\n")
+    assert predict(**flags, overwrite=True).status == 0
     assert len(thesis.read_text(encoding="utf-8").splitlines()) == 3
-    status, _, said = predict(**{**given, "output": "/dev/stdout"})
-    assert status == 0 and "standard output" in said
-    status, _, said = predict(**given, guard_formulas=True, overwrite=True)
-    assert status == 2 and "--guard_formulas is for tables, and --output=" in said
-    status, _, said = predict(**{**given, "output": str(tmp_path)})
-    assert status == 2 and "is a folder: give the name of a file" in said
+    status, _, err = predict(**{**flags, "output": "/dev/stdout"})
+    assert status == 0 and "standard output" in err
+    status, _, err = predict(**flags, guard_formulas=True, overwrite=True)
+    assert status == 2 and "--guard_formulas is for tables, and --output=" in err
+    status, _, err = predict(**{**flags, "output": str(tmp_path)})
+    assert status == 2 and "is a folder: give the name of a file" in err
 
 
 def test_inputs_that_cannot_be_read(runs, tmp_path):
@@ -234,8 +233,8 @@ def test_inputs_that_cannot_be_read(runs, tmp_path):
         ".": "a folder, expected a file; name the file in it",
         "none": "there is no such file",
     }.items():
-        status, _, said = predict(model=runs["stsb"], input=str(tmp_path / name))
-        assert status == 2 and message in said, (name, said)
+        status, _, err = predict(model=runs["stsb"], input=str(tmp_path / name))
+        assert status == 2 and message in err, (name, err)
 
 
 def test_rows_that_cannot_be_read_are_skipped(runs, tmp_path):
@@ -244,14 +243,14 @@ def test_rows_that_cannot_be_read_are_skipped(runs, tmp_path):
     lines = tmp_path / "new.txt"
     lines.write_text("the film\n \n영화\n", encoding="utf-8")
     model = {"model": str(write(tmp_path / "run", "classification", labels=LABELS["sst2"], layout=Layout("sentence")))}
-    status, _, said = predict(input=table, output=target, **model)
-    assert status == 2 and "new.csv:4: 1 column, expected 2" in said and not target.exists()
-    status, _, said = predict(input=table, output=target, on_bad="skip", **model)
-    assert status == 0, said
-    assert "warning: 2 of 4 rows of" in said and "2 predictions in" in said
-    assert "\ncompiling:   0%| 0/2 examples" in said and "\npredicting: 100%| 2/2 examples [" in said
-    status, _, said = predict(stdin="so good\nbad\n", output=tmp_path / "lines.jsonl", **model)
-    assert "\npredicting: 2 examples [" in said and "/2 examples" not in said  # the length of a stream is not known
+    status, _, err = predict(input=table, output=target, **model)
+    assert status == 2 and "new.csv:4: 1 column, expected 2" in err and not target.exists()
+    status, _, err = predict(input=table, output=target, on_bad="skip", **model)
+    assert status == 0, err
+    assert "warning: 2 of 4 rows of" in err and "2 predictions in" in err
+    assert "\ncompiling:   0%| 0/2 examples" in err and "\npredicting: 100%| 2/2 examples [" in err
+    status, _, err = predict(stdin="so good\nbad\n", output=tmp_path / "lines.jsonl", **model)
+    assert "\npredicting: 2 examples [" in err and "/2 examples" not in err  # the length of a stream is not known
     assert [row.split(",")[0] for row in target.read_text(encoding="utf-8-sig").splitlines()] == [
         "sentence",
         '"a',
@@ -260,5 +259,5 @@ def test_rows_that_cannot_be_read_are_skipped(runs, tmp_path):
     skipped = (tmp_path / "predictions.csv.skipped.jsonl").read_text(encoding="utf-8").splitlines()
     assert [json.loads(line)["line"] for line in skipped] == [3, 4]
     assert predict(input=lines, **model).status == 2
-    status, read, said = predict(input=lines, on_bad="skip", **model)
-    assert (status, len(read)) == (0, 2) and "line 2" in said
+    status, read, err = predict(input=lines, on_bad="skip", **model)
+    assert (status, len(read)) == (0, 2) and "line 2" in err

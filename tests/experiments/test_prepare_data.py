@@ -47,13 +47,13 @@ def test_many_unknown_words_are_remarked_on(capsys):
         "tokenizer": {"kind": "words", "vocab_size": 20_000}, "counts": {"train": counts, "heldout": counts},
     }  # fmt: skip
     print_report(manifest, "corpora/novel", 3.0, expects_heldout=True)
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
     assert (
         "17% of the text is words outside the vocabulary of 20,000: a model of characters reads them, but predicts"
-        in said
+        in output
     )
-    assert "a larger --vocab_size" in said
-    assert "no text is held out" not in said
+    assert "a larger --vocab_size" in output
+    assert "no text is held out" not in output
     counts["unknown"] = 99
     print_report(manifest, "corpora/novel", 3.0, expects_heldout=True)
     assert "outside the vocabulary" not in capsys.readouterr().out
@@ -191,12 +191,12 @@ def test_memory_does_not_grow_with_the_corpus(tmp_path):
     """With 1 GB in one file and two workers, all processes together stay under 1.5 GB."""
     coins = random.Random(1)
     words = ["".join(coins.choices("abcdefghijklmnop", k=coins.randint(2, 9))) for _ in range(50_000)]
-    known = [" ".join(coins.choices(words, k=14)) for _ in range(20_000)]
+    phrases = [" ".join(coins.choices(words, k=14)) for _ in range(20_000)]
     size, number = 0, 0
     with open(tmp_path / "a.txt", "w") as out:
         while size < 1 << 30:  # each line with a word of its own, so that counting them has no end
             numbers = range(number, number := number + 30)
-            lines = (f"{known[n * 7919 % 20_000]} {n * 2_654_435_761 % 10**9}\n" for n in numbers)
+            lines = (f"{phrases[n * 7919 % 20_000]} {n * 2_654_435_761 % 10**9}\n" for n in numbers)
             size += out.write("".join(lines) + "\n")
     paths = [f"--input={tmp_path / 'a.txt'}", f"--output={tmp_path / 'out'}"]
     process = start(*paths, "--tokenizer=words", "--workers=2", "--vocab_size=50000", stderr=subprocess.DEVNULL)

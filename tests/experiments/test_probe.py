@@ -41,8 +41,8 @@ def run(files, monkeypatch):
 TREEBANK = [f"--{name}=a.conllu" for name in ("train", "dev", "test")]
 
 
-def rows(files, what):
-    with open(files / "out" / what / "table.csv", encoding="utf-8-sig", newline="") as file:
+def rows(files, study):
+    with open(files / "out" / study / "table.csv", encoding="utf-8-sig", newline="") as file:
         return list(csv.DictReader(file))
 
 
@@ -75,9 +75,9 @@ def test_korean_pages_have_no_english_phrase(run, files, goldens):
         "attention": [bert, "--test=a.conllu"],
         "sentence": [bert, "--train=texts.txt", "--sentence=w1 w2"],
     }
-    for study, given in studies.items():
-        status, out, said = run(f"--what={study}", "--language=ko", *given)
-        assert status == 0, said
+    for study, flags in studies.items():
+        status, out, err = run(f"--what={study}", "--language=ko", *flags)
+        assert status == 0, err
         page = (files / "out" / study / "report.html").read_text(encoding="utf-8")
         assert '<html lang="ko">' in page and "<h2>설정</h2>" in page
         figures = "".join(path.read_text(encoding="utf-8") for path in (files / "out" / study).glob("*.svg"))
@@ -91,9 +91,9 @@ def test_korean_pages_have_no_english_phrase(run, files, goldens):
 
 
 def test_senses_and_neighbours(run, files):
-    status, out, said = run("--what=senses", "--static=glove.txt", "--train=semcor.tsv", "--seeds=1")
+    status, out, err = run("--what=senses", "--static=glove.txt", "--train=semcor.tsv", "--seeds=1")
     assert status == 0
-    assert said.startswith("senses of glove.txt -> out/senses, on 1 × cpu\n")
+    assert err.startswith("senses of glove.txt -> out/senses, on 1 × cpu\n")
     assert "first sense" in out
     assert "69.0" in out
     status, out, _ = run("--what=neighbours", "--static=glove.txt", "--train=texts.txt", "--words=w1")
@@ -107,16 +107,16 @@ def test_neighbours_attention_and_the_toy_world(run, files, goldens):
     assert status == 0
     assert "w1 [배를] w2" in out
     assert "<b>배를</b>" in (files / "out" / "neighbours" / "report.html").read_text(encoding="utf-8")
-    status, out, said = run("--what=attention", bert, "--test=a.conllu", "--batch_size=4")
-    assert status == 0, said
+    status, out, err = run("--what=attention", bert, "--test=a.conllu", "--batch_size=4")
+    assert status == 0, err
     assert "attention: nsubj" in out
 
 
 def test_one_sentence_through_two_models(run, files, goldens):
     models = f"--model={goldens / 'bert_tiny'},{goldens / 'elmo_tiny'}"
     arguments = ("--what=sentence", models, "--train=texts.txt", "--sentence=w1 배를 w2", "--words=배를", "--stage")
-    status, out, said = run(*arguments)
-    assert status == 0, said
+    status, out, err = run(*arguments)
+    assert status == 0, err
     assert "bert_tiny, guesses with the word hidden: " in out
     folder = files / "out" / "sentence"
     assert sorted(path.name for path in folder.iterdir()) == ["figure_00.svg", "report.html", "table.csv"]
@@ -125,14 +125,12 @@ def test_one_sentence_through_two_models(run, files, goldens):
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert "@media(min-width:40rem){html{font-size:150%}}" in page
     assert '"word":1' in page
-    status, _, said = run(*arguments[:-2], "--words=w9")
+    status, _, err = run(*arguments[:-2], "--words=w9")
     assert status == 2
-    assert "'w9' is not in the sentence 'w1 배를 w2': name a word of it" in said
-    status, _, said = run(
-        *(f"{part},{goldens / 'gpt_tiny'}" if "--model=" in str(part) else part for part in arguments)
-    )
+    assert "'w9' is not in the sentence 'w1 배를 w2': name a word of it" in err
+    status, _, err = run(*(f"{part},{goldens / 'gpt_tiny'}" if "--model=" in str(part) else part for part in arguments))
     assert status == 2
-    assert "gpt_tiny has no tokenizer" in said and "vectors of" not in said
+    assert "gpt_tiny has no tokenizer" in err and "vectors of" not in err
 
 
 def test_lines_are_split_as_the_run_split_them(run, files, goldens, tmp_path):
@@ -172,22 +170,22 @@ def test_remedies_are_those_of_the_program(run, files, goldens):
     (files / "novel.txt").write_bytes("이 영화는 좋다\n".encode("cp949"))
     (files / "wide.txt").write_bytes("이 영화는 좋다\n".encode("utf-16"))
     (files / "semcor_cp949.tsv").write_bytes(SENSES.format("영화", 1).encode("cp949"))
-    for given, message in [
+    for flags, message in [
         (["--train=novel.txt"], "it reads as cp949: pass --encoding=cp949 if that is right\n"),
         (["--train=wide.txt"], "it looks like UTF-16: save it as UTF-8\n"),
         (["--train=novell.txt"], "novell.txt: no file matches; did you mean novel.txt?\n"),
         (["--train=texts.txt", "--sentence=없다"], "'배' is not in the sentence '없다': name a word of it"),
     ]:
-        status, _, said = run("--what=neighbours", elmo, "--words=배", *given)
+        status, _, err = run("--what=neighbours", elmo, "--words=배", *flags)
         assert status == 2
-        assert message in said
-    status, _, said = run("--what=senses", elmo, "--train=semcor_cp949.tsv")
-    assert "it reads as cp949: save it as UTF-8, or give its encoding (cp949): --encoding=cp949\n" in said
-    status, _, said = run("--what=senses", elmo, "--train=semcorr.tsv")
-    assert "semcorr.tsv: there is no such file; did you mean semcor.tsv?\n" in said
+        assert message in err
+    status, _, err = run("--what=senses", elmo, "--train=semcor_cp949.tsv")
+    assert "it reads as cp949: save it as UTF-8, or give its encoding (cp949): --encoding=cp949\n" in err
+    status, _, err = run("--what=senses", elmo, "--train=semcorr.tsv")
+    assert "semcorr.tsv: there is no such file; did you mean semcor.tsv?\n" in err
 
 
-def test_what_is_wrong_is_one_line(run, files, goldens):
+def test_errors_are_one_line(run, files, goldens):
     elmo = f"--model={goldens / 'elmo_tiny'}"
     static = "--static=glove.txt"
     (files / "broken.conllu").write_text("1\tw1\n", encoding="utf-8")
@@ -216,31 +214,31 @@ def test_what_is_wrong_is_one_line(run, files, goldens):
         (["--what=neighbours", elmo, "--train=texts.txt", "--words=없다"], "'없다' occurs 0 times in the text"),
         (["--what=weights", elmo, "more"], "unexpected argument 'more'"),
     ]
-    for given, message in expected:
-        status, _, said = run(*given)
-        assert status == 2, given
-        assert message in said, said
-        assert said.strip().splitlines()[-1].startswith("probe: "), said
+    for flags, message in expected:
+        status, _, err = run(*flags)
+        assert status == 2, flags
+        assert message in err, err
+        assert err.strip().splitlines()[-1].startswith("probe: "), err
     assert not (files / "out" / "probe").exists()
 
 
 def test_png_needs_the_extra(run, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    status, _, said = run("--what=probe", "--static=glove.txt", *TREEBANK, "--png")
+    status, _, err = run("--what=probe", "--static=glove.txt", *TREEBANK, "--png")
     assert status == 2
-    assert "pip install 'bert_elmo_jax[figures]'" in said
+    assert "pip install 'bert_elmo_jax[figures]'" in err
 
 
 def test_interrupted(run, monkeypatch):
     from bert_elmo_jax.analysis import run_study
 
-    def stop(asked):
+    def stop(options):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(run_study, "STUDIES", {**run_study.STUDIES, "weights": (stop, (), ())})
-    status, _, said = run("--what=weights", "--model=x")
+    status, _, err = run("--what=weights", "--model=x")
     assert status == 130
-    assert "probe: stopped; the same command resumes from here" in said
+    assert "probe: stopped; the same command resumes from here" in err
 
 
 def test_it_finds_what_layers_hold(run, files):

@@ -88,22 +88,22 @@ def test_the_time_left(tmp_path, capsys, monkeypatch):
     progress = Progress(folders, 2, lambda point: usual[point.identity])
     state = SweepState(points, done={points[4].identity})  # of an earlier start
     progress.changed(state)
-    whole = sum(usual.values())
-    assert progress.time_left(state) == (whole - parts[4].seconds) / 2
+    total_seconds = sum(usual.values())
+    assert progress.time_left(state) == (total_seconds - parts[4].seconds) / 2
     state.running[points[0].identity] = state.running[points[2].identity] = now[0]
     run = folders.claim(points[0])
     (run / "log.txt").write_bytes("step 5\r 50%|█████     | 750/1500 [00:40".encode())
     now[0] += 1000.0
     shares = [progress.share(points[n], state) for n in (0, 2)]
     assert shares == [0.5, 0.95], "a pretraining's own bar; a part that takes longer than usual is not done yet"
-    said = capsys.readouterr().err
-    assert re.fullmatch(r"1 of 14 done · about \d+ minutes left\n", said), "only the number of parts done before"
+    messages = capsys.readouterr().err
+    assert re.fullmatch(r"1 of 14 done · about \d+ minutes left\n", messages), "only the number of parts done before"
     (run / "costs.jsonl").write_text('{"seconds": 160, "processor": 160, "device": ""}')
     state.done.add(points[0].identity)
     state.running.clear()
     progress.changed(state)
-    said = capsys.readouterr().err
-    assert re.fullmatch(r"bert: done · 2 of 14 done · about \d+ minutes left\n", said)
+    messages = capsys.readouterr().err
+    assert re.fullmatch(r"bert: done · 2 of 14 done · about \d+ minutes left\n", messages)
     assert progress.expect(points[1]) == 2 * parts[1].seconds, "this machine takes twice as long as usual"
     progress._bar.close()
 
@@ -125,9 +125,9 @@ def test_all_of_it_stopped_and_resumed(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(Progress, "changed", changed)
     folders, parts = QuickstartFolders(tmp_path), list_parts(TINY)
     assert 4 <= len([part for part in parts if folders.is_done(part.point)]) <= 5
-    kept = {file: file.stat().st_mtime_ns for file in tmp_path.rglob(RESULT)}
+    write_times = {file: file.stat().st_mtime_ns for file in tmp_path.rglob(RESULT)}
     assert run_quickstart(tmp_path, CEILINGS, TINY, jobs=2) == 0
-    assert {file: file.stat().st_mtime_ns for file in kept} == kept, "no part runs twice"
+    assert {file: file.stat().st_mtime_ns for file in write_times} == write_times, "no part runs twice"
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     for part in parts:
         assert folders.command(part.point).replace("'", "&#x27;") in page

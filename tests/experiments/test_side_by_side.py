@@ -57,10 +57,10 @@ def numbers(rows, height):
 def test_each_seed_has_the_batches_it_would_have_alone(count):
     rows = [Row(n, 1 + n * 5 % 7) for n in range(count)]
     together = itertools.islice(join_batches(rows, 4, SEEDS, numbers), 9)
-    alone = [TaskBatches(rows, 4, seed, numbers) for seed in SEEDS]
+    separate_batches = [TaskBatches(rows, 4, seed, numbers) for seed in SEEDS]
     for batch in together:
-        for at, own in enumerate(alone):
-            expected = next(own)
+        for at, seed_batches in enumerate(separate_batches):
+            expected = next(seed_batches)
             width = expected["numbers"].shape[1]
             np.testing.assert_array_equal(batch["weights"][at], expected["weights"])
             np.testing.assert_array_equal(batch["numbers"][at, :, :width], expected["numbers"])
@@ -75,7 +75,7 @@ def files(tmp_path):
     return tmp_path
 
 
-def asked(config, files):
+def fill_config(config, files):
     config.task, config.text, config.label = "classification", "text", "label"
     config.train, config.dev = str(files / "train.tsv"), str(files / "dev.tsv")
     config.batch_size, config.epochs, config.patience = 4, 2.0, 0
@@ -89,10 +89,10 @@ def compare(config, files, start):
     assert [(run.seed, run.step) for run in together] == [(seed, 6) for seed in SEEDS]
     config.seed, run = SEEDS[-1], together[-1]
     assert run_alone(config, files / "alone", tokenizer=None if "network" in config else config.preset) == 0
-    alone = load(files / "alone")
-    for path, (a, b) in zip_trees(run.params, alone.params):
+    single_model = load(files / "alone")
+    for path, (a, b) in zip_trees(run.params, single_model.params):
         np.testing.assert_allclose(a, b, rtol=2e-4, atol=2e-5, err_msg=path)
-    assert [p.label for p in run.predictions] == [p.label for p in alone.predict_examples(data.dev)]
+    assert [p.label for p in run.predictions] == [p.label for p in single_model.predict_examples(data.dev)]
 
 
 def zip_trees(a, b):
@@ -102,7 +102,7 @@ def zip_trees(a, b):
 
 @pytest.mark.long
 def test_a_bert(files):
-    config = asked(finetune.get_config(), files)
+    config = fill_config(finetune.get_config(), files)
     config.dropout = 0.0
     config.optimizer.learning_rate = 1e-3
     config.preset = str(write_model(files / "model"))
@@ -111,7 +111,7 @@ def test_a_bert(files):
 
 @pytest.mark.long
 def test_a_network(files):
-    config = asked(bcn.get_config(), files)
+    config = fill_config(bcn.get_config(), files)
     config.update({"dropout": 0.0, "word_dropout": 0.0, "mix_dropout": 0.0, "feed_size": 6, "lstm_size": 3})
     config.word_size = 8
     compare(config, files, start_network(config, None, None))
@@ -119,7 +119,7 @@ def test_a_network(files):
 
 @pytest.mark.long  # tests/train/test_loop.py has runs that diverge
 def test_a_rate_that_is_too_high_is_told(files):
-    config = asked(finetune.get_config(), files)
+    config = fill_config(finetune.get_config(), files)
     config.update({"dropout": 0.0, "preset": "tests/goldens/bert_tiny", "epochs": 3.0})
     config.optimizer.update({"name": "adamw", "learning_rate": 1e38, "clip": float("inf")})
     with pytest.raises(train.Diverged, match=r"no finite loss with seed 3, 1"):

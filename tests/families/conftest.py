@@ -11,13 +11,13 @@ from .peers import peers  # noqa: F401
 @pytest.fixture(scope="package", autouse=True)
 def shapes_traced_once():
     """Trace each model once for its shapes: with every file read or written, that takes most of the time."""
-    traced, known = huggingface_weights.param_shapes, {}
+    traced, shapes_by_key = huggingface_weights.param_shapes, {}
 
     def param_shapes(family, config, heads, *, outputs):
         key = id(family), config, tuple(heads), tuple(sorted(outputs.items()))
-        if key not in known:
-            known[key] = traced(family, config, heads, outputs=outputs)
-        return dict(known[key])
+        if key not in shapes_by_key:
+            shapes_by_key[key] = traced(family, config, heads, outputs=outputs)
+        return dict(shapes_by_key[key])
 
     huggingface_weights.param_shapes = param_shapes
     yield

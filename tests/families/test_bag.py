@@ -89,8 +89,8 @@ def test_load_and_encode(trained):
     model = load(trained)
     encoding = model.encode(TEXTS, layers="all")
     assert encoding.layers.shape[0] == 2 and model.family is REGISTRY["bag"]
-    alone = model.encode(TEXTS[:1])
-    np.testing.assert_allclose(encoding[0].last, alone.last, atol=1e-6)
+    single_encoding = model.encode(TEXTS[:1])
+    np.testing.assert_allclose(encoding[0].last, single_encoding.last, atol=1e-6)
     assert len(model.fill_mask("the [MASK] of the river", top=3)) == 3
     assert model.forward(np.array([[2, 5, 3]])).mlm_logits.shape[:2] == (1, 3)
 
@@ -186,7 +186,7 @@ def sweep(add):
     assert "bag" not in table.read_text() and "perplexity" in table.read_text()
 
 
-def test_nobody_knows_it():
+def test_no_file_names_the_family():
     """The family is the test's own: no file of the package or of the programs names it."""
     names = [path for folder in ("bert_elmo_jax", "experiments") for path in (ROOT / folder).rglob("*.py")]
     assert not [path for path in names if "families.bag" in path.read_text(encoding="utf-8")]

@@ -76,8 +76,8 @@ def test_terms_by_hand(learned):
         output = jax.jit(functools.partial(run, family, model, request=request))(tree, **places)
         logits = np.take_along_axis(np.asarray(output.logits), batch["mlm_positions"][..., None], axis=1)
         outputs.append((np.asarray(output.last, np.float64), logits.astype(np.float64)))
-    (ours, scores), (theirs, wanted) = outputs
-    p, q = (np.exp(side / 2) / np.exp(side / 2).sum(-1, keepdims=True) for side in (wanted, scores))
+    (ours, scores), (theirs, teacher_scores) = outputs
+    p, q = (np.exp(side / 2) / np.exp(side / 2).sum(-1, keepdims=True) for side in (teacher_scores, scores))
     soft = 4 * (batch["mlm_weights"] * -(p * np.log(q)).sum(-1)).sum()
     real = batch["segments"] > 0
     norms = np.linalg.norm(ours, axis=-1) * np.linalg.norm(theirs, axis=-1)
@@ -198,7 +198,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("changes", "message"), REFUSED, ids=[message[:20] for _, message in REFUSED])
-def test_what_is_refused(changes, message):
-    given = {"objective": make_objective(), "teacher": make_teacher(), **changes}
+def test_wrong_teachers_are_refused(changes, message):
+    arguments = {"objective": make_objective(), "teacher": make_teacher(), **changes}
     with pytest.raises(ValueError, match=re.escape(message)):
-        distil(given["objective"], STUDENT, MODEL, given["teacher"], temperature=2.0)
+        distil(arguments["objective"], STUDENT, MODEL, arguments["teacher"], temperature=2.0)

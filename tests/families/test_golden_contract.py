@@ -76,21 +76,21 @@ def golden(request, goldens):
 
 def test_layers_maps_and_logits(golden):
     real, outputs = golden.mask == 1, golden.outputs
-    found = golden.model.forward(golden.inputs["input_ids"], golden.inputs.get("token_type_ids"), golden.mask)
-    assert_close(found.logits, outputs["logits"], real)
-    for ours, theirs in zip(found.layers, np.asarray(outputs.get("hidden_states", found.layers)), strict=True):
+    output = golden.model.forward(golden.inputs["input_ids"], golden.inputs.get("token_type_ids"), golden.mask)
+    assert_close(output.logits, outputs["logits"], real)
+    for ours, theirs in zip(output.layers, np.asarray(outputs.get("hidden_states", output.layers)), strict=True):
         assert_close(ours, theirs, real)
     if "attentions" in outputs:
         maps = outputs["attentions"]
         rows = np.broadcast_to(real[None, : maps.shape[1], None, :], maps.shape[:-1])
-        assert_close(found.attentions[: maps.shape[0], : maps.shape[1]], maps, rows)
-    np.testing.assert_array_equal(found.last, found.layers[-1])  # a GPT-2's after its final norm
-    assert found.head == golden.head
-    for ours, theirs in ((found.nsp_logits, "sop_logits"), (found.pooled, "pooled")):
+        assert_close(output.attentions[: maps.shape[0], : maps.shape[1]], maps, rows)
+    np.testing.assert_array_equal(output.last, output.layers[-1])  # a GPT-2's after its final norm
+    assert output.head == golden.head
+    for ours, theirs in ((output.nsp_logits, "sop_logits"), (output.pooled, "pooled")):
         assert (ours is None) == (theirs not in outputs)
         if ours is not None:
             assert_close(ours, outputs[theirs], slice(None))
-    assert (found.mlm_logits is None) == (golden.head != "mlm")
+    assert (output.mlm_logits is None) == (golden.head != "mlm")
 
 
 def tensor_of(golden, path):

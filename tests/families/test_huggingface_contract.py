@@ -92,8 +92,8 @@ def our_outputs(model, params, tokens, mask):
             use_bias=task.bias,
         )  # fmt: skip
         batch = {"tokens": tokens, "types": np.zeros_like(tokens), "segments": mask}
-        found = task_outputs(family.build(config, pooler=head.pooled), head, params, batch)
-        return list(found) if isinstance(found, tuple) else [found]
+        scores = task_outputs(family.build(config, pooler=head.pooled), head, params, batch)
+        return list(scores) if isinstance(scores, tuple) else [scores]
     pieces = next((name for name in heads if name != "nsp"), "lm" if "lm" in family.heads else None)
     request = Request(head=pieces, nsp="nsp" in heads, pooled=model.pooler and not heads)
     output = run(family, config, params, tokens, None, None, mask, request=request)

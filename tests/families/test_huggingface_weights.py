@@ -24,8 +24,8 @@ CONFIG = BertConfig(20, 8, 1, 2, 12, 6)
 def random_params(*heads):
     rng = np.random.default_rng(0)
     shapes = FILE.shapes(CONFIG, {"classify": 3, "tag": 5})
-    wanted = {"encoder", "pooler", *heads}
-    return nest({p: rng.normal(size=s).astype(np.float32) for p, s in shapes.items() if part(p) in wanted})
+    parts = {"encoder", "pooler", *heads}
+    return nest({p: rng.normal(size=s).astype(np.float32) for p, s in shapes.items() if part(p) in parts})
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,6 @@ def test_keys_of_parts_never_change():
     from bert_elmo_jax.families.init_params import PARTS, _key_of
 
     key = jax.random.key(0)
-    for name, wanted in zip(PARTS, jax.random.split(key, 7), strict=True):
-        assert (_key_of(name, key) == wanted).all()
+    for name, expected_key in zip(PARTS, jax.random.split(key, 7), strict=True):
+        assert (_key_of(name, key) == expected_key).all()
     assert (_key_of("replaced", key) == jax.random.fold_in(key, 2657575671)).all()

@@ -35,10 +35,10 @@ def words(encoder):
 def texts(words):
     """Strings, lists of words and pairs, of lengths from one word to several windows."""
     draw = np.random.default_rng(0)
-    some = [draw.choice(words, n).tolist() for n in [*draw.integers(1, 12, 24), 30, 44, 46, 70, 130]]
-    strings = [" ".join(text) for text in some]
-    pairs = [(some[n], some[n + 1]) for n in range(4)] + [(strings[3], strings[-1]), (strings[4], strings[-3])]
-    return [*strings, *some[:6], *pairs]
+    lists = [draw.choice(words, n).tolist() for n in [*draw.integers(1, 12, 24), 30, 44, 46, 70, 130]]
+    strings = [" ".join(text) for text in lists]
+    pairs = [(lists[n], lists[n + 1]) for n in range(4)] + [(strings[3], strings[-1]), (strings[4], strings[-3])]
+    return [*strings, *lists[:6], *pairs]
 
 
 def change(encoder, family=FAMILY, **fields):
@@ -47,37 +47,37 @@ def change(encoder, family=FAMILY, **fields):
     return PieceEncoder(family, config, encoder.params, encoder.tokenizer)
 
 
-def encode_alone(encoder, texts, **wish):
+def encode_alone(encoder, texts, **options):
     """Encode each text in rows of its own, one window per row."""
     family = dataclasses.replace(encoder.family, inputs=Pieces(packs=False))
-    alone = PieceEncoder(family, encoder.config, encoder.params, encoder.tokenizer)
-    return [alone.encode([text], batch_size=1, **wish) for text in texts]
+    reference = PieceEncoder(family, encoder.config, encoder.params, encoder.tokenizer)
+    return [reference.encode([text], batch_size=1, **options) for text in texts]
 
 
-def differ(together, alone):
+def differ(together, single_texts):
     """Return the largest difference between texts encoded together and alone."""
-    found = [0.0]
-    for one, other in zip(together, alone, strict=True):
+    differences = [0.0]
+    for one, other in zip(together, single_texts, strict=True):
         for name in ("last", "layers", "pooled"):
             a, b = getattr(one, name), getattr(other, name)
             assert (a is None) == (b is None)
-            found += [] if a is None else [np.abs(a - b).max()]
+            differences += [] if a is None else [np.abs(a - b).max()]
         assert one.tokens == other.tokens
-    return max(found)
+    return max(differences)
 
 
 @pytest.mark.parametrize("causal", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_texts_together_equal_texts_alone(encoder, texts, causal):
     model = change(encoder, causal=causal)
-    wish = {"layers": "all", "overflow": "windows", "stride": 20}
-    alone = encode_alone(model, texts, **wish)
-    together = model.encode(texts, **wish)
-    assert differ(together, alone) < 2e-6
+    options = {"layers": "all", "overflow": "windows", "stride": 20}
+    single_texts = encode_alone(model, texts, **options)
+    together = model.encode(texts, **options)
+    assert differ(together, single_texts) < 2e-6
     assert model.work.padding < 0.1
-    batches = model.encode_batches(iter(texts), batch_size=4, **wish)
-    assert differ((one for batch in batches for one in batch), alone) < 2e-6
+    batches = model.encode_batches(iter(texts), batch_size=4, **options)
+    assert differ((one for batch in batches for one in batch), single_texts) < 2e-6
     for pool in ("mean", "first"):
-        for mine, [other] in zip(together.words(pool), (one.words(pool) for one in alone), strict=True):
+        for mine, [other] in zip(together.words(pool), (one.words(pool) for one in single_texts), strict=True):
             np.testing.assert_allclose(mine, other, atol=2e-6)
 
 
@@ -91,12 +91,12 @@ def test_a_text_does_not_feel_its_neighbours(encoder, words):
 
 def test_word_layers_and_extract_equal_encode(encoder, texts, words):
     split = [text for text in texts if isinstance(text, list)]
-    alone = encode_alone(encoder, split, layers=[0, 2])
-    found = list(encoder.word_layers([split[0], [], *split[1:]], [0, 2]))
-    assert found.pop(1).shape == (2, 0, 64)
-    for mine, other in zip(found, alone, strict=True):
+    single_texts = encode_alone(encoder, split, layers=[0, 2])
+    word_layers = list(encoder.word_layers([split[0], [], *split[1:]], [0, 2]))
+    assert word_layers.pop(1).shape == (2, 0, 64)
+    for mine, other in zip(word_layers, single_texts, strict=True):
         np.testing.assert_allclose(mine, np.stack([other.words(values=v)[0] for v in other.layers]), atol=2e-6)
-    for mine, other in zip(encoder.extract(split, [0, 2]), alone, strict=True):
+    for mine, other in zip(encoder.extract(split, [0, 2]), single_texts, strict=True):
         np.testing.assert_allclose(mine, other.layers[:, 0], atol=2e-6)
 
 
@@ -134,20 +134,20 @@ def test_work_before_any_text():
 
 def test_a_family_that_does_not_pack_has_one_text_per_row(encoder, texts):
     """The module sees no segments but 0 and 1, and no positions."""
-    seen = []
+    calls = []
 
     class Watched(FAMILY.module):
         def __call__(self, tokens, types=None, positions=None, segments=None, **options):
-            seen.append((positions, segments))
+            calls.append((positions, segments))
             assert "nsp_positions" not in options
             return super().__call__(tokens, types, positions, segments, **options)
 
     family = dataclasses.replace(FAMILY, module=Watched, inputs=Pieces(packs=False))
     model = PieceEncoder(family, encoder.config, encoder.params, encoder.tokenizer)
     with jax.disable_jit():
-        found = model.encode(texts[:6])
-    assert all(positions is None and set(np.unique(segments)) <= {0, 1} for positions, segments in seen)
-    assert differ(found, encoder.encode(texts[:6])) < 2e-6
+        encodings = model.encode(texts[:6])
+    assert all(positions is None and set(np.unique(segments)) <= {0, 1} for positions, segments in calls)
+    assert differ(encodings, encoder.encode(texts[:6])) < 2e-6
 
 
 def test_a_family_that_ignores_positions_packs(encoder, texts):
@@ -157,8 +157,8 @@ def test_a_family_that_ignores_positions_packs(encoder, texts):
         config = bag["BagConfig"](vocab_size=encoder.config.vocab_size, max_positions=48)
         params = init_params(family, config, jax.random.key(0), ())
         model = PieceEncoder(family, config, params, encoder.tokenizer)
-        wish = {"overflow": "windows", "layers": [0, 1]}
-        assert differ(model.encode(texts, **wish), encode_alone(model, texts, **wish)) < 2e-6
+        options = {"overflow": "windows", "layers": [0, 1]}
+        assert differ(model.encode(texts, **options), encode_alone(model, texts, **options)) < 2e-6
         assert model.work.padding < 0.1
     finally:
         del REGISTRY["bag"]
@@ -181,20 +181,20 @@ def test_bfloat16_kernels_are_cast_once_and_give_the_same_numbers(goldens):
     assert kernel.dtype == "bfloat16"
     assert encoder.params["encoder"]["layer_0"]["attention"]["query"]["kernel"].dtype == "float32"
     tokens = np.array([[2, 5, 6, 3]])
-    found = encoder.forward(tokens)
+    output = encoder.forward(tokens)
     encoder._cast_params = encoder.params  # cast in every call
-    np.testing.assert_array_equal(found.layers, encoder.forward(tokens).layers)
+    np.testing.assert_array_equal(output.layers, encoder.forward(tokens).layers)
 
 
 def test_small_requests_read_transposed_kernels_where_that_is_faster(goldens, words, monkeypatch):
     plain, encoder = load(goldens / "bert_tiny"), load(goldens / "bert_tiny")
     for model, faster in ((plain, False), (encoder, True)):
         monkeypatch.setattr(piece_encoder, "transposed_is_faster", lambda faster=faster: faster)
-        found = model.encode(words[:4])
+        encodings = model.encode(words[:4])
         assert ("_turned_params" in vars(model)) == faster
     turned = encoder._turned_params["encoder"]["layer_0"]["feed_forward"]["up"]["kernel"]
     assert turned.shape == encoder.params["encoder"]["layer_0"]["feed_forward"]["up"]["kernel"].shape[::-1]
-    whole = encoder.encode([*words[:4], " ".join(words[:30]), " ".join(words[10:40])])
-    for n, alone in enumerate(found):
-        np.testing.assert_allclose(alone.last[0], whole[n].last[0], atol=2e-6)
-        np.testing.assert_allclose(alone.pooled, whole[n].pooled, atol=2e-6)
+    all_encodings = encoder.encode([*words[:4], " ".join(words[:30]), " ".join(words[10:40])])
+    for n, encoding in enumerate(encodings):
+        np.testing.assert_allclose(encoding.last[0], all_encodings[n].last[0], atol=2e-6)
+        np.testing.assert_allclose(encoding.pooled, all_encodings[n].pooled, atol=2e-6)

@@ -31,19 +31,19 @@ def scores(params, batch, key):
 
 
 def test_the_terms_by_hand():
-    given, table = batch(), np.random.default_rng(1).normal(size=(7, VOCABULARY)).astype(np.float32)
+    inputs, table = batch(), np.random.default_rng(1).normal(size=(7, VOCABULARY)).astype(np.float32)
     log_p = table - np.log(np.exp(table).sum(axis=1, keepdims=True))
-    real = given["target_segments"] > 0
-    chosen = np.take_along_axis(np.broadcast_to(log_p, (3, 7, VOCABULARY)), given["target_out"][..., None], 2)[..., 0]
+    real = inputs["target_segments"] > 0
+    chosen = np.take_along_axis(np.broadcast_to(log_p, (3, 7, VOCABULARY)), inputs["target_out"][..., None], 2)[..., 0]
     plain = -chosen[real].sum()
     smooth = 0.9 * plain - 0.1 * np.broadcast_to(log_p.mean(axis=1), (3, 7))[real].sum()
     params = {"table": jnp.asarray(table)}
-    terms, metrics, carry = pair_loss(scores, 0.1)(params, given, None, "carry")
+    terms, metrics, carry = pair_loss(scores, 0.1)(params, inputs, None, "carry")
     assert carry == "carry"
     np.testing.assert_allclose(terms["translation"], (smooth, real.sum()), rtol=1e-5)
-    terms, more, _ = held_out_pair_loss(scores, sequences=2)(params, given, None, None)
+    terms, more, _ = held_out_pair_loss(scores, sequences=2)(params, inputs, None, None)
     np.testing.assert_allclose(terms["translation"], (plain, real.sum()), rtol=1e-5)
-    hits = (table.argmax(axis=1)[None] == given["target_out"])[real].sum()
+    hits = (table.argmax(axis=1)[None] == inputs["target_out"])[real].sum()
     assert [float(x) for x in metrics["accuracy"]] == [float(x) for x in more["accuracy"]] == [hits, real.sum()]
     assert float(more["exact"][1]) == 3
 
@@ -68,12 +68,12 @@ def config(**changed):
 def test_the_examples_of_a_config():
     model = TransformerConfig(vocab_size=50, hidden_size=8, num_heads=2, start_id=4, end_ids=(7,), pad_id=1)
     [phase] = translate_objective(config(sequences=3, reverse=True), model).phases
-    asked = phase.examples
-    assert (phase.steps, phase.rows, asked.source_length, asked.sequences, asked.reverse) == (10, 4, 16, 3, True)
-    assert (asked.start, asked.end, asked.pad) == (4, 7, 1)
+    pairs = phase.examples
+    assert (phase.steps, phase.rows, pairs.source_length, pairs.sequences, pairs.reverse) == (10, 4, 16, 3, True)
+    assert (pairs.start, pairs.end, pairs.pad) == (4, 7, 1)
 
 
-def test_what_is_refused():
+def test_wrong_settings_are_refused():
     model = TransformerConfig(vocab_size=50, hidden_size=8, num_heads=2, max_positions=15)
     with pytest.raises(ValueError, match=r"config.length=16, but the model has 15 positions: lower it, or raise"):
         translate_objective(config(), model)

@@ -43,18 +43,18 @@ def test_an_adapter_of_peft_gives_its_numbers(name):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_what_is_written_is_read_again(name, tmp_path):
+def test_a_written_adapter_is_read_again(name, tmp_path):
     encoder = load(GOLDENS / MODELS[name])
     family = find_family(encoder.config)
     adapter = read_adapter(GOLDENS / name, family, encoder.config)
     write_adapter(tmp_path / "same", family, encoder.config, adapter.adapters, adapter.merge, adapter.parts)
     again = read_adapter(tmp_path / "same", family, encoder.config)
-    expected, found = (
+    expected, loaded = (
         flatten(one.merge(encoder.params, one.adapters) | {"parts": one.parts}) for one in (adapter, again)
     )
-    assert expected.keys() == found.keys()
+    assert expected.keys() == loaded.keys()
     for path, value in expected.items():
-        np.testing.assert_allclose(found[path], value, atol=1e-5, err_msg=path)
+        np.testing.assert_allclose(loaded[path], value, atol=1e-5, err_msg=path)
     theirs, ours = (load_file(folder / WEIGHTS) for folder in (GOLDENS / name, tmp_path / "same"))
     # A GPT without a head is written as one inside of a model with a head.
     assert theirs.keys() == {key.replace(".transformer.", ".") for key in ours}
@@ -177,11 +177,11 @@ def test_families_without_files_of_transformers_have_no_names(tmp_path):
         save_adapter(tmp_path, encoder, *lora(encoder.params, 1, ["projection"]))
 
 
-def test_what_load_would_refuse_is_not_written(tmp_path):
+def test_adapters_that_load_would_refuse_are_not_written(tmp_path):
     encoder, gpt = load(GOLDENS / "bert_tiny"), load(GOLDENS / "gpt2_tiny")
     adapters, merge = lora(encoder.params, rank=2)
     head = {"kernel": np.ones((gpt.width, 2), np.float32), "bias": np.ones(2, np.float32)}
-    for model, given, parts, message in (
+    for model, adapter_tree, parts, message in (
         (encoder, lora(gpt.params, rank=2).adapters, {}, "it is of another model"),
         (encoder, lora(encoder.params, rank=4).adapters, {}, "has rank 4, and `merge` is for rank 2"),
         (encoder, {"adapters": adapters}, {}, r'give trained\["adapters"\]'),
@@ -193,7 +193,7 @@ def test_what_load_would_refuse_is_not_written(tmp_path):
         ),
     ):
         with pytest.raises(ValueError, match=message):
-            save_adapter(tmp_path / "adapter", model, given, merge, parts)
+            save_adapter(tmp_path / "adapter", model, adapter_tree, merge, parts)
     assert not (tmp_path / "adapter").exists()
 
 

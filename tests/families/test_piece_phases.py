@@ -45,14 +45,14 @@ def test_a_falling_rate_has_one_width():
 
 def test_few_rows_first_causal_first_and_long_rows_last():
     c = config(batch_warmup__rows=(2, 4), batch_warmup__share=0.2, causal_share=0.15, long_share=0.1, long_length=64)
-    found = [(steps, rows, kind) for steps, rows, kind, _ in summary(c)]
-    assert found == [(10, 2, "next"), (5, 4, "next"), (5, 4, "token"), (70, 8, "token"), (10, 8, "token")]
+    phases = [(steps, rows, kind) for steps, rows, kind, _ in summary(c)]
+    assert phases == [(10, 2, "next"), (5, 4, "next"), (5, 4, "token"), (70, 8, "token"), (10, 8, "token")]
     objective = build_objective(c, 100)[1]
     assert objective.held_out_examples.masking.kind == "token" and objective.long_steps == 10
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"causal_share": 1.0}, "expected a share of the steps"),
         ({"causal_share": 0.1, "objective": "nsp"}, "the first one sees no pair; use objective=documents"),
@@ -65,8 +65,8 @@ def test_few_rows_first_causal_first_and_long_rows_last():
         ({"masking__kind": "next"}, "the model sees all: use model.causal=true"),
     ],
 )
-def test_contradictions(changes, said):
-    with pytest.raises(ValueError, match=said):
+def test_contradictions(changes, message):
+    with pytest.raises(ValueError, match=message):
         build_objective(config(**changes), 100)
 
 
@@ -101,19 +101,19 @@ def test_phases_go_on_in_the_data_and_resume_anywhere(corpus):
     def batches():
         return Phases([(p.steps, train_batches(corpus, p.examples, p.rows, window=2_000)) for p in plan_phases(c)])
 
-    whole, states, made = batches(), [], []
+    stream, states, all_batches = batches(), [], []
     for _ in range(12):
-        states.append(whole.state())
-        made.append(next(whole))
+        states.append(stream.state())
+        all_batches.append(next(stream))
     rows = [2] * 3 + [4] * 3 + [8] * 6
-    assert [len(batch["tokens"]) for batch in made] == rows
-    assert ["causal" in batch for batch in made] == [True] * 3 + [False] * 9
+    assert [len(batch["tokens"]) for batch in all_batches] == rows
+    assert ["causal" in batch for batch in all_batches] == [True] * 3 + [False] * 9
     plain = train_batches(corpus, plan_phases(c)[-1].examples, sum(rows), window=2_000)
-    np.testing.assert_array_equal(np.concatenate([original(batch) for batch in made]), original(next(plain)))
+    np.testing.assert_array_equal(np.concatenate([original(batch) for batch in all_batches]), original(next(plain)))
     for stop in (0, 2, 3, 4, 6, 7, 11):
         again = batches()
         again.restore(states[stop])
-        for batch in made[stop : stop + 2]:
+        for batch in all_batches[stop : stop + 2]:
             jax.tree.map(np.testing.assert_array_equal, next(again), batch)
 
 
@@ -121,6 +121,6 @@ def test_longer_rows_begin_with_the_first_text(corpus):
     c = config(steps=4, long_share=0.5, long_length=64)
     phases = [(p.steps, train_batches(corpus, p.examples, p.rows)) for p in plan_phases(c)]
     batches = Phases(phases)
-    made = [next(batches) for _ in range(3)]
+    first_batches = [next(batches) for _ in range(3)]
     first = next(train_batches(corpus, plan_phases(c)[1].examples, 8))
-    jax.tree.map(np.testing.assert_array_equal, made[2], first)
+    jax.tree.map(np.testing.assert_array_equal, first_batches[2], first)

@@ -17,11 +17,11 @@ SHAPES = json.loads(GOLDEN["shapes"].tobytes())
 
 def list_models():
     """Yield each model; in `make test`, the first of each kind of configuration: other tests have all heads."""
-    seen = set()
+    kinds = set()
     for model in read_models():
         kind = model["config"]["model_type"]
-        yield pytest.param(model, marks=pytest.mark.long if kind in seen else (), id=model["name"])
-        seen.add(kind)
+        yield pytest.param(model, marks=pytest.mark.long if kind in kinds else (), id=model["name"])
+        kinds.add(kind)
 
 
 @pytest.fixture

@@ -165,8 +165,8 @@ def test_wrong_folders(as_users_run, copy, harm, message):
 
 def test_a_damaged_description(as_users_run, folder, tmp_path):
     convert(str(folder), tmp_path / "run", to_format="run")
-    facts = json.loads((tmp_path / "run" / "model.json").read_text())
-    facts["sentences"]["pooling"] = ["meen"]
-    (tmp_path / "run" / "model.json").write_text(json.dumps(facts))
+    description = json.loads((tmp_path / "run" / "model.json").read_text())
+    description["sentences"]["pooling"] = ["meen"]
+    (tmp_path / "run" / "model.json").write_text(json.dumps(description))
     with pytest.raises(ValueError, match=r"model[.]json: sentences: pooling 'meen' is not known"):
         load(tmp_path / "run")

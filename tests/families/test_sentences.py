@@ -43,10 +43,10 @@ def pool(encoder, texts):
 @pytest.mark.parametrize("packs", [True, False])
 def test_sentences_are_the_means_of_encode(encoder, texts, monkeypatch, packs):
     monkeypatch.setattr(sentences, "ROUND", 16)  # several rounds
-    found = change(encoder, packs).sentences(texts, batch_size=4)
-    assert found.dtype == np.float32
-    np.testing.assert_allclose(found, pool(encoder, texts), rtol=1e-4, atol=1e-5)
-    assert encoder.sentences([texts[0].split()])[0] == pytest.approx(found[0], abs=1e-5)
+    vectors = change(encoder, packs).sentences(texts, batch_size=4)
+    assert vectors.dtype == np.float32
+    np.testing.assert_allclose(vectors, pool(encoder, texts), rtol=1e-4, atol=1e-5)
+    assert encoder.sentences([texts[0].split()])[0] == pytest.approx(vectors[0], abs=1e-5)
 
 
 def test_prompts(encoder, texts):
@@ -57,8 +57,8 @@ def test_prompts(encoder, texts):
     np.testing.assert_allclose(asking.sentences(texts, prompt=""), pool(encoder, texts), rtol=1e-4, atol=1e-5)
     np.testing.assert_array_equal(asking.sentences(texts, prompt_name="query"), asking.sentences(texts))
     left_out = change(encoder, prompts=asking.sentence_head.prompts, include_prompt=False, pooling=("cls",))
-    alone = encoder.encode([f"[MASK] [MASK] {texts[0]}"]).last[0, 3]  # behind [CLS] and two pieces
-    np.testing.assert_allclose(left_out.sentences(texts[:1], prompt="query")[0], alone, rtol=1e-4, atol=1e-5)
+    first_vector = encoder.encode([f"[MASK] [MASK] {texts[0]}"]).last[0, 3]  # behind [CLS] and two pieces
+    np.testing.assert_allclose(left_out.sentences(texts[:1], prompt="query")[0], first_vector, rtol=1e-4, atol=1e-5)
 
 
 def test_a_prompt_is_left_out_of_a_model_without_a_last_special_piece(goldens):
@@ -78,9 +78,9 @@ def test_a_long_text_is_cut_and_one_line_is_said(encoder, texts):
     short = change(encoder, max_length=8)
     long = " ".join(texts[:3])
     with pytest.warns(UserWarning, match="text 1 has [0-9]+ pieces and is cut to 8, as sentence-transformers does"):
-        found = short.sentences(["[MASK]", long])
+        vectors = short.sentences(["[MASK]", long])
     cut = encoder.encode([long], max_length=8, overflow="truncate")
-    np.testing.assert_allclose(found[1], cut.last[0].mean(0), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(vectors[1], cut.last[0].mean(0), rtol=1e-4, atol=1e-5)
     short.sentences([long])  # a second warning would be an error
     change(encoder, max_length=8).sentences([long], overflow="truncate")
     with pytest.raises(ValueError, match=r"text 0 has .* pieces, the model takes 8"):
@@ -93,7 +93,7 @@ def test_lower_casing(encoder, texts):
 
 
 @pytest.mark.parametrize(
-    ("given", "options", "message"),
+    ("inputs", "options", "message"),
     [
         ("text", {}, "a single string was given"),
         ([""], {}, "text 0 is empty"),
@@ -109,9 +109,9 @@ def test_lower_casing(encoder, texts):
         (["a"], {"batch_size": 0}, "batch_size=0"),
     ],
 )
-def test_wrong_inputs(as_users_run, encoder, given, options, message):
+def test_wrong_inputs(as_users_run, encoder, inputs, options, message):
     asking = change(encoder, prompts=(("query", "query: "),))
     with pytest.raises((TypeError, ValueError), match=message):
-        asking.sentences(given, **options)
+        asking.sentences(inputs, **options)
     with pytest.raises(ValueError, match="it has none"):
         encoder.sentences(["[MASK]"], prompt="query")

@@ -22,15 +22,15 @@ def compare(writer, config, params, prompts, beams, max_new, ends=None, **option
     """Compare all texts of a call with the plain search, and return them."""
     name = "tokens" if config.first is None else "source"
     rules = {"length_penalty": 1.0, "length_rule": "power", "early_stopping": False} | options
-    found = writer.generate(**{name: prompts}, beams=beams, n_best=beams, max_new=max_new, ends=ends, **options)
+    all_texts = writer.generate(**{name: prompts}, beams=beams, n_best=beams, max_new=max_new, ends=ends, **options)
     stops = config.ends if ends is None else ends
-    for prompt, texts in zip(prompts, found, strict=True):
+    for prompt, texts in zip(prompts, all_texts, strict=True):
         logs = functools.partial(slow_logs, config, params, prompt)
         expected = slow_beams(logs, beams, max_new, stops, *rules.values())[: len(texts)]
         assert [text.ids for text in texts] == [ids for _, ids in expected]
         np.testing.assert_allclose([text.score for text in texts], [score for score, _ in expected], atol=1e-4)
         assert [text.finished for text in texts] == [text.ids[-1] in stops for text in texts]
-    return found
+    return all_texts
 
 
 @pytest.mark.parametrize(("first", "early"), [(None, False), (None, True), (None, "never"), (1, "never")])
@@ -40,8 +40,8 @@ def test_all_rules_give_the_plain_search(first, early):
     prompts = [*PROMPTS, [6, 6], [12, 3, 14], [18]]
     for penalty, rule in [(0.6, "power"), (2.0, "power"), (-1.0, "power"), (0.6, "gnmt")]:
         options = {"length_penalty": penalty, "length_rule": rule, "early_stopping": early}
-        found = compare(writer, config, params, prompts, 4, 9, **options)
-        lengths |= {len(text.ids) for texts in found for text in texts}
+        all_texts = compare(writer, config, params, prompts, 4, 9, **options)
+        lengths |= {len(text.ids) for texts in all_texts for text in texts}
     assert len(lengths) > 2  # some end early
 
 
@@ -54,12 +54,12 @@ def test_a_strong_penalty_finds_all_texts():
 @pytest.mark.long
 def test_the_rules_differ():
     """If the rules agreed, the test above would compare little."""
-    found = {}
+    texts_by_rule = {}
     for early in (False, True, "never"):
         options = {"beams": 3, "n_best": 3, "max_new": 12, "early_stopping": early}
         texts = [make_writer(seed=seed)[0].generate(tokens=PROMPTS, **options) for seed in range(6)]
-        found[early] = str([[[text.ids for text in best] for best in written] for written in texts])
-    assert len(set(found.values())) == 3
+        texts_by_rule[early] = str([[[text.ids for text in best] for best in written] for written in texts])
+    assert len(set(texts_by_rule.values())) == 3
 
 
 @pytest.mark.parametrize("ends", [(), (3, 4, 5), tuple(range(3, 12))], ids=len)
@@ -70,10 +70,10 @@ def test_none_and_many_pieces_end_a_text(ends):
 
 def test_given_ends_replace_those_of_the_model_and_forbidden_pieces_are_not_written():
     writer, config, params = make_writer(seed=4, forbidden=(2, 7, 11))
-    found = compare(writer, config, params, PROMPTS, 3, 7, ends=(6, 8))
-    assert not {piece for texts in found for text in texts for piece in text.ids} & {2, 7, 11}
-    found = compare(writer, config, params, PROMPTS, 3, 7, ends=())
-    assert all(len(text.ids) == 7 for texts in found for text in texts)
+    all_texts = compare(writer, config, params, PROMPTS, 3, 7, ends=(6, 8))
+    assert not {piece for texts in all_texts for text in texts for piece in text.ids} & {2, 7, 11}
+    all_texts = compare(writer, config, params, PROMPTS, 3, 7, ends=())
+    assert all(len(text.ids) == 7 for texts in all_texts for text in texts)
 
 
 def test_one_piece_and_as_many_beams_as_pieces():
@@ -86,11 +86,11 @@ def test_a_search_does_not_depend_on_its_batch():
     writer, _, _ = make_writer(seed=3)
     options = {"beams": 3, "n_best": 2, "max_new": 20, "length_penalty": 0.6}
     prompts = [*PROMPTS, *[[n, n + 1] for n in range(10)]]
-    whole = writer.generate(tokens=prompts, **options)
+    expected = writer.generate(tokens=prompts, **options)
     for size in (1, 5):
-        for texts, others in zip(whole, writer.generate(tokens=prompts, batch_size=size, **options), strict=True):
-            assert [text.ids for text in texts] == [text.ids for text in others]
-            np.testing.assert_allclose([text.score for text in texts], [text.score for text in others], atol=1e-5)
+        for texts, written in zip(expected, writer.generate(tokens=prompts, batch_size=size, **options), strict=True):
+            assert [text.ids for text in texts] == [text.ids for text in written]
+            np.testing.assert_allclose([text.score for text in texts], [text.score for text in written], atol=1e-5)
 
 
 def test_long_texts_are_searched_in_several_calls(monkeypatch):
@@ -106,8 +106,8 @@ def test_repeats_cost_more_in_a_search_as_in_transformers():
     for prompt in PROMPTS:
 
         def logs(ids, prompt=prompt):
-            found = slow_logs(config, params, prompt, ids)
-            return [log * 1.7 if piece in {*prompt, *ids} else log for piece, log in enumerate(found)]
+            log_probs = slow_logs(config, params, prompt, ids)
+            return [log * 1.7 if piece in {*prompt, *ids} else log for piece, log in enumerate(log_probs)]
 
         expected = slow_beams(logs, 3, 6, ())
         texts = writer.generate(tokens=[prompt], beams=3, n_best=3, max_new=6, repetition_penalty=1.7)[0]

@@ -24,8 +24,8 @@ def tokenizer():
     return train_byte_bpe(["배를 타고 강을 건넜다", "the river was muddy"] * 9, vocab_size=320)
 
 
-def ids_of(found):
-    return [[text.ids for text in texts] for texts in found]
+def ids_of(all_texts):
+    return [[text.ids for text in texts] for texts in all_texts]
 
 
 def slow_greedy(config, params, prompt, size, change=lambda logits, new: logits):
@@ -39,8 +39,8 @@ def slow_greedy(config, params, prompt, size, change=lambda logits, new: logits)
 def test_greedy_texts_and_their_scores(first):
     writer, config, params = make_writer(seed=3, first=first)
     name = "tokens" if first is None else "source"
-    found = writer.generate(**{name: PROMPTS}, max_new=20, length_penalty=0.5)
-    for prompt, [text] in zip(PROMPTS, found, strict=True):
+    all_texts = writer.generate(**{name: PROMPTS}, max_new=20, length_penalty=0.5)
+    for prompt, [text] in zip(PROMPTS, all_texts, strict=True):
         assert text.ids == slow_greedy(config, params, prompt, 20)
         assert text.finished == (text.ids[-1] == 3) and text.text is None
         logs = [slow_logs(config, params, prompt, text.ids[:n])[piece] for n, piece in enumerate(text.ids)]
@@ -56,11 +56,11 @@ def test_repeats_forbidden_pieces_and_early_ends():
         logits[[2, 9, *([0] if len(new) < 5 else [])]] = -np.inf
         return logits
 
-    found = writer.generate(tokens=PROMPTS, max_new=14, repetition_penalty=1.5, min_new=5)
-    for prompt, [text] in zip(PROMPTS, found, strict=True):
+    all_texts = writer.generate(tokens=PROMPTS, max_new=14, repetition_penalty=1.5, min_new=5)
+    for prompt, [text] in zip(PROMPTS, all_texts, strict=True):
         assert text.ids == slow_greedy(config, params, prompt, 14, change)
     [[one]] = writer.generate(tokens=[PROMPTS[0]], max_new=14)
-    assert one.ids != found[0][0].ids  # the penalty matters
+    assert one.ids != all_texts[0][0].ids  # the penalty matters
 
 
 def test_draws_have_the_chances_of_the_model():
@@ -68,8 +68,8 @@ def test_draws_have_the_chances_of_the_model():
     writer, config, params = make_writer(seed=2, sharpness=1.5)
     for options in ({"temperature": 1.0}, {"temperature": 2.0}, {"top_k": 4}, {"top_p": 0.7}):
         exponent = 1 / options.get("temperature", 1.0)
-        found = writer.generate(tokens=[[5, 7, 2]] * 600, max_new=1, batch_size=600, **options)
-        counts = np.bincount([texts[0].ids[0] for texts in found], minlength=19)
+        all_texts = writer.generate(tokens=[[5, 7, 2]] * 600, max_new=1, batch_size=600, **options)
+        counts = np.bincount([texts[0].ids[0] for texts in all_texts], minlength=19)
         chances = np.exp(slow_logits(config, params, [5, 7, 2], []) * exponent)
         chances /= chances.sum()
         order = np.argsort(-chances)
@@ -93,18 +93,18 @@ def test_the_coldest_draw_is_greedy_and_so_is_the_first_of_one():
 def test_a_draw_depends_on_its_seed_and_prompt_alone():
     writer, _, _ = make_writer(seed=2, sharpness=1.0, ends=())
     options = {"max_new": 12, "temperature": 1.0}
-    whole = ids_of(writer.generate(tokens=PROMPTS, **options))
-    assert whole == ids_of(writer.generate(tokens=PROMPTS, **options))
-    assert whole == [ids_of(writer.generate(tokens=[prompt], **options))[0] for prompt in PROMPTS]
-    assert whole == ids_of(writer.generate(tokens=PROMPTS[::-1], batch_size=2, **options))[::-1]
-    assert whole != ids_of(writer.generate(tokens=PROMPTS, seed=1, **options))
+    all_ids = ids_of(writer.generate(tokens=PROMPTS, **options))
+    assert all_ids == ids_of(writer.generate(tokens=PROMPTS, **options))
+    assert all_ids == [ids_of(writer.generate(tokens=[prompt], **options))[0] for prompt in PROMPTS]
+    assert all_ids == ids_of(writer.generate(tokens=PROMPTS[::-1], batch_size=2, **options))[::-1]
+    assert all_ids != ids_of(writer.generate(tokens=PROMPTS, seed=1, **options))
     longer = ids_of(writer.generate(tokens=PROMPTS, max_new=30, temperature=1.0))
-    assert [[ids[:12] for ids in texts] for texts in longer] == whole
+    assert [[ids[:12] for ids in texts] for texts in longer] == all_ids
     # Equal prompts get different texts, and so do the texts of one prompt, which come best first.
     first, second = ids_of(writer.generate(tokens=[[5, 7, 2]] * 2, **options))
-    assert first == whole[0] and second != first
+    assert first == all_ids[0] and second != first
     [best] = writer.generate(tokens=[[5, 7, 2]], n_best=4, **options)
-    assert len({str(text.ids) for text in best}) == 4 and whole[0][0] in [text.ids for text in best]
+    assert len({str(text.ids) for text in best}) == 4 and all_ids[0][0] in [text.ids for text in best]
     assert [text.score for text in best] == sorted((text.score for text in best), reverse=True)
 
 
@@ -130,13 +130,13 @@ def test_long_texts_are_written_in_several_calls(monkeypatch):
 def test_texts_in_and_out(tokenizer):
     writer, _, _ = make_writer(tokenizer, seed=5, sharpness=2.0, vocab_size=330, ends=(3,), max_positions=80)
     prompts = ["배를 타고", "the river"]
-    found = writer.generate(prompts, max_new=12)
+    all_texts = writer.generate(prompts, max_new=12)
     ids = [[*tokenizer.frame.before, *tokenizer.encode(prompt, specials=False).ids.tolist()] for prompt in prompts]
-    assert found == writer.generate(tokens=ids, max_new=12) == writer.generate(ids, max_new=12)
-    assert ids_of(found)[:1] == ids_of(writer.generate("배를 타고", max_new=12))
-    for prompt, [text] in zip(ids, found, strict=True):
-        known = [piece for piece in text.ids[: len(text.ids) - text.finished] if piece < tokenizer.vocab_size]
-        assert tokenizer.decode(prompt) + text.text == tokenizer.decode([*prompt, *known])
+    assert all_texts == writer.generate(tokens=ids, max_new=12) == writer.generate(ids, max_new=12)
+    assert ids_of(all_texts)[:1] == ids_of(writer.generate("배를 타고", max_new=12))
+    for prompt, [text] in zip(ids, all_texts, strict=True):
+        pieces = [piece for piece in text.ids[: len(text.ids) - text.finished] if piece < tokenizer.vocab_size]
+        assert tokenizer.decode(prompt) + text.text == tokenizer.decode([*prompt, *pieces])
 
 
 @pytest.fixture(scope="module")

@@ -84,7 +84,7 @@ def test_wrong_arguments(writer):
 
 def test_a_model_that_translates():
     writer, _, _ = make_writer(first=1, ends=())
-    for given, message in [
+    for options, message in [
         ({"tokens": [[1]]}, "this one translates: write source="),
         ({"source": [[]]}, "prompt 0 is empty: there is nothing to translate"),
         ({"source": [[1]], "max_new": 65}, "the model has 64 positions, so max_new=65 is too many: use 64 or fewer"),
@@ -92,7 +92,7 @@ def test_a_model_that_translates():
         ({}, "lists of ids with source="),
     ]:
         with pytest.raises((ValueError, TypeError), match=re.escape(message)):
-            writer.generate(**given)
+            writer.generate(**options)
     assert len(writer.generate(source=[[1] * 64], max_new=64)[0][0].ids) == 64
 
 
@@ -100,15 +100,15 @@ def test_streams(writer):
     with pytest.raises(ValueError, match="no tokenizer, so there is no text to stream"):
         writer.stream([5, 7])
     tokenizer = train_byte_bpe(["배를 타고 강을 건넜다"] * 9, vocab_size=300)
-    own, _, _ = make_writer(tokenizer, vocab_size=300)
+    text_writer, _, _ = make_writer(tokenizer, vocab_size=300)
     wrong = [({"temperature": 0}, "temperature=0"), ({"every": 0}, "every=0"), ({"max_new": 99}, "is too many")]
-    for given, message in wrong:
+    for options, message in wrong:
         with pytest.raises(ValueError, match=message):  # on the call, not on the first part
-            own.stream("배를", **given)
+            text_writer.stream("배를", **options)
     with pytest.raises(ValueError, match=re.escape("stop=['.'] is a text, which a beam search does not follow")):
-        own.generate("배를", beams=2, stop=".")
+        text_writer.generate("배를", beams=2, stop=".")
     with pytest.raises(ValueError, match="ends holds 'river', which is no piece of this vocabulary"):
-        own.generate("배를", ends="river")
+        text_writer.generate("배를", ends="river")
 
 
 def test_families_that_do_not_write(goldens):

@@ -54,8 +54,8 @@ SEARCHES = [
 def test_searches_that_end(model, rule):
     writer, name, _, stored = model
     end = int(stored["eos"])
-    found = writer.generate(**{name: read_prompts(stored)}, ends=[end], **BEAMS, **RULES[rule])
-    for number, texts in enumerate(found):
+    all_texts = writer.generate(**{name: read_prompts(stored)}, ends=[end], **BEAMS, **RULES[rule])
+    for number, texts in enumerate(all_texts):
         check(texts, stored[f"{number}/{rule}/sequences"], stored[f"{number}/{rule}/scores"])
         assert [text.finished for text in texts] == [text.ids[-1] == end for text in texts]
 

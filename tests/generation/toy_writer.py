@@ -48,8 +48,8 @@ def make_decoder(config):
             memory["source"] = jnp.einsum("bt,btd->bd", weights, p["word"][prompt])
         return memory
 
-    def step(params, memory, tokens, positions, at, seen):
-        p, slots = params["encoder"], seen.shape[1]
+    def step(params, memory, tokens, positions, at, visible):
+        p, slots = params["encoder"], visible.shape[1]
         x = p["word"][tokens] + p["place"][positions]
         if config.first is not None:
             x = x + memory["source"][:, None]
@@ -58,7 +58,7 @@ def make_decoder(config):
         }
         scores = jnp.einsum("btd,bsd->bts", x @ p["query"], layer["key"])
         places = at + jnp.arange(tokens.shape[1])
-        sees = seen[:, None] & (jnp.arange(slots)[None, :] <= places[:, None])[None]
+        sees = visible[:, None] & (jnp.arange(slots)[None, :] <= places[:, None])[None]
         maps = jax_softmax(jnp.where(sees, scores, -1e30))
         return jnp.tanh(x + jnp.einsum("bts,bsd->btd", maps, layer["value"])) @ p["out"], memory | {"layer": layer}
 
@@ -98,12 +98,12 @@ def slow_beams(next_logs, beams, max_new, ends, alpha=1.0, rule="power", early=F
 
     running, done = [(0.0, [])], []
     for length in range(1, max_new + 1):
-        found = [(total + log, [*ids, piece]) for total, ids in running for piece, log in enumerate(next_logs(ids))]
-        found = sorted(found, key=lambda one: -one[0])[: max(2, 1 + len(ends)) * beams]
-        ended = [ids[-1] in ends or length == max_new for _, ids in found]
-        done += [(score(total, length), ids) for (total, ids), end in zip(found[:beams], ended) if end]
+        branches = [(total + log, [*ids, piece]) for total, ids in running for piece, log in enumerate(next_logs(ids))]
+        branches = sorted(branches, key=lambda one: -one[0])[: max(2, 1 + len(ends)) * beams]
+        ended = [ids[-1] in ends or length == max_new for _, ids in branches]
+        done += [(score(total, length), ids) for (total, ids), end in zip(branches[:beams], ended) if end]
         done = sorted(done, key=lambda one: -one[0])[:beams]
-        running = [one for one, end in zip(found, ended) if not end][:beams]
+        running = [one for one, end in zip(branches, ended) if not end][:beams]
         if len(done) == beams:
             reach = max_new if early == "never" and alpha > 0 else length
             if early is True or not running or score(running[0][0], reach) <= done[-1][0]:

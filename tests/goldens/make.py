@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-HERE = Path(__file__).parent
+GOLDENS = Path(__file__).parent
 
 
 def static_tiny(folder: Path) -> None:
@@ -100,7 +100,7 @@ def bert_tiny_tf(folder: Path) -> None:
     from safetensors.numpy import load_file
 
     weights = {}
-    for name, value in load_file(HERE / "bert_tiny" / "model.safetensors").items():
+    for name, value in load_file(GOLDENS / "bert_tiny" / "model.safetensors").items():
         name = name.replace(".", "/").replace("layer/", "layer_")
         small_head = name.startswith("cls/seq_relationship")
         if name.endswith("/weight") and not small_head and "embeddings/weight" not in name and "LayerNorm" not in name:
@@ -199,20 +199,20 @@ def _save_v2(tf, prefix: str, entries: list[tuple[str, str, np.ndarray]]) -> Non
 MAKERS = {maker.__name__: maker for maker in (bert_tiny, bert_tiny_tf, torch_pickle, tensor_bundle, static_tiny)}
 
 
-def main(wanted: list[str]) -> int:
+def main(names: list[str]) -> int:
     """Make the named references, or all that can be made here."""
-    unknown = sorted(set(wanted) - set(MAKERS))
+    unknown = sorted(set(names) - set(MAKERS))
     if unknown:
         print(f"there is no golden {', '.join(unknown)}; there are {', '.join(MAKERS)}", file=sys.stderr)
         return 2
-    for name in wanted or MAKERS:
-        folder = HERE / name
+    for name in names or MAKERS:
+        folder = GOLDENS / name
         folder.mkdir(exist_ok=True)
         try:
             MAKERS[name](folder)
         except ModuleNotFoundError as missing:
             print(f"{name}: not made, because {missing.name} is not installed (see {Path(__file__).name})")
-            if wanted:
+            if names:
                 return 1
         else:
             programs = [program for program in ("torch", "transformers", "tensorflow") if program in sys.modules]

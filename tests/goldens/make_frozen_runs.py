@@ -25,8 +25,8 @@ from typing import Any
 
 import numpy as np
 
-HERE = Path("tests/goldens")  # below the checkout, where tests and this program start: runs store these paths
-FROZEN, STREAMS = HERE / "frozen_runs", HERE / "loss_streams"
+GOLDENS = Path("tests/goldens")  # below the checkout, where tests and this program start: runs store these paths
+FROZEN, STREAMS = GOLDENS / "frozen_runs", GOLDENS / "loss_streams"
 MODELS, TASKS = FROZEN / "models", FROZEN / "tasks"
 TEXTS = [["the", "bank", "of", "the", "river"], ["강가", "의", "배"]]
 # What a run leaves that no resumed run reads, or that differs from start to start.

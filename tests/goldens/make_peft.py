@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-HERE = Path(__file__).parent
+GOLDENS = Path(__file__).parent
 ADAPTERS = {
     # name: (class, model, options of peft.LoraConfig)
     "peft_bert": (
@@ -59,7 +59,7 @@ def make(name: str) -> None:
     kind, model_name, options = ADAPTERS[name]
     torch.manual_seed(0)
     torch.set_num_threads(1)
-    base = getattr(transformers, kind).from_pretrained(HERE / model_name, attn_implementation="eager")
+    base = getattr(transformers, kind).from_pretrained(GOLDENS / model_name, attn_implementation="eager")
     if model_name == "gpt2_tiny":
         options = {**options, "fan_in_fan_out": True}
     model = peft.get_peft_model(base, peft.LoraConfig(**options)).eval()
@@ -67,8 +67,8 @@ def make(name: str) -> None:
         for parameter_name, parameter in model.named_parameters():
             if "lora_" in parameter_name or "modules_to_save" in parameter_name:
                 parameter.copy_(0.3 * torch.randn(parameter.shape))
-    model.save_pretrained(HERE / name)
-    tidy(HERE / name, model_name)
+    model.save_pretrained(GOLDENS / name)
+    tidy(GOLDENS / name, model_name)
     config = base.config
     rng = np.random.default_rng(1)
     ids = rng.integers(13, config.vocab_size, (2, 12))
@@ -82,8 +82,8 @@ def make(name: str) -> None:
     arrays = {"input_ids": ids, "attention_mask": mask, "last": last.numpy()}
     if kind != "AutoModel":
         arrays["logits"] = output.logits.numpy()
-    np.savez_compressed(HERE / name / "outputs.npz", **arrays)
-    print(name, [file.name for file in sorted((HERE / name).iterdir())])
+    np.savez_compressed(GOLDENS / name / "outputs.npz", **arrays)
+    print(name, [file.name for file in sorted((GOLDENS / name).iterdir())])
 
 
 if __name__ == "__main__":

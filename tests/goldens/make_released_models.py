@@ -33,11 +33,11 @@ def compute(config: dict) -> dict[str, np.ndarray]:
                 parameter.copy_(torch.tensor(draw_weight(name, tuple(parameter.shape))))
                 shapes[name] = tuple(parameter.shape)
     tokens, mask = draw_batch(settings)
-    given = {"input_ids": torch.tensor(tokens), "attention_mask": torch.tensor(mask)}
+    inputs = {"input_ids": torch.tensor(tokens), "attention_mask": torch.tensor(mask)}
     if settings.get("is_encoder_decoder"):
-        given["decoder_input_ids"] = torch.tensor(tokens[:, :4])
+        inputs["decoder_input_ids"] = torch.tensor(tokens[:, :4])
     with torch.no_grad():
-        output = model(**given)
+        output = model(**inputs)
     named = {
         name: getattr(output, name).numpy()
         for name in ("logits", "last_hidden_state", "start_logits", "end_logits")

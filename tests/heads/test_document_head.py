@@ -79,9 +79,9 @@ def test_figures_go_from_the_batch_into_the_parameters(params, method):
     for _ in range(2):
         _, _, expected = compute((0.0, 0.0), None, state.params, jax.random.key(5), figures)
         state, _ = step(state, BATCH)
-        found = running_figures(state.params["classifier"])
-        assert jax.tree.map(np.shape, found) == jax.tree.map(np.shape, figures)
-        jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5), found, expected)
+        new_figures = running_figures(state.params["classifier"])
+        assert jax.tree.map(np.shape, new_figures) == jax.tree.map(np.shape, figures)
+        jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5), new_figures, expected)
 
 
 def test_a_step_without_a_finite_loss_keeps_the_figures(params):

@@ -34,7 +34,7 @@ def make(key, heads, tasks):
 @pytest.fixture(scope="module")
 def params():
     params, of_tasks = jax.device_get(make(jax.random.key(0), ("mlm", "nsp"), tuple(TASKS)))
-    return {**params, **{head.name: made[head.name] for head, made in zip(TASKS, of_tasks)}}
+    return {**params, **{head.name: head_params[head.name] for head, head_params in zip(TASKS, of_tasks)}}
 
 
 def test_the_tree_is_the_one_that_was_agreed(params):
@@ -65,9 +65,9 @@ def test_the_tree_is_the_one_that_was_agreed(params):
 
 
 def test_a_part_does_not_depend_on_the_other_heads(params):
-    alone, [other] = make(jax.random.key(0), ("nsp",), (TASKS[3],))
-    assert sorted(alone) == ["encoder", "nsp"]
-    jax.tree.map(np.testing.assert_array_equal, alone, {name: params[name] for name in alone})
+    nsp_params, [other] = make(jax.random.key(0), ("nsp",), (TASKS[3],))
+    assert sorted(nsp_params) == ["encoder", "nsp"]
+    jax.tree.map(np.testing.assert_array_equal, nsp_params, {name: params[name] for name in nsp_params})
     assert sorted(other) == ["encoder", "span"]
     without = {name: leaf for name, leaf in params["encoder"].items() if name != "pooler"}  # a span does not read it
     jax.tree.map(np.testing.assert_array_equal, other["encoder"], without)
@@ -106,8 +106,8 @@ def test_heads_are_dense_layers_in_float32(params):
     half, words = jnp.asarray(hidden, jnp.bfloat16), params["encoder"]["embeddings"]["word"]
     rough = MaskedLM(dataclasses.replace(CONFIG, dtype="bfloat16"))
     for head, name, *inputs in ((Tag(3), "tag"), (Span(), "span"), (rough, "mlm", words)):
-        found = jax.eval_shape(head.apply, {"params": params[name]}, half, *inputs)
-        assert {leaf.dtype for leaf in jax.tree.leaves(found)} == {jnp.dtype("float32")}
+        shapes = jax.eval_shape(head.apply, {"params": params[name]}, half, *inputs)
+        assert {leaf.dtype for leaf in jax.tree.leaves(shapes)} == {jnp.dtype("float32")}
 
 
 def test_dropout_before_the_dense_layer_and_none_in_span_and_nsp(params):
@@ -130,8 +130,8 @@ def test_mlm_at_positions_is_mlm_everywhere_gathered(params):
     words = params["encoder"]["embeddings"]["word"]
     positions = np.array([[0, 6, 6], [3, 1, 0]])
     everywhere = apply(MaskedLM(CONFIG), params["mlm"], hidden, words)
-    some = apply(MaskedLM(CONFIG), params["mlm"], hidden, words, positions)
-    np.testing.assert_allclose(some, np.take_along_axis(everywhere, positions[..., None], 1), atol=1e-5)
+    at_positions = apply(MaskedLM(CONFIG), params["mlm"], hidden, words, positions)
+    np.testing.assert_allclose(at_positions, np.take_along_axis(everywhere, positions[..., None], 1), atol=1e-5)
 
 
 def test_the_embeddings_learn_from_both_ends(params):
@@ -151,6 +151,6 @@ def test_several_pairs_a_row(params):
     places = {"mlm_positions": np.array([[1, 4]]), "nsp_positions": np.array([[0, 3]])}
     both = jax.device_get(logits_of(params, tokens, None, positions, segments, **places))
     places = {"mlm_positions": np.array([[1], [1]]), "nsp_positions": np.zeros((2, 1), int)}
-    alone = jax.device_get(logits_of(params, tokens.reshape(2, 3), **places))
-    np.testing.assert_allclose(both.nsp[0], alone.nsp[:, 0], atol=1e-5)
-    np.testing.assert_allclose(both.mlm[0], alone.mlm[:, 0], atol=1e-5)
+    separate_logits = jax.device_get(logits_of(params, tokens.reshape(2, 3), **places))
+    np.testing.assert_allclose(both.nsp[0], separate_logits.nsp[:, 0], atol=1e-5)
+    np.testing.assert_allclose(both.mlm[0], separate_logits.mlm[:, 0], atol=1e-5)

@@ -115,9 +115,9 @@ def test_packed_rows_change_nothing(name):
     rows = make_examples(head.kind)
     packed, _ = pack_rows(rows)
     (loss, terms), gradient = jax.device_get(evaluate(params, packed))
-    (expected, alone), of_padded = jax.device_get(evaluate(params, collate(rows, len(rows) + 1, 16, 0)))
+    (expected, expected_terms), of_padded = jax.device_get(evaluate(params, collate(rows, len(rows) + 1, 16, 0)))
     np.testing.assert_allclose(loss, expected, atol=1e-6)
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-6), terms, alone)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-6), terms, expected_terms)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-6), gradient, of_padded)
     assert all(np.abs(leaf).max() > 0 for leaf in jax.tree.leaves(gradient[head.name]) if leaf.ndim == 2)
 
@@ -129,7 +129,7 @@ def test_an_example_does_not_see_its_neighbours(name):
     other = [rows[0], *(dataclasses.replace(row, ids=tuple(5 + ids % 25 for ids in row.ids)) for row in rows[1:])]
     (batch, places), (changed, _) = pack_rows(rows), pack_rows(other)
     at = places.row[0], (slice(places.begin[0], places.begin[0] + 7) if name == "questions" else places.slot[0])
-    ours, theirs = (jax.device_get(jax.tree.leaves(scores(params, some))) for some in (batch, changed))
+    ours, theirs = (jax.device_get(jax.tree.leaves(scores(params, inputs))) for inputs in (batch, changed))
     for a, b in zip(ours, theirs):
         np.testing.assert_allclose(a[at], b[at], atol=1e-6)
         assert np.abs(a - b).max() > 1e-3

@@ -31,8 +31,8 @@ def test_a_pool_of_parts_is_the_pool_of_the_whole(part):
     for at in range(0, 9, part):
         piece = HIDDEN[:, at : at + part]
         pool = add(pool, piece, np.clip(LENGTHS - at, 0, piece.shape[1]))
-    for row, length, found in zip(HIDDEN, LENGTHS, np.asarray(jax.jit(read_pool)(pool))):
-        np.testing.assert_allclose(found, by_hand(row, length), rtol=0, atol=1e-6)
+    for row, length, pooled in zip(HIDDEN, LENGTHS, np.asarray(jax.jit(read_pool)(pool))):
+        np.testing.assert_allclose(pooled, by_hand(row, length), rtol=0, atol=1e-6)
 
 
 def test_padding_has_no_gradient():

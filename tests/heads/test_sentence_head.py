@@ -37,15 +37,15 @@ def pool_one(x, mode):
 def test_a_packed_text_is_pooled_by_itself(strict_dtypes, mode, skip):
     x = np.random.default_rng(0).normal(size=(2, 6, 4)).astype(np.float32)
     x[0, 5] = np.inf  # padding
-    found = np.asarray(jax.jit(lambda x: pool_texts(x, *map(jnp.asarray, (SEGMENTS, POSITIONS)), 2, [mode], skip))(x))
+    pooled = np.asarray(jax.jit(lambda x: pool_texts(x, *map(jnp.asarray, (SEGMENTS, POSITIONS)), 2, [mode], skip))(x))
     for row, first, end in TEXTS:
         text = x[row, first + skip : end]
         expected = pool_one(text, mode)
         if mode == "weightedmean" and skip:  # the weights count from the start of the text
             places = np.arange(2, len(text) + 2)[:, None]
             expected = (places * text).sum(0) / places.sum()
-        np.testing.assert_allclose(found[row, SEGMENTS[row, first] - 1], expected, rtol=1e-5, atol=1e-6)
-    assert np.isfinite(found).all()
+        np.testing.assert_allclose(pooled[row, SEGMENTS[row, first] - 1], expected, rtol=1e-5, atol=1e-6)
+    assert np.isfinite(pooled).all()
 
 
 def test_modes_lie_side_by_side_and_layers_follow_in_order():
@@ -53,12 +53,12 @@ def test_modes_lie_side_by_side_and_layers_follow_in_order():
     head = SentenceHead(("cls", "mean"), ("normalize", Dense(8, 3, True, "gelu"), Dense(3, 2, False, "identity")))
     params = init_sentence_head(head, jax.random.key(2))
     params["dense_0"]["bias"] = np.arange(3, dtype=np.float32)
-    found = np.asarray(jax.jit(lambda x: sentence_vectors(head, params, x, SEGMENTS, POSITIONS, 2))(x))
+    vectors = np.asarray(jax.jit(lambda x: sentence_vectors(head, params, x, SEGMENTS, POSITIONS, 2))(x))
     text = x[1, :4]
     v = np.concatenate([text[0], text.mean(0)])
     v = v / np.linalg.norm(v)
     v = jax.nn.gelu(v @ params["dense_0"]["kernel"] + np.arange(3.0), approximate=False)
-    np.testing.assert_allclose(found[1, 0], v @ params["dense_1"]["kernel"], rtol=1e-5)
+    np.testing.assert_allclose(vectors[1, 0], v @ params["dense_1"]["kernel"], rtol=1e-5)
     assert head.width(4) == 2
 
 

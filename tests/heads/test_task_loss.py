@@ -70,7 +70,7 @@ def part(batch, rows):
 
 
 @pytest.mark.parametrize(("kind", "features"), heads_with_quick("choice", "classification"))
-def test_what_weighs_nothing_changes_nothing_and_gradients_are_finite(kind, features):
+def test_rows_without_weight_change_nothing_and_gradients_are_finite(kind, features):
     head = make_head(kind, features)
     params = init(CONFIG, head)
     loss, batch = task_loss(encoder_of(head), head), batch_of(kind)
@@ -81,11 +81,11 @@ def test_what_weighs_nothing_changes_nothing_and_gradients_are_finite(kind, feat
         return sum(coefficients(kind)[name] * total / weight for name, (total, weight) in terms.items())
 
     both = jax.jit(jax.value_and_grad(mean))
-    whole, gradient = both(params, batch)
+    batch_loss, gradient = both(params, batch)
     other = {name: values.copy() for name, values in batch.items()}
     other["tokens"][-1], other["segments"][-1] = 7, 1  # a row that is there, but has no weight
     same, also = both(params, other)
-    np.testing.assert_allclose(whole, same, rtol=2e-6)
+    np.testing.assert_allclose(batch_loss, same, rtol=2e-6)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-6), gradient, also)
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(gradient))
     assert all(np.abs(leaf).max() > 0 for leaf in jax.tree.leaves(gradient[head.name]) if leaf.ndim == 2)
@@ -102,7 +102,7 @@ def test_padding_changes_nothing(kind, features):
         else values
         for name, values in batch.items()
     }
-    near, far = (outputs_of(encoder_of(head), head, params, some) for some in (batch, wide))
+    near, far = (outputs_of(encoder_of(head), head, params, inputs) for inputs in (batch, wide))
     if kind in ("tags", "questions"):
         real = batch["segments"] > 0
         near, far = (jax.tree.map(lambda side: np.asarray(side)[:, :7][real], one) for one in (near, far))

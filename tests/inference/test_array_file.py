@@ -14,7 +14,7 @@ import pytest
 from bert_elmo_jax.inference.array_file import Parts
 
 TEXTS = ["강가의 은행", ["the", "river"], "a", "강가의 은행", 'with "quotes"\x00']
-ASKED = {"batch_size": 32, "layers": [0, 1]}
+SETTINGS = {"batch_size": 32, "layers": [0, 1]}
 
 
 def arrays():
@@ -27,11 +27,11 @@ def drain(steps, count=None):
             break
 
 
-def write(path, size=2, asked=ASKED):
+def write(path, size=2, settings=SETTINGS):
     """Continue a run that was stopped; return how many arrays it already had."""
     with Parts(path) as parts:
-        if not parts.resume(asked):
-            parts.begin(asked)
+        if not parts.resume(settings):
+            parts.begin(settings)
         done = parts.done
         drain(parts.write(arrays()[done:], size))
         parts.merge(TEXTS)
@@ -40,19 +40,19 @@ def write(path, size=2, asked=ASKED):
 
 def read(path):
     with h5py.File(path) if path.suffix != ".npz" else np.load(path) as file:
-        found = {name: file[name][()] for name in file}
-    index = found.pop("sentence_to_index", None)
-    return found, None if index is None else json.loads(index[0])
+        stored_arrays = {name: file[name][()] for name in file}
+    index = stored_arrays.pop("sentence_to_index", None)
+    return stored_arrays, None if index is None else json.loads(index[0])
 
 
 @pytest.mark.parametrize("ending", ["h5", "hdf5", "npz"])
 def test_the_file_holds_every_array(tmp_path, ending):
     write(tmp_path / f"a.{ending}")
-    found, index = read(tmp_path / f"a.{ending}")
-    assert set(found) == set("01234")
+    stored_arrays, index = read(tmp_path / f"a.{ending}")
+    assert set(stored_arrays) == set("01234")
     for n, array in enumerate(arrays()):
-        assert found[str(n)].dtype == np.float32
-        assert np.array_equal(found[str(n)], array)
+        assert stored_arrays[str(n)].dtype == np.float32
+        assert np.array_equal(stored_arrays[str(n)], array)
     if ending != "npz":  # of two equal texts the last counts, as in a dictionary
         assert index == {"강가의 은행": "3", "the river": "1", "a": "2", 'with "quotes"\x00': "4"}
     assert [path.name for path in tmp_path.iterdir()] == [f"a.{ending}"]
@@ -65,7 +65,7 @@ def test_the_same_bytes_however_it_was_stopped(tmp_path, ending, size):
     for stop in range(1, len(TEXTS) + 1):
         path = tmp_path / f"{stop}.{ending}"
         with Parts(path) as parts:
-            parts.begin(ASKED)
+            parts.begin(SETTINGS)
             drain(parts.write(arrays(), size), stop)
         assert write(path, size) == (stop - 1) // size * size
         assert path.read_bytes() == (tmp_path / f"whole.{ending}").read_bytes()
@@ -74,7 +74,7 @@ def test_the_same_bytes_however_it_was_stopped(tmp_path, ending, size):
 def test_drafts_and_parts_after_a_gap_are_made_anew(tmp_path):
     path = tmp_path / "a.h5"
     with Parts(path) as parts:
-        parts.begin(ASKED)
+        parts.begin(SETTINGS)
         drain(parts.write(arrays(), 2), 3)
     folder = tmp_path / "a.h5.partial"
     (folder / "draft").write_bytes(b"\x93NUMPY half of an array")
@@ -83,7 +83,7 @@ def test_drafts_and_parts_after_a_gap_are_made_anew(tmp_path):
     assert len(read(path)[0]) == len(TEXTS)
     path = tmp_path / "a.npz"
     with Parts(path) as parts:
-        parts.begin(ASKED)
+        parts.begin(SETTINGS)
         drain(parts.write(arrays(), 1))
     files = sorted((tmp_path / "a.npz.partial").glob("*.arrays"))
     assert len(files) == 5
@@ -103,7 +103,7 @@ def test_a_stop_while_all_is_put_together(tmp_path, monkeypatch):
             raise KeyboardInterrupt
 
     with Parts(path) as parts, pytest.raises(KeyboardInterrupt):
-        parts.begin(ASKED)
+        parts.begin(SETTINGS)
         drain(parts.write(arrays(), 2))
         parts.merge(TEXTS, report)
     assert not path.exists()
@@ -120,41 +120,41 @@ def test_a_stop_while_all_is_put_together(tmp_path, monkeypatch):
 def test_files_and_settings_of_another_run_are_refused(tmp_path):
     path = tmp_path / "foreign.h5"
     with Parts(path) as parts:
-        parts.begin(ASKED)
+        parts.begin(SETTINGS)
     path.write_bytes(b"somebody's")
     with pytest.raises(FileExistsError, match="exists; remove it"):
         Parts(path)
     assert (tmp_path / "foreign.h5.partial" / "asked.json").is_file()
     path = tmp_path / "a.h5"
     with Parts(path) as parts:
-        parts.begin(ASKED)
+        parts.begin(SETTINGS)
         drain(parts.write(arrays(), 2), 3)
     changed = r"batch_size was 32, is 64. Finish that run with its settings, or remove the folder"
-    for asked, message in [
-        ({**ASKED, "batch_size": 64}, changed),
+    for settings, message in [
+        ({**SETTINGS, "batch_size": 64}, changed),
         ({"layers": [0, 1]}, "batch_size was 32, is None"),
-        ({**ASKED, "layers": [0], "model": "ab"}, r"layers was \[0, 1\], is \[0\]; model was None, is 'ab'"),
+        ({**SETTINGS, "layers": [0], "model": "ab"}, r"layers was \[0, 1\], is \[0\]; model was None, is 'ab'"),
     ]:
         with Parts(path) as parts, pytest.raises(ValueError, match=message):
-            parts.resume(asked)
+            parts.resume(settings)
     assert write(path) == 2
     path = tmp_path / "b.h5"
     for content in (b"", b"[3]", b"7", b'{"batch_size": 3', b"\xff"):
         with Parts(path) as parts:
-            parts.begin(ASKED)
+            parts.begin(SETTINGS)
         (tmp_path / "b.h5.partial" / "asked.json").write_bytes(content)
         with Parts(path) as parts, pytest.raises(ValueError, match=r"asked\.json is damaged .* to start again"):
-            parts.resume(ASKED)
+            parts.resume(SETTINGS)
 
 
 def test_a_damaged_part_is_named(tmp_path):
     path = tmp_path / "a.h5"
     with Parts(path) as parts:
-        parts.begin(ASKED)
+        parts.begin(SETTINGS)
         drain(parts.write(arrays(), 2))
         part = sorted(parts.folder.glob("*.arrays"))[1]
-        whole = part.read_bytes()
-        for content in (whole[:-5], whole[:9], b"", b"x" * len(whole)):
+        part_bytes = part.read_bytes()
+        for content in (part_bytes[:-5], part_bytes[:9], b"", b"x" * len(part_bytes)):
             part.write_bytes(content)
             with pytest.raises(ValueError, match=rf"{part.name} is damaged .*: remove it, and run"):
                 parts.merge(TEXTS)
@@ -166,8 +166,8 @@ def test_a_damaged_part_is_named(tmp_path):
 def test_two_runs_at_once(tmp_path):
     path = tmp_path / "a.h5"
     with Parts(path) as first, Parts(path) as second:
-        first.begin(ASKED)
-        for attempt in (lambda: second.resume(ASKED), lambda: second.begin(ASKED)):
+        first.begin(SETTINGS)
+        for attempt in (lambda: second.resume(SETTINGS), lambda: second.begin(SETTINGS)):
             with pytest.raises(ValueError, match=r"another run is writing .*a\.h5; wait for it, or stop it first"):
                 attempt()
     assert write(path) == 0

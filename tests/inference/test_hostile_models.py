@@ -222,8 +222,8 @@ def test_merges_that_were_cut(goldens, tmp_path, caplog):
     lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
     load_tokenizer(tmp_path / "model")
     assert "merge" not in caplog.text
-    for kept in (0, 1, len(lines) // 2):
-        file.write_text("".join(lines[:kept]), encoding="utf-8")
+    for line_count in (0, 1, len(lines) // 2):
+        file.write_text("".join(lines[:line_count]), encoding="utf-8")
         with pytest.raises(ValueError, match=r"merges\.txt .* pieces of the vocab\.json"):
             load_tokenizer(tmp_path / "model")
     file.write_text("".join(lines[:-1]), encoding="utf-8")
@@ -346,8 +346,8 @@ def test_facts_of_a_checkpoint_and_kernels_in_int8(goldens, tmp_path):
     task, int8 = write(tmp_path / "task", "sst2", labels=("a", "b")), tmp_path / "int8"
     convert(str(goldens / "bert_tiny"), int8, dtype="int8")
     [checkpoint] = (task / "checkpoints").iterdir()
-    for facts, message in ({"score": "x"}, "score is 'x'; expected a number"), ({"figures": [1]}, "figures is [1]"):
-        (checkpoint / "facts.json").write_text(json.dumps(facts))
+    for fields, message in ({"score": "x"}, "score is 'x'; expected a number"), ({"figures": [1]}, "figures is [1]"):
+        (checkpoint / "facts.json").write_text(json.dumps(fields))
         write_file_list(checkpoint)
         with pytest.raises(ValueError, match=re.escape(message)):
             load(task)
@@ -368,7 +368,7 @@ def test_facts_of_a_checkpoint_and_kernels_in_int8(goldens, tmp_path):
         load(int8)
 
 
-def test_what_load_would_read_must_be_listed(goldens, sentence_folder, tmp_path):
+def test_files_that_load_would_read_must_be_listed(goldens, sentence_folder, tmp_path):
     convert(str(sentence_folder), tmp_path / "model")
     load(tmp_path / "model", verify=True)
     for name in ("special_tokens_map.json", "added_tokens.json", "generation_config.json", "2_Dense/more.json"):
@@ -444,7 +444,7 @@ EVENTS = [
 ]
 
 
-def test_what_an_isolated_process_may_do(goldens):
+def test_an_isolated_process_may_only_import_and_read_its_folder(goldens):
     lines = [line.format(folder=goldens / "bert_tiny") for line, _ in EVENTS]
     code = f"""
 from pathlib import Path

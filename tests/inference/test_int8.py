@@ -18,8 +18,8 @@ from bert_elmo_jax.runs.with_head import _read_encoder
 
 GOLDENS = Path(__file__).parents[1] / "goldens"
 # One of each kind of layer: after and before norms, gated, with relative positions, shared, causal.
-OTHERS = ("modernbert_tiny", "mpnet_tiny", "albert_tiny/mlm", "gpt2_tiny")
-FOLDERS = ["bert_tiny", *(pytest.param(name, marks=pytest.mark.long) for name in OTHERS)]
+OTHER_FOLDERS = ("modernbert_tiny", "mpnet_tiny", "albert_tiny/mlm", "gpt2_tiny")
+FOLDERS = ["bert_tiny", *(pytest.param(name, marks=pytest.mark.long) for name in OTHER_FOLDERS)]
 load_once = functools.cache(load)
 
 
@@ -48,8 +48,8 @@ def test_texts_of_a_packed_row_do_not_mix():
     model = load_once(GOLDENS / "bert_tiny", dtype="int8")
     texts = ["[MASK] [MASK] [MASK]", "[MASK]", "[MASK] [MASK]"] * 4
     together = model.sentences(texts)
-    alone = np.concatenate([model.sentences([text]) for text in texts[:3]])
-    assert np.abs(together[:3] - alone).max() < 1e-4 * np.abs(alone).max()
+    single_vectors = np.concatenate([model.sentences([text]) for text in texts[:3]])
+    assert np.abs(together[:3] - single_vectors).max() < 1e-4 * np.abs(single_vectors).max()
 
 
 def test_predictions_change_in_few_rows():

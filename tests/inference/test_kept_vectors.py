@@ -26,8 +26,8 @@ def elmo(goldens):
 
 
 def test_layers_are_those_of_the_encoder(encoder, tmp_path):
-    kept = keep_vectors(encoder, SENTENCES, tmp_path, batch_size=2)
-    assert kept.layers == tuple(range(encoder.config.num_layers + 1))
+    vectors = keep_vectors(encoder, SENTENCES, tmp_path, batch_size=2)
+    assert vectors.layers == tuple(range(encoder.config.num_layers + 1))
     at = 0
     for words in SENTENCES:
         if "bert" in encoder.source:
@@ -35,44 +35,44 @@ def test_layers_are_those_of_the_encoder(encoder, tmp_path):
             expected = np.stack([encoded.words("mean", layer)[0] for layer in encoded.layers])
         else:
             expected = encoder.encode([words]).layers[:, 0]
-        for layer in kept.layers:
-            assert np.abs(kept.layer(layer)[at : at + len(words)] - expected[layer]).max() < 1e-4
+        for layer in vectors.layers:
+            assert np.abs(vectors.layer(layer)[at : at + len(words)] - expected[layer]).max() < 1e-4
         at += len(words)
-    assert kept.rows == at
+    assert vectors.rows == at
 
 
 def test_spans_and_layers(encoder, tmp_path):
     spans = [[(0, 2), (2, 3)], [], [(0, 1)], [(0, 9)]] * 3
-    kept = VectorFolder(tmp_path, layers=[-1, 0]).compute(encoder, SENTENCES, spans)
-    whole = VectorFolder(tmp_path).compute(encoder, SENTENCES)
+    span_vectors = VectorFolder(tmp_path, layers=[-1, 0]).compute(encoder, SENTENCES, spans)
+    word_vectors = VectorFolder(tmp_path).compute(encoder, SENTENCES)
     last = encoder.config.num_layers
-    assert kept.layers == (last, 0)
-    assert kept.rows == 12
-    assert np.allclose(kept.layer(last)[0], whole.layer(last)[:2].mean(axis=0), atol=1e-5)
-    assert np.allclose(kept.layer(0)[3], whole.layer(0)[9:18].mean(axis=0), atol=1e-5)
+    assert span_vectors.layers == (last, 0)
+    assert span_vectors.rows == 12
+    assert np.allclose(span_vectors.layer(last)[0], word_vectors.layer(last)[:2].mean(axis=0), atol=1e-5)
+    assert np.allclose(span_vectors.layer(0)[3], word_vectors.layer(0)[9:18].mean(axis=0), atol=1e-5)
     with pytest.raises(ValueError, match="no layer 1 among the kept layers"):
-        kept.layer(1)
+        span_vectors.layer(1)
     with pytest.raises(ValueError, match="there is no layer 9"):
         VectorFolder(tmp_path, layers=[9]).compute(encoder, SENTENCES)
 
 
 def test_computed_once(elmo, tmp_path, monkeypatch):
     VectorFolder(tmp_path).compute(elmo, SENTENCES)
-    asked = []
+    call_sizes = []
 
     def counting(source, sentences, *args, **options):
-        asked.append(len(sentences := list(sentences)))
+        call_sizes.append(len(sentences := list(sentences)))
         return word_layers(source, sentences, *args, **options)
 
     monkeypatch.setattr(kept_vectors, "word_layers", counting)
     assert VectorFolder(tmp_path).compute(elmo, SENTENCES).rows == 54
     VectorFolder(tmp_path).compute(elmo, SENTENCES[1:])  # other words, other vectors
     VectorFolder(tmp_path, layers=[1]).compute(elmo, SENTENCES)
-    assert asked == [0, 11, 12]
+    assert call_sizes == [0, 11, 12]
 
 
 def test_stopped_at_any_sentence_it_goes_on(elmo, tmp_path, monkeypatch):
-    whole = keep_vectors(elmo, SENTENCES, tmp_path / "whole", batch_size=1)
+    full_vectors = keep_vectors(elmo, SENTENCES, tmp_path / "whole", batch_size=1)
 
     def stopping(*args, **options):
         for n, values in enumerate(word_layers(*args, **options)):
@@ -87,17 +87,17 @@ def test_stopped_at_any_sentence_it_goes_on(elmo, tmp_path, monkeypatch):
     assert json.loads((folder / "vectors.json").read_text())["done"] == 4  # whole rounds
     with open(folder / "layer_01.f32", "ab") as file:
         file.write(b"torn by the stop")
-    asked = []
+    computed_sentences = []
 
     def counting(source, sentences, *args, **options):
-        asked.extend(sentences := list(sentences))
+        computed_sentences.extend(sentences := list(sentences))
         return word_layers(source, sentences, *args, **options)
 
     monkeypatch.setattr(kept_vectors, "word_layers", counting)
     part = keep_vectors(elmo, SENTENCES, tmp_path / "part", batch_size=1)
-    assert len(asked) == 8
-    for layer in whole.layers:
-        assert np.array_equal(part.layer(layer), whole.layer(layer))
+    assert len(computed_sentences) == 8
+    for layer in full_vectors.layers:
+        assert np.array_equal(part.layer(layer), full_vectors.layer(layer))
 
 
 def test_another_run_is_writing(elmo, tmp_path):
@@ -107,15 +107,15 @@ def test_another_run_is_writing(elmo, tmp_path):
             second = pool.submit(waited, elmo, tmp_path)
             time.sleep(0.2)
             assert not second.done()
-        said, kept = second.result()
-    assert "another run is writing" in said
-    assert kept.rows == 54
+        message, vectors = second.result()
+    assert "another run is writing" in message
+    assert vectors.rows == 54
 
 
 def waited(elmo, folder):
     with pytest.warns(UserWarning, match="waiting for it") as caught:
-        kept = keep_vectors(elmo, SENTENCES, folder)
-    return str(caught[0].message), kept
+        vectors = keep_vectors(elmo, SENTENCES, folder)
+    return str(caught[0].message), vectors
 
 
 @pytest.mark.usefixtures("as_users_run")
@@ -139,9 +139,9 @@ def test_long_sentences_of_a_bert_are_read_in_windows(goldens, tmp_path):
 
 def test_static_vectors(tmp_path):
     vectors = StaticVectors({"bank": np.ones(3), "배": np.zeros(3)}, "glove.txt")
-    kept = keep_vectors(vectors, [["Bank", "of"], ["배"]], tmp_path)
-    assert kept.layers == (0,)
-    assert np.array_equal(kept.layer(0), [[1, 1, 1], [0, 0, 0], [0, 0, 0]])
+    saved_vectors = keep_vectors(vectors, [["Bank", "of"], ["배"]], tmp_path)
+    assert saved_vectors.layers == (0,)
+    assert np.array_equal(saved_vectors.layer(0), [[1, 1, 1], [0, 0, 0], [0, 0, 0]])
     assert vectors.fingerprint != StaticVectors({"bank": np.ones(3)}).fingerprint
     for table, message in (
         ({}, "has no vector for any of the words"),

@@ -34,7 +34,7 @@ def files(tmp_path):
     return tmp_path
 
 
-def alone(run, files):
+def predict_each(run, files):
     """Return the bytes of each file's predictions, each by a call of its own."""
     outputs = {}
     for file in sorted((files / "new").iterdir()):
@@ -108,7 +108,7 @@ def test_shared_out_they_are_as_if_alone(run, files, how):
         pytest.importorskip("ray", reason="needs the extra `cluster`")
     arguments = predict_file, run, str(files / "new" / "*.tsv"), str(files / "out" / "*.csv"), {}
     share_files(*arguments, **how)
-    assert written(files / "out") == alone(run, files)
+    assert written(files / "out") == predict_each(run, files)
     times = {file: file.stat().st_mtime_ns for file in (files / "out").glob("*.csv")}
     share_files(*arguments, **how)
     assert times == {file: file.stat().st_mtime_ns for file in (files / "out").glob("*.csv")}, "complete ones stay"
@@ -136,9 +136,9 @@ def test_stopped_in_the_middle_the_same_command_continues(run, files):
     while not progress.exists() and time.monotonic() < until:
         time.sleep(0.02)
     started.send_signal(signal.SIGINT)
-    _, said = started.communicate(timeout=60)
-    assert started.returncode == 130 and progress.exists(), said
+    _, messages = started.communicate(timeout=60)
+    assert started.returncode == 130 and progress.exists(), messages
     done = subprocess.run(command, cwd=ROOT, env=program_environment(), capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert "are from a stopped run" in done.stderr
-    assert written(files / "out") == alone(run, files)
+    assert written(files / "out") == predict_each(run, files)

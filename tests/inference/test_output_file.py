@@ -125,9 +125,9 @@ def test_the_same_request_once_more_finds_its_file_complete(tmp_path, capsys):
     assert [file.name for file in tmp_path.iterdir()] == ["out.csv"]
 
 
-def stop_after(path, groups, asked):
+def stop_after(path, groups, request):
     with pytest.raises(KeyboardInterrupt), LineFile(path, mark=b"\xef\xbb\xbf") as out:
-        out.begin(asked)
+        out.begin(request)
         for lines in groups:
             if not out.skip(len(lines)):
                 out.add(lines, len(lines))
@@ -136,9 +136,9 @@ def stop_after(path, groups, asked):
 
 
 def test_a_stopped_output_continues(tmp_path):
-    path, asked = tmp_path / "out.csv", {"model": "0a", "stop": ("a",)}
+    path, request = tmp_path / "out.csv", {"model": "0a", "stop": ("a",)}
     with pytest.raises(KeyboardInterrupt), LineFile(path, mark=b"\xef\xbb\xbf") as out:
-        out.begin(asked)
+        out.begin(request)
         out.header.append("text")
         assert not out.skip(2)
         out.add(["a", "b"], 2)
@@ -147,7 +147,7 @@ def test_a_stopped_output_continues(tmp_path):
     with open(tmp_path / "out.csv.partial" / "lines", "ab") as file:
         file.write("half a 글".encode()[:-1])  # as after a kill
     with LineFile(path, mark=b"\xef\xbb\xbf") as out:
-        out.begin(asked)
+        out.begin(request)
         assert (out.done, out.header) == (2, ["text"])
         assert out.skip(2) and not out.skip(1)
         out.add(["c"], 1)
@@ -156,10 +156,10 @@ def test_a_stopped_output_continues(tmp_path):
 
 
 def test_another_request_or_a_damaged_partial_file_begins_again(tmp_path):
-    path, asked = tmp_path / "out.csv", {"model": "0a"}
-    for again, damaged in (({"model": "1b"}, None), (None, None), (asked, "progress.json"), (asked, "lines")):
+    path, request = tmp_path / "out.csv", {"model": "0a"}
+    for again, damaged in (({"model": "1b"}, None), (None, None), (request, "progress.json"), (request, "lines")):
         path.unlink(missing_ok=True)
-        stop_after(path, [["a"], ["b"]], asked)
+        stop_after(path, [["a"], ["b"]], request)
         if damaged:
             (tmp_path / "out.csv.partial" / damaged).write_bytes(b"{")
         with LineFile(path) as out:

@@ -309,7 +309,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_does_not_fit_is_refused_in_one_line(case, tmp_path):
+def test_parts_that_do_not_fit_are_refused_in_one_line(case, tmp_path):
     make, options, message = REFUSED[case]
     encoder, params = bert_params(classify=HEAD)
     with pytest.raises(ValueError, match=message) as error:

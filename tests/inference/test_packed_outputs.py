@@ -60,8 +60,8 @@ def test_shapes_of_few_inputs():
 def test_results_are_in_the_order_of_inputs():
     rows = [Row(n, (np.full(k, n, np.int32),), (np.zeros(k, np.int32),)) for n, k in enumerate(draw_lengths(300))]
     how = {"positions": 512, "pad_id": 0}
-    found = compute_packed(lambda batch: {"ids": batch["tokens"]}, rows, 8, of_pieces=True, **how)
-    assert all((out["ids"] == row.ids[0]).all() for out, row in zip(found, rows, strict=True))
+    outputs = compute_packed(lambda batch: {"ids": batch["tokens"]}, rows, 8, of_pieces=True, **how)
+    assert all((out["ids"] == row.ids[0]).all() for out, row in zip(outputs, rows, strict=True))
     firsts = compute_packed(
         lambda batch: np.take_along_axis(batch["tokens"], batch["nsp_positions"], 1), rows, 8, of_pieces=False, **how
     )

@@ -25,14 +25,14 @@ TEXTS = st.text(st.sampled_from(" ,\"\t\r\n;'=a가\u2028\x85\ufeff") | CHARACTER
 
 
 @given(st.lists(TEXTS.filter(str.strip), min_size=1, max_size=4), st.sampled_from(["csv", "tsv", "jsonl"]))
-def test_what_is_written_is_read_back(tmp_path_factory, texts, ending):
+def test_written_texts_are_read_back(tmp_path_factory, texts, ending):
     file = tmp_path_factory.getbasetemp() / f"predictions.{ending}"
     examples = [TextExample(text, None, None, None, "-", n) for n, text in enumerate(texts)]
     lines = choose_writer(f".{ending}", None, [])(examples, [Label("a", 0.75, {"a": 0.75})] * len(texts))
     file.write_bytes((b"\xef\xbb\xbf" if ending == "csv" else b"") + "".join(f"{line}\n" for line in lines).encode())
-    found = [record.cells["text"] for record in read_records(file, ["text"])]
+    loaded_texts = [record.cells["text"] for record in read_records(file, ["text"])]
     # A tsv of this kind has no quotes: what separates cells and rows becomes a space.
-    assert found == ([re.sub(r"[\t\r\n]+", " ", text) for text in texts] if ending == "tsv" else texts)
+    assert loaded_texts == ([re.sub(r"[\t\r\n]+", " ", text) for text in texts] if ending == "tsv" else texts)
 
 
 @given(st.lists(TEXTS.filter(str.strip), min_size=1, max_size=3))

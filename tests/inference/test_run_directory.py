@@ -32,9 +32,9 @@ def run(tmp_path, written):
 
 def edit(run, **fields):
     file = run / "model.json"
-    facts = json.loads(file.read_text(encoding="utf-8"))
-    facts["config"] |= fields.pop("config_fields", {})
-    file.write_text(json.dumps(facts | fields), encoding="utf-8")
+    model_json = json.loads(file.read_text(encoding="utf-8"))
+    model_json["config"] |= fields.pop("config_fields", {})
+    file.write_text(json.dumps(model_json | fields), encoding="utf-8")
 
 
 NUM_LAYERS = ["missing (16): ", "encoder/layer_3/attention/query/kernel", "encoder/layer_3/feed_forward/norm/bias"]
@@ -115,10 +115,10 @@ def test_an_unfinished_run_is_called_so(run, tmp_path):
 
 
 def test_options_that_a_run_knows_and_long_paths_are_refused(run):
-    for asked in ({"lowercase": False}, {"format": "google"}):
-        [name] = asked
+    for options in ({"lowercase": False}, {"format": "google"}):
+        [name] = options
         with pytest.raises(ValueError, match=f"is a run directory, which knows this: leave out {name}="):
-            load(run, **asked)
+            load(run, **options)
     with pytest.raises(ValueError, match="leave out format='google', classifier='tag'"):
         read_model(run, format="google", classifier="tag")
     with pytest.raises(FileNotFoundError, match=r"^x{57}… is too long to be a path"):
@@ -155,7 +155,7 @@ def test_an_encoder_without_heads_comes_back(tmp_path, encoder):
     assert "pooler" not in load(tmp_path).params["encoder"]
 
 
-def test_nothing_is_written_of_parameters_that_do_not_fit(tmp_path, encoder):
+def test_parameters_that_do_not_fit_are_not_written(tmp_path, encoder):
     params = {**encoder.params, "nsp": {"kernel": np.zeros((64, 3))}, "crf": {}}
     with pytest.raises(ValueError, match="the parameters: no head 'crf' is known"):
         write_run_directory(tmp_path / "a", encoder.config, params, None, run={})

@@ -15,9 +15,9 @@ def test_in_order_however_long_each_takes():
         time.sleep(0.05 if batch[0] == 0 else 0)
         return {"doubled": jax.numpy.asarray(batch) * 2}
 
-    found = list(two_at_a_time(run, [np.array([n]) for n in range(7)]))
-    assert [out["doubled"].tolist() for out in found] == [[2 * n] for n in range(7)]
-    assert all(type(out["doubled"]) is np.ndarray for out in found)
+    outputs = list(two_at_a_time(run, [np.array([n]) for n in range(7)]))
+    assert [out["doubled"].tolist() for out in outputs] == [[2 * n] for n in range(7)]
+    assert all(type(out["doubled"]) is np.ndarray for out in outputs)
     assert list(two_at_a_time(run, [])) == []
 
 
@@ -38,15 +38,15 @@ def test_two_side_by_side_and_no_more(monkeypatch, devices):
             now -= 1
         return batch
 
-    taken = []
+    batch_numbers = []
 
     def batches():
         for n in range(12):
-            taken.append(n)
+            batch_numbers.append(n)
             yield np.array([n])
 
     for done, _ in enumerate(two_at_a_time(run, batches())):
-        assert len(taken) <= done + 3, "batches are made when there is room for them"
+        assert len(batch_numbers) <= done + 3, "batches are made when there is room for them"
     assert most == (2 if devices == 1 else 1)
     assert (threading.main_thread() in threads) == (devices > 1)
 

@@ -88,8 +88,8 @@ def test_company_and_order_change_nothing(runs, name):
     assert isinstance(model, TaskModel)
     together = model.predict(INPUTS[name])
     assert len(together) == len(INPUTS[name])
-    for prediction, alone in zip(together, [model.predict([one])[0] for one in INPUTS[name][:2]]):
-        close(prediction, alone)
+    for prediction, single_prediction in zip(together, [model.predict([one])[0] for one in INPUTS[name][:2]]):
+        close(prediction, single_prediction)
     for prediction, turned in zip(together, model.predict(INPUTS[name][::-1], batch_size=4)[::-1]):
         close(prediction, turned)
     for prediction in together:
@@ -107,19 +107,19 @@ def test_shapes_are_compiled_once(runs):
 def test_answers_are_where_they_say(runs):
     model = load(runs["squad"])
     context = "강가에  배가 있다, the OLD ship\tsank où é est " * 4
-    [found] = model.predict([("where ?", context)], n_best=5)
-    assert 1 <= len(found.n_best) <= 6  # "no answer" is one of them in any case
-    for span in (found, *found.n_best):
+    [answer] = model.predict([("where ?", context)], n_best=5)
+    assert 1 <= len(answer.n_best) <= 6  # "no answer" is one of them in any case
+    for span in (answer, *answer.n_best):
         assert context[span.start : span.end] == span.answer
-    assert sum(span.probability for span in found.n_best) == pytest.approx(1.0, abs=1e-5)
+    assert sum(span.probability for span in answer.n_best) == pytest.approx(1.0, abs=1e-5)
 
 
-def test_what_the_run_directory_says(runs, tmp_path):
-    facts = json.loads((runs["sst2"] / "model.json").read_text(encoding="utf-8"))
-    assert facts["labels"] == ["노잼", "재미"]
-    assert facts["problem_type"] == "single_label_classification"
-    assert facts["task"]["max_length"] == 32
-    assert facts["task"]["layout"]["text"] == "sentence"
+def test_the_run_directory_holds_labels_and_task(runs, tmp_path):
+    model_json = json.loads((runs["sst2"] / "model.json").read_text(encoding="utf-8"))
+    assert model_json["labels"] == ["노잼", "재미"]
+    assert model_json["problem_type"] == "single_label_classification"
+    assert model_json["task"]["max_length"] == 32
+    assert model_json["task"]["layout"]["text"] == "sentence"
     model = load(runs["sst2"])
     assert model.labels == ("노잼", "재미")
     assert model.encode(TEXTS[:2]).last.shape[0] == 2  # it is an encoder still
@@ -140,11 +140,13 @@ def test_features_come_back(tmp_path, features):
     assert model.head.features == features
     assert len(model.predict([TEXTS[0]])[0].tags) == 3
     file = folder / "model.json"
-    facts = json.loads(file.read_text(encoding="utf-8"))
-    file.write_text(json.dumps({**facts, "features": {**facts["features"], "lstm_layers": 5}}), encoding="utf-8")
+    model_json = json.loads(file.read_text(encoding="utf-8"))
+    file.write_text(
+        json.dumps({**model_json, "features": {**model_json["features"], "lstm_layers": 5}}), encoding="utf-8"
+    )
     with pytest.raises(ValueError, match="reader/layer_4"):
         load(folder)
-    file.write_text(json.dumps({**facts, "features": {"layer": 1}}), encoding="utf-8")
+    file.write_text(json.dumps({**model_json, "features": {"layer": 1}}), encoding="utf-8")
     with pytest.raises(ValueError, match=r"model\.json: features: "):
         load(folder)
 
@@ -152,15 +154,15 @@ def test_features_come_back(tmp_path, features):
 def test_invalid_tasks_are_named(runs, tmp_path):
     folder = shutil.copytree(runs["sst2"], tmp_path / "run")
     file = folder / "model.json"
-    facts = json.loads(file.read_text(encoding="utf-8"))
+    model_json = json.loads(file.read_text(encoding="utf-8"))
     for task, message in [
         ([1], r"task is \[1\]; expected an object"),
-        ({**facts["task"], "kind": "poetry"}, "task.kind is 'poetry'"),
-        ({**facts["task"], "labels": "01"}, "task.labels is '01'; expected a list"),
-        ({**facts["task"], "colour": 1}, "task is invalid in this version"),
-        ({**facts["task"], "max_length": 999}, "max_length=999: use 8 to 64"),
+        ({**model_json["task"], "kind": "poetry"}, "task.kind is 'poetry'"),
+        ({**model_json["task"], "labels": "01"}, "task.labels is '01'; expected a list"),
+        ({**model_json["task"], "colour": 1}, "task is invalid in this version"),
+        ({**model_json["task"], "max_length": 999}, "max_length=999: use 8 to 64"),
     ]:
-        file.write_text(json.dumps({**facts, "task": task}), encoding="utf-8")
+        file.write_text(json.dumps({**model_json, "task": task}), encoding="utf-8")
         with pytest.raises(ValueError, match=message):
             load(folder)
 

@@ -19,14 +19,14 @@ from bert_elmo_jax.text import Lexicon
 
 LEXICON = Lexicon(["배", "river"], "unk", width=4)
 SMALL = {"num_labels": 3, "num_words": 2, "word_size": 4, "lstm_size": 3}
-MADE = {
+SMALL_NETWORKS = {
     "bcn": (BcnConfig(feed_size=3, **SMALL), dataclasses.replace(task_named("sst5"), labels=("0", "1", "2"))),
     "esim": (EsimConfig(**SMALL), dataclasses.replace(task_named("snli"), labels=("a", "b", "c"), max_length=4)),
 }
 
 
 def write(folder, name, **changes):
-    config, task = MADE[name]
+    config, task = SMALL_NETWORKS[name]
     draw = np.random.default_rng(0)
     params = jax.tree.map(lambda leaf: draw.normal(size=leaf.shape).astype(np.float32), network_shapes(config))
     write_run_directory(folder, config, params, LEXICON, run={}, task=dataclasses.replace(task, **changes))
@@ -47,14 +47,14 @@ def test_every_network_is_a_kind_of_model():
 def test_texts_are_predicted(tmp_path):
     model = load(write(tmp_path / "run", "bcn"))
     assert isinstance(model, TaskNetwork)
-    assert (model.config, model.labels, model.encoder) == (MADE["bcn"][0], ("0", "1", "2"), None)
+    assert (model.config, model.labels, model.encoder) == (SMALL_NETWORKS["bcn"][0], ("0", "1", "2"), None)
     texts = ["배", "the river, the 배!" * 3, "…", "river " * 9]
-    found = model.predict(texts)
-    assert all(isinstance(label, Label) and set(label.probabilities) == {"0", "1", "2"} for label in found)
-    assert len({label.probability for label in found}) > 1
-    for text, label in zip(texts, found):
-        [alone] = model.predict([text])
-        assert alone.probabilities == pytest.approx(label.probabilities, abs=1e-5)
+    labels = model.predict(texts)
+    assert all(isinstance(label, Label) and set(label.probabilities) == {"0", "1", "2"} for label in labels)
+    assert len({label.probability for label in labels}) > 1
+    for text, label in zip(texts, labels):
+        [single_label] = model.predict([text])
+        assert single_label.probabilities == pytest.approx(label.probabilities, abs=1e-5)
     assert model.predict([]) == []
     assert model.predict([" ", texts[0]], on_bad="none")[0] is None
     model.warm_up(lengths=4, rows=2)
@@ -78,14 +78,14 @@ def test_pairs_are_predicted_and_long_ones_cut(tmp_path):
 
 def test_a_folder_that_was_changed(tmp_path):
     folder = write(tmp_path / "run", "esim")
-    facts = json.loads((folder / "model.json").read_text(encoding="utf-8"))
+    model_json = json.loads((folder / "model.json").read_text(encoding="utf-8"))
     for field, value, message in (
         ("lstm_size", 5, "composition|encoder_lstm"),
         ("lstm_size", "3", "lstm_size is '3'; expected a whole number"),
         ("places", "between", r"places='between': use input, output"),
         ("num_tags", 3, "no field 'num_tags' in an ESIM's config"),
     ):
-        changed = facts | {"config": facts["config"] | {field: value}}
+        changed = model_json | {"config": model_json["config"] | {field: value}}
         (folder / "model.json").write_text(json.dumps(changed), encoding="utf-8")
         with pytest.raises(ValueError, match=message):
             load(folder)
@@ -94,8 +94,8 @@ def test_a_folder_that_was_changed(tmp_path):
     for number, (name, changes, message) in enumerate(
         [
             ("bcn", {"labels": ("0", "1")}, "2 labels, the network has 3"),
-            ("esim", {"layout": MADE["bcn"][1].layout}, esim),
-            ("bcn", {"layout": MADE["esim"][1].layout}, bcn),
+            ("esim", {"layout": SMALL_NETWORKS["bcn"][1].layout}, esim),
+            ("bcn", {"layout": SMALL_NETWORKS["esim"][1].layout}, bcn),
         ]
     ):
         with pytest.raises(ValueError, match=message):

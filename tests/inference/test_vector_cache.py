@@ -37,30 +37,30 @@ def test_the_encoders_own_vectors(elmo, tmp_path):
     cache = fill_cache(tmp_path / "vectors", elmo, SENTENCES, progress=False)
     for words, layers in zip(SENTENCES, encode_words(elmo, SENTENCES)):
         np.testing.assert_allclose(cache.layers(words), layers, atol=1e-5)
-    facts = json.loads((tmp_path / "vectors" / "vectors.json").read_text())
+    vectors_json = json.loads((tmp_path / "vectors" / "vectors.json").read_text())
     # A sentence that comes twice is kept once.
-    assert [facts[name] for name in ("sentences", "vectors", "done", "rows")] == [4, 9, 4, 9]
+    assert [vectors_json[name] for name in ("sentences", "vectors", "done", "rows")] == [4, 9, 4, 9]
     batch = cache.batch(rows_of(SENTENCES[:2]), 4, 8)["layers"]
     assert batch.shape == (4, 3, 8, 24)
     live = frozen_layers(elmo)(rows_of(SENTENCES[:2]), 4, 8)["layers"]
     np.testing.assert_allclose(batch, live, atol=1e-5)
 
 
-def test_what_does_not_belong_together(elmo, bert, tmp_path):
+def test_mismatched_and_damaged_folders_are_refused(elmo, bert, tmp_path):
     folder = tmp_path / "vectors"
     fill_cache(folder, elmo, SENTENCES, progress=False)
     with pytest.raises(ValueError, match=r"belong to another encoder \(.*bert_tiny is .*remove this one"):
         fill_cache(folder, bert, SENTENCES)
     with pytest.raises(ValueError, match=r"belong to other sentences \(9 vectors of 4 sentences; here 4 of 2\)"):
         fill_cache(folder, elmo, SENTENCES[:2])
-    facts = json.loads((folder / "vectors.json").read_text())
-    (folder / "vectors.json").write_text(json.dumps({**facts, "pieces": "mean"}))
+    vectors_json = json.loads((folder / "vectors.json").read_text())
+    (folder / "vectors.json").write_text(json.dumps({**vectors_json, "pieces": "mean"}))
     with pytest.raises(ValueError, match="were computed with pieces=mean, not first: give another folder"):
         fill_cache(folder, elmo, SENTENCES)
-    (folder / "vectors.json").write_text(json.dumps({**facts, "rows": 8}))
+    (folder / "vectors.json").write_text(json.dumps({**vectors_json, "rows": 8}))
     with pytest.raises(ValueError, match="holds 8 vectors, expected 9; remove it"):
         fill_cache(folder, elmo, SENTENCES)
-    (folder / "vectors.json").write_text(json.dumps(facts))
+    (folder / "vectors.json").write_text(json.dumps(vectors_json))
     with open(folder / "layer_01.f32", "r+b") as file:
         file.truncate(100)
     with pytest.raises(ValueError, match=r"layer_01\.f32 has 100 bytes, and 864 were written: it is truncated. Remove"):
@@ -83,15 +83,15 @@ def test_a_network_begins_with_the_layers_of_a_bert(bert):
     batch = trained_layers(bert)(rows_of(sentences), 4, 8)
     layers = jax.jit(bert.word_function())(bert.params["encoder"], batch, None)
     assert layers.shape == (layer_shape(bert)[0], 4, 8, layer_shape(bert)[1])
-    for n, own in enumerate(encode_words(bert, sentences)):
-        np.testing.assert_allclose(layers[:, n, : own.shape[1]], own, atol=1e-4)
+    for n, expected in enumerate(encode_words(bert, sentences)):
+        np.testing.assert_allclose(layers[:, n, : expected.shape[1]], expected, atol=1e-4)
 
 
 def test_of_a_bert_the_first_piece_and_unknown_for_nothing(bert):
     words = ["[MASK]", "\u200b", "[MASK]"]
     [layers] = encode_words(bert, [words])
-    own = bert.encode([words], layers="all")
-    np.testing.assert_allclose(layers[:, 0], own.layers[:, 0, 1], atol=1e-5)
+    encoded = bert.encode([words], layers="all")
+    np.testing.assert_allclose(layers[:, 0], encoded.layers[:, 0, 1], atol=1e-5)
     nothing = encode_words(bert, [["[MASK]"], ["\u200b"], ["[MASK]", "[MASK]"]])
     assert [part.shape for part in nothing] == [(4, 1, 64), (4, 1, 64), (4, 2, 64)]
     assert nothing[1].any(), "a word without pieces is the unknown piece"

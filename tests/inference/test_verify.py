@@ -40,9 +40,9 @@ def test_a_flipped_bit_in_each_file_is_found(written, tmp_path):
         shutil.rmtree(copy, ignore_errors=True)
         shutil.copytree(folder, copy)
         flip(copy / file, 0.7)
-        with pytest.raises(ValueError) as found:
+        with pytest.raises(ValueError) as error:
             load(copy, verify=True)
-        assert file.name in str(found.value) or file.name in (SUMS, "files.json"), (file, str(found.value))
+        assert file.name in str(error.value) or file.name in (SUMS, "files.json"), (file, str(error.value))
 
 
 def test_files_that_are_missing_or_were_added(goldens, tmp_path):
@@ -89,9 +89,9 @@ def test_a_snapshot_of_the_hub_is_verified_by_the_names_of_its_blobs(goldens, tm
 
 
 def test_a_flipped_bit_of_the_weights_changes_the_digest(goldens, tmp_path):
-    whole, _ = tmp_path / "whole", shutil.copytree(goldens / "bert_tiny", tmp_path / "changed")
-    before = convert(str(goldens / "bert_tiny"), whole)[1].digest
-    assert convert(str(whole), tmp_path / "run", to_format="run", verify=True)[1].digest == before
+    intact_folder, _ = tmp_path / "whole", shutil.copytree(goldens / "bert_tiny", tmp_path / "changed")
+    before = convert(str(goldens / "bert_tiny"), intact_folder)[1].digest
+    assert convert(str(intact_folder), tmp_path / "run", to_format="run", verify=True)[1].digest == before
     flip(tmp_path / "changed" / "model.safetensors", 0.9)
     assert convert(str(tmp_path / "changed"), tmp_path / "other")[1].digest != before
 

@@ -13,14 +13,14 @@ def test_a_direction_is_its_language_model_alone():
     """The columns of one direction at a word depend only on the words before it, or only on those after it."""
     encoder = word_encoder("tests/goldens/elmo_tiny")
     words = ["강가의", "작은", "은행", "the", "bank"]
-    [whole, changed] = encode_words(encoder, [words, [*words[:2], "river", *words[3:]]])
+    [original, changed] = encode_words(encoder, [words, [*words[:2], "river", *words[3:]]])
     for direction, same in (("forward", slice(0, 2)), ("backward", slice(3, 5))):
         columns = slice(*find_columns(encoder, direction))
         assert columns.stop - columns.start == encoder.width // 2
-        differs = np.abs(whole - changed)[1:, :, columns].max(axis=(0, 2))
+        differs = np.abs(original - changed)[1:, :, columns].max(axis=(0, 2))
         assert not differs[same].any()
         assert differs[2] > 1e-3
-    np.testing.assert_array_equal(whole[0, :, :12], whole[0, :, 12:])  # the token vector, twice
+    np.testing.assert_array_equal(original[0, :, :12], original[0, :, 12:])  # the token vector, twice
 
 
 def test_directions_of_other_families():

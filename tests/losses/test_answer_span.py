@@ -43,8 +43,8 @@ def test_with_no_answer_score():
 def test_without_no_answer_score_is_two_cross_entropies():
     start, end, _ = drawn(3)
     total, weight = LOSS(start, end, None, ANSWERS[:, :1], ONES)
-    there = np.array([1, 1, 0], np.float32)
-    apart = [jax.jit(cross_entropy)(side, ANSWERS[:, 0, n], there)[0] for n, side in enumerate((start, end))]
+    has_answer = np.array([1, 1, 0], np.float32)
+    apart = [jax.jit(cross_entropy)(side, ANSWERS[:, 0, n], has_answer)[0] for n, side in enumerate((start, end))]
     assert float(total) == pytest.approx(float(apart[0]) + float(apart[1]), rel=1e-5)
     assert float(weight) == 2  # the row without an answer has no weight
 
@@ -55,8 +55,8 @@ def test_gradients_match_finite_differences():
     def total(start, end, none):
         return LOSS(start, end, none, ANSWERS, ONES)[0]
 
-    found = jax.jit(jax.grad(total, argnums=(0, 1, 2)))(*sides)
-    for n, (side, gradient) in enumerate(zip(sides, map(np.asarray, found))):
+    gradients = jax.jit(jax.grad(total, argnums=(0, 1, 2)))(*sides)
+    for n, (side, gradient) in enumerate(zip(sides, map(np.asarray, gradients))):
         for place in np.ndindex(side.shape):
             two = []
             for step in (0.05, -0.05):

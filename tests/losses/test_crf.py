@@ -47,11 +47,11 @@ def score(scores, transitions, path):
 def brute(scores, transitions, length, legal=None):
     """Return log Z, the marginals and the best score."""
     size, tags = scores.shape
-    found = [(path, score(scores, transitions, path)) for path in paths(tags, length, legal)]
-    values = np.array([value for _, value in found])
+    scored_paths = [(path, score(scores, transitions, path)) for path in paths(tags, length, legal)]
+    values = np.array([value for _, value in scored_paths])
     z = values.max() + np.log(np.exp(values - values.max()).sum())
     shares = np.zeros((size, tags))
-    for path, value in found:
+    for path, value in scored_paths:
         for t, tag in enumerate(path):
             shares[t, tag] += np.exp(value - z)
     return z, shares, values.max()
@@ -95,7 +95,7 @@ def test_forbidden_transitions(tags):
     scores, transitions = make(tags, seed=1)
     lengths = np.arange(LONGEST + 1)
     draw = np.random.default_rng(tags)
-    none = some = 0
+    none = cases = 0
     for _ in range(12):
         legal = draw.random((tags + 1, tags + 1)) < 0.7
         best, value = map(np.asarray, viterbi(scores, transitions, lengths, legal))
@@ -112,8 +112,8 @@ def test_forbidden_transitions(tags):
             assert value[n] == pytest.approx(most, abs=1e-4)
             assert float(zs[n]) == pytest.approx(z, rel=1e-5, abs=1e-5)
             np.testing.assert_allclose(shares[n], expected, atol=1e-5)
-            some += 1
-    assert some and (none or tags > 1)
+            cases += 1
+    assert cases and (none or tags > 1)
 
 
 def test_gradients():
@@ -131,12 +131,12 @@ def test_gradients():
         for k, path in enumerate(every if n else []):
             words[row, k, range(n), path] = 1
             np.add.at(steps[row, k], tuple(zip(*itertools.pairwise([tags, *path, tags]))), 1)
-    there = np.arange(most) < np.array(counts)[:, None]
+    real_paths = np.arange(most) < np.array(counts)[:, None]
 
     def written_out(lib, scores, transitions):
         values = lib.einsum("bptk,btk->bp", words, scores) + lib.einsum("bpij,ij->bp", steps, transitions)
-        peak = lib.where(there, values, -lib.inf)[:, 1:].max(axis=1, keepdims=True)
-        shares = lib.where(there[:, 1:], lib.exp(values[:, 1:] - peak), 0.0)
+        peak = lib.where(real_paths, values, -lib.inf)[:, 1:].max(axis=1, keepdims=True)
+        shares = lib.where(real_paths[:, 1:], lib.exp(values[:, 1:] - peak), 0.0)
         return (lib.log(shares.sum(axis=1)) + peak[:, 0] - values[:, 0]).sum()
 
     def ours(scores, transitions):
@@ -144,15 +144,15 @@ def test_gradients():
 
     expected = float(written_out(np, scores, transitions))
     assert float(jax.jit(ours)(scores, transitions)) == pytest.approx(expected, rel=1e-5)
-    found = jax.jit(jax.grad(ours, argnums=(0, 1)))(scores, transitions)
+    gradients = jax.jit(jax.grad(ours, argnums=(0, 1)))(scores, transitions)
     expected = jax.jit(jax.grad(lambda *x: written_out(jnp, *x), argnums=(0, 1)))(scores, transitions)
-    for mine, right in zip(found, expected):
+    for mine, right in zip(gradients, expected):
         np.testing.assert_allclose(mine, right, atol=3e-5)
     draw = np.random.default_rng(5)
     for _ in range(5):  # finite differences in float64
         along = draw.normal(size=scores.shape), draw.normal(size=transitions.shape)
         ends = [written_out(np, scores + step * along[0], transitions + step * along[1]) for step in (1e-5, -1e-5)]
-        slope = sum(float((np.asarray(g, np.float64) * d).sum()) for g, d in zip(found, along))
+        slope = sum(float((np.asarray(g, np.float64) * d).sum()) for g, d in zip(gradients, along))
         assert slope == pytest.approx((ends[0] - ends[1]) / 2e-5, rel=1e-4, abs=1e-4)
 
 
@@ -165,9 +165,9 @@ def test_gradients_are_finite():
     target = np.ones((3, 4), np.int32)
     gradient = jax.jit(jax.grad(lambda s, t: crf.crf_loss(s, t, lengths, target)[0], argnums=(0, 1)))
     for transition in (transitions, crf.forbid(transitions, legal)):
-        found = gradient(scores, transition)
-        assert all(np.isfinite(part).all() for part in found)
-        assert not np.asarray(found[0])[2].any()
+        gradients = gradient(scores, transition)
+        assert all(np.isfinite(part).all() for part in gradients)
+        assert not np.asarray(gradients[0])[2].any()
 
 
 def test_rows_without_words_and_invalid_tags():

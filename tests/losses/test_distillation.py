@@ -36,9 +36,9 @@ def test_soft_cross_entropy_by_hand(temperature):
     ours, theirs, weights = draw(0, 8)
     p, q = softmax(theirs / temperature), softmax(ours / temperature)
     expected = temperature**2 * (weights * -(p * np.log(q)).sum(-1)).sum(), weights.sum()
-    found = soft_cross_entropy(ours, theirs, weights, temperature=temperature)
-    np.testing.assert_allclose(found, expected, rtol=1e-5)
-    assert found[0].dtype == found[1].dtype == jnp.float32
+    loss_and_weight = soft_cross_entropy(ours, theirs, weights, temperature=temperature)
+    np.testing.assert_allclose(loss_and_weight, expected, rtol=1e-5)
+    assert loss_and_weight[0].dtype == loss_and_weight[1].dtype == jnp.float32
 
 
 def test_soft_gradient_is_the_difference_of_both_softmaxes():
@@ -60,7 +60,7 @@ def test_cosine_distance_by_hand():
 
 def test_cosine_gradient_against_differences():
     ours, theirs, weights = (a.astype(np.float64) for a in draw(4, 8))
-    found = np.asarray(cosine_gradient(*(a.astype(np.float32) for a in (ours, theirs, weights))))
+    gradient = np.asarray(cosine_gradient(*(a.astype(np.float32) for a in (ours, theirs, weights))))
 
     def distance(hidden):
         norms = np.linalg.norm(hidden, axis=-1) * np.linalg.norm(theirs, axis=-1)
@@ -70,7 +70,7 @@ def test_cosine_gradient_against_differences():
         step = np.zeros_like(ours)
         step[place] = 1e-5
         expected = (distance(ours + step) - distance(ours - step)) / 2e-5
-        np.testing.assert_allclose(found[place], expected, atol=1e-5)
+        np.testing.assert_allclose(gradient[place], expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["soft", "cosine"])

@@ -57,8 +57,8 @@ def test_masked_positions_are_ignored_and_targets_outside_give_nan(keep):
     hostile, hostile_targets = hidden.copy(), targets.copy()
     hostile[:2], hostile_targets[:2] = np.nan, -100
     of = functools.partial(loss_and_gradients, chunk=10, keep=keep)
-    found = of(hostile, table, bias, hostile_targets, weights)
-    jax.tree.map(np.testing.assert_array_equal, found, of(hidden, table, bias, targets, weights))
+    outputs = of(hostile, table, bias, hostile_targets, weights)
+    jax.tree.map(np.testing.assert_array_equal, outputs, of(hidden, table, bias, targets, weights))
     (nothing, _), gradients = of(hidden, table, bias, targets, 0 * weights)
     assert nothing == 0 and not np.any(gradients[0])
     targets[2] = 53
@@ -91,9 +91,9 @@ def test_jit_and_mesh(keep):
     hidden, table, bias, targets, weights = map(jnp.asarray, draw(words=64, positions=16))
     of = lambda spec: jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(*spec))  # noqa: E731
     step = jax.jit(jax.value_and_grad(lambda *a: full_softmax(*a, targets, weights, 10, keep)[0], argnums=(0, 1)))
-    alone = step(hidden, table, bias)
+    one_device = step(hidden, table, bias)
     spread = step(jax.device_put(hidden, of(["data"])), jax.device_put(table, of(["data"])), bias)
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=2e-5, rtol=1e-5), alone, spread)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=2e-5, rtol=1e-5), one_device, spread)
 
 
 def test_memory_is_bounded_by_a_chunk():
@@ -109,12 +109,12 @@ def test_memory_is_bounded_by_a_chunk():
 def test_more_logits_than_are_kept_take_the_memory_of_a_chunk():
     """By default, too: 600 MB of logits are kept, 1.6 GB are not."""
     words, chunk = 800_000, 2048
-    for positions, kept in ((128, True), (512, False)):
+    for positions, keeps_logits in ((128, True), (512, False)):
         shapes = [(positions, 4), (words, 4), (words,)]
         arguments = [jax.ShapeDtypeStruct(shape, jnp.float32) for shape in shapes]
         gradient = jax.jit(jax.grad(lambda *a: log_normaliser(*a, chunk).sum(), argnums=(0, 1, 2)))
         temporary = gradient.lower(*arguments).compile().memory_analysis().temp_size_in_bytes
-        assert (temporary > 4 * positions * words / 2) == kept
+        assert (temporary > 4 * positions * words / 2) == keeps_logits
 
 
 def test_perplexity():
@@ -127,8 +127,8 @@ def test_perplexity():
 
 def test_chunks_by_hand():
     zeros = jnp.asarray(np.zeros((4, 2), np.float32))
-    found = log_normaliser(zeros[:1], zeros, jnp.asarray(np.log(np.float32([1, 2, 3, 4]))), 3)
-    np.testing.assert_allclose(found, [np.log(10)], rtol=1e-6)
+    normaliser = log_normaliser(zeros[:1], zeros, jnp.asarray(np.log(np.float32([1, 2, 3, 4]))), 3)
+    np.testing.assert_allclose(normaliser, [np.log(10)], rtol=1e-6)
     one, table, bias = (jnp.asarray(np.float32(values)) for values in ([[1]], [[0], [1], [2], [3], [4]], [0] * 5))
     logits, start = chunk_of_logits(one, table, bias, jnp.int32(3), 3)
     assert (logits.tolist(), int(start)) == ([[-np.inf, 3.0, 4.0]], 2)

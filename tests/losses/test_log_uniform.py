@@ -21,13 +21,13 @@ def probabilities(words):
 
 def one_by_one(rng, count, words):
     """Draw words until `count` different ones were seen; return them in order, and the number of tries."""
-    seen, tries = [], 0
-    while len(seen) < count:
+    distinct_words, tries = [], 0
+    while len(distinct_words) < count:
         word = int(np.exp(rng.random() * np.log(words + 1))) - 1
         tries += 1
-        if word not in seen:
-            seen.append(word)
-    return seen, tries
+        if word not in distinct_words:
+            distinct_words.append(word)
+    return distinct_words, tries
 
 
 WAYS = {
@@ -47,7 +47,7 @@ def many(way, count, words, samples):
 def drawn_one_by_one(count, words, samples):
     rng = np.random.default_rng(1)
     drawn = [one_by_one(rng, count, words) for _ in range(samples)]
-    return np.array([seen for seen, _ in drawn]), np.array([tries for _, tries in drawn])
+    return np.array([distinct_words for distinct_words, _ in drawn]), np.array([tries for _, tries in drawn])
 
 
 @pytest.mark.parametrize("way", WAYS)

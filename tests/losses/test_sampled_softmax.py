@@ -119,9 +119,9 @@ def test_targets_outside_give_nan_and_an_infinite_loss_of_word_0_does_not_affect
 
 
 def test_all_other_words_as_negatives_equal_the_full_softmax():
-    others, ones = np.delete(np.arange(50), 7), np.ones(49, np.float32)
+    other_words, ones = np.delete(np.arange(50), 7), np.ones(49, np.float32)
     target = np.array([7])
-    ours, _ = jax.jit(sampled_softmax)(HIDDEN[:1], TABLE, BIAS, target, others, ones[:1], ones, ones[:1])
+    ours, _ = jax.jit(sampled_softmax)(HIDDEN[:1], TABLE, BIAS, target, other_words, ones[:1], ones, ones[:1])
     full = jax.jit(cross_entropy)(HIDDEN[:1] @ TABLE.T + BIAS[None], target, ones[:1])
     np.testing.assert_allclose(ours, full[0], rtol=1e-6)
 

@@ -39,18 +39,18 @@ def in_float64(name):
         return weights.sum() * np.log1p(sum(apart))
     for i in np.flatnonzero(weights):
         if name == "scores":
-            found = (u[i] @ v[i] - float(SCORES[i])) ** 2
+            loss = (u[i] @ v[i] - float(SCORES[i])) ** 2
         elif name == "triplets":
-            found = max(0.0, np.linalg.norm(a[i] - p[i]) - np.linalg.norm(a[i] - n[i]) + 1.0)
+            loss = max(0.0, np.linalg.norm(a[i] - p[i]) - np.linalg.norm(a[i] - n[i]) + 1.0)
         else:
-            scale, others = (20.0, v) if name == "in_batch" else (5.0, np.concatenate([v, far]))
-            real = np.tile(weights > 0, len(others) // 5) & ~np.asarray(COPIES)[i, : len(others)]
-            scores = scale * others @ u[i]
-            found = np.log(np.exp(scores[real]).sum()) - scores[i]
+            scale, candidates = (20.0, v) if name == "in_batch" else (5.0, np.concatenate([v, far]))
+            real = np.tile(weights > 0, len(candidates) // 5) & ~np.asarray(COPIES)[i, : len(candidates)]
+            scores = scale * candidates @ u[i]
+            loss = np.log(np.exp(scores[real]).sum()) - scores[i]
             if name == "both ways":
                 anchors = (weights > 0) & ~np.asarray(COPIES)[:, i]
-                found = (found + np.log(np.exp(scale * u[anchors] @ v[i]).sum()) - scores[i]) / 2
-        total += weights[i] * found
+                loss = (loss + np.log(np.exp(scale * u[anchors] @ v[i]).sum()) - scores[i]) / 2
+        total += weights[i] * loss
     return total
 
 
@@ -59,9 +59,9 @@ def test_values_and_slopes(strict_dtypes, name):
     def total(*vectors):
         return float(COMPILED[name](*vectors, SCORES, WEIGHTS, COPIES)[0][0])
 
-    (found, weight), slopes = COMPILED[name](A, P, N, SCORES, WEIGHTS, COPIES)
+    (loss, weight), slopes = COMPILED[name](A, P, N, SCORES, WEIGHTS, COPIES)
     assert float(weight) == 4.0
-    np.testing.assert_allclose(found, in_float64(name), rtol=1e-5)
+    np.testing.assert_allclose(loss, in_float64(name), rtol=1e-5)
     direction = [DRAW.normal(size=x.shape).astype(np.float32) for x in (A, P, N)]
     step = np.float32(1e-3)
     ahead, behind = (total(*(x + sign * step * d for x, d in zip((A, P, N), direction))) for sign in (1, -1))
@@ -71,15 +71,15 @@ def test_values_and_slopes(strict_dtypes, name):
 
 @pytest.mark.parametrize("name", LOSSES)
 def test_masked_equals_subset(name):
-    kept = np.flatnonzero(WEIGHTS)
+    rows = np.flatnonzero(WEIGHTS)
     broken = [np.array(x) for x in (A, P, N, SCORES)]
     for array in broken:
         array[[1, 4]] = np.nan
-    some = [x[kept] for x in (A, P, N, SCORES, WEIGHTS)]
+    subset = [x[rows] for x in (A, P, N, SCORES, WEIGHTS)]
     masked, (slope, *_) = COMPILED[name](*broken, WEIGHTS, COPIES)
-    part, (expected, *_) = COMPILED[name](*some, COPIES[kept][:, np.concatenate([kept, kept + 5])])
+    part, (expected, *_) = COMPILED[name](*subset, COPIES[rows][:, np.concatenate([rows, rows + 5])])
     np.testing.assert_allclose(masked, part, rtol=1e-6)
-    np.testing.assert_allclose(np.asarray(slope)[kept], expected, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(np.asarray(slope)[rows], expected, rtol=1e-4, atol=1e-6)
     assert not np.asarray(slope)[[1, 4]].any()
 
 
@@ -112,8 +112,8 @@ def test_values_and_gradients_are_those_of_sentence_transformers(name):
 
 @pytest.mark.parametrize("name", LOSSES)
 def test_without_weight_all_is_zero_and_finite(name):
-    found, slopes = COMPILED[name](A, A, A, SCORES, 0 * WEIGHTS, COPIES)
-    assert np.array_equal(found, (0.0, 0.0)) and not any(np.asarray(slope).any() for slope in slopes)
+    loss_and_weight, slopes = COMPILED[name](A, A, A, SCORES, 0 * WEIGHTS, COPIES)
+    assert np.array_equal(loss_and_weight, (0.0, 0.0)) and not any(np.asarray(slope).any() for slope in slopes)
     for vectors in (A, A * 0):
         _, slopes = COMPILED[name](vectors, vectors, vectors, SCORES, WEIGHTS, COPIES)
         assert all(np.isfinite(slope).all() for slope in slopes)

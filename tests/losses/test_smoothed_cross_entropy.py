@@ -24,9 +24,9 @@ def by_hand(logits, targets, weights, smoothing):
     for row, target, weight in zip(logits.astype(np.float64), targets, weights):
         if weight:
             log_p = row - np.log(np.exp(row).sum())
-            wanted = np.full(len(row), smoothing / len(row))
-            wanted[target] += 1 - smoothing
-            total -= weight * (wanted * log_p).sum()
+            distribution = np.full(len(row), smoothing / len(row))
+            distribution[target] += 1 - smoothing
+            total -= weight * (distribution * log_p).sum()
     return total
 
 

@@ -15,8 +15,8 @@ def characters_of(ids, p):
     word = table[list(ids) + [261] * (50 - len(ids))]
     kernel, bias = p["conv_0"]["kernel"], p["conv_0"]["bias"]
     wide = len(kernel)
-    found = [np.einsum("we,wef->f", word[n : n + wide], kernel) for n in range(len(word) - wide + 1)]
-    return relu(np.max(found, axis=0) + bias)
+    responses = [np.einsum("we,wef->f", word[n : n + wide], kernel) for n in range(len(word) - wide + 1)]
+    return relu(np.max(responses, axis=0) + bias)
 
 
 def mixed(layers, mix):
@@ -57,13 +57,13 @@ def answer(context, question, p, places=(), unanswerable=False):
     inner = bilstm(p["self_layer"], x)
     rows = []
     for n, a in enumerate(inner):
-        others = [m for m in range(len(inner)) if m != n]
+        other_words = [m for m in range(len(inner)) if m != n]
         c = np.zeros_like(a)
-        if others:
+        if other_words:
             of_a = np.array(
-                [p["self_flow"]["of_y"] @ inner[m] + p["self_flow"]["both"] @ (a * inner[m]) for m in others]
+                [p["self_flow"]["of_y"] @ inner[m] + p["self_flow"]["both"] @ (a * inner[m]) for m in other_words]
             )
-            c = softmax(of_a) @ inner[others]
+            c = softmax(of_a) @ inner[other_words]
         rows.append(np.concatenate([a, c, a * c]))
     x = x + relu(dense(p["self_merge"], np.array(rows)))
     from_start = bilstm(p["start_layer"], x)
@@ -71,6 +71,6 @@ def answer(context, question, p, places=(), unanswerable=False):
     start, end = from_start @ p["start"], from_end @ p["end"]
     if not unanswerable:
         return start, end, -np.inf
-    whole = [softmax(start) @ from_start, softmax(end) @ from_end, softmax(x @ p["none_flow"]) @ x]
-    hidden = relu(dense(p["none_hidden"], np.concatenate(whole)))
+    summaries = [softmax(start) @ from_start, softmax(end) @ from_end, softmax(x @ p["none_flow"]) @ x]
+    hidden = relu(dense(p["none_hidden"], np.concatenate(summaries)))
     return start, end, dense(p["none"], hidden)[0]

@@ -63,10 +63,10 @@ def batch_of(config, lengths=((5, 3), (1, 2), (4, 1), (0, 0)), widths=(6, 4), se
             size = (rows, config.encoder_layers, width, config.encoder_width)
             batch[f"{name}layers"] = draw.normal(size=size).astype(np.float32)
         behind = np.arange(width)[None] >= np.array(long)[:, None]
-        for what, value in (("words", 0), ("characters", 0), ("layers", np.nan)):
-            if f"{name}{what}" in batch:
-                array = batch[f"{name}{what}"]
-                (array.swapaxes(1, 2) if what == "layers" else array)[behind] = value
+        for part, value in (("words", 0), ("characters", 0), ("layers", np.nan)):
+            if f"{name}{part}" in batch:
+                array = batch[f"{name}{part}"]
+                (array.swapaxes(1, 2) if part == "layers" else array)[behind] = value
     spans = [[[1, 3], [4, 4]], [[0, 0], [-1, -1]], [[-1, -1]] * 2, [[-1, -1]] * 2]
     batch["answers"] = np.array(spans, np.int32)[: len(lengths)]
     batch["weights"] = (batch["lengths"] > 0).astype(np.float32)
@@ -87,36 +87,36 @@ def text_of(batch, row, name=""):
 def test_the_whole_network_against_the_oracle(config):
     """Rows have NaN after their end; some have one word, or a question of one word."""
     params, batch = drawn_params(config), batch_of(config)
-    found = compiled(config)(params, batch)
+    scores = compiled(config)(params, batch)
     wide = jax.tree.map(lambda leaf: leaf.astype(np.float64), params)
     places = config.at if config.encoder_layers else ()
     for row, length in enumerate(batch["lengths"][:3]):
         texts = text_of(batch, row), text_of(batch, row, "question_")
         start, end, none = answer(*texts, wide, places, config.unanswerable)
-        np.testing.assert_allclose(found.start[row, :length], start, atol=1e-5)
-        np.testing.assert_allclose(found.end[row, :length], end, atol=1e-5)
-        assert float(found.none[row]) == pytest.approx(none, abs=1e-5)
-        assert (np.asarray(found.start)[row, length:] < -1e8).all()
-        assert (np.asarray(found.end)[row, length:] < -1e8).all()
+        np.testing.assert_allclose(scores.start[row, :length], start, atol=1e-5)
+        np.testing.assert_allclose(scores.end[row, :length], end, atol=1e-5)
+        assert float(scores.none[row]) == pytest.approx(none, abs=1e-5)
+        assert (np.asarray(scores.start)[row, length:] < -1e8).all()
+        assert (np.asarray(scores.end)[row, length:] < -1e8).all()
 
 
 def test_company_and_padding_change_nothing():
     params, batch = drawn_params(CONFIG), batch_of(CONFIG)
     score = functools.partial(compiled(CONFIG), params)
-    whole = score(batch)
+    scores = score(batch)
     turned = score({name: array[::-1] for name, array in batch.items()})
-    for side, other in zip(whole, turned):
+    for side, other in zip(scores, turned):
         np.testing.assert_allclose(side, other[::-1], atol=1e-6, rtol=1e-6)
     wide = batch_of(CONFIG, lengths=((5, 3),), widths=(11, 9))
     for name in ("", "question_"):
-        for what in ("words", "characters"):
-            size = batch[name + what].shape[1]
-            wide[name + what][:, :size] = batch[name + what][:1]
+        for part in ("words", "characters"):
+            size = batch[name + part].shape[1]
+            wide[name + part][:, :size] = batch[name + part][:1]
         wide[f"{name}layers"][:, :, :size] = batch[f"{name}layers"][:1]
-    alone = score(wide)
-    np.testing.assert_allclose(alone.start[0, :6], whole.start[0], atol=1e-6, rtol=1e-6)
-    np.testing.assert_allclose(alone.end[0, :6], whole.end[0], atol=1e-6, rtol=1e-6)
-    np.testing.assert_allclose(alone.none[0], whole.none[0], atol=1e-6, rtol=1e-6)
+    single_row = score(wide)
+    np.testing.assert_allclose(single_row.start[0, :6], scores.start[0], atol=1e-6, rtol=1e-6)
+    np.testing.assert_allclose(single_row.end[0, :6], scores.end[0], atol=1e-6, rtol=1e-6)
+    np.testing.assert_allclose(single_row.none[0], scores.none[0], atol=1e-6, rtol=1e-6)
 
 
 def test_every_parameter_learns_and_nothing_behind_an_end_does():
@@ -213,8 +213,8 @@ def test_it_learns_ten_questions():
     assert float(metrics["loss"]) < 0.1
     read = reading_rows(examples, lexicon)
     inputs = collate_questions(read, len(read), lexicon, targets=False)
-    found = jax.device_get(jax.jit(lambda batch: answer_scores(config, state.params, batch))(inputs))
-    for question, prediction in zip(examples, answers_of_words(examples, read, list(zip(*found)), null_threshold=0.0)):
+    scores = jax.device_get(jax.jit(lambda batch: answer_scores(config, state.params, batch))(inputs))
+    for question, prediction in zip(examples, answers_of_words(examples, read, list(zip(*scores)), null_threshold=0.0)):
         expected = question.answers[0].text if question.answers else ""
         assert prediction.answer.text == expected, question.text
         if expected:
@@ -230,7 +230,7 @@ def test_it_learns_ten_questions():
         ({"encoder_width": 0}, "set both or neither"),
     ],
 )
-def test_what_cannot_be_meant(changes, message):
+def test_impossible_settings_are_refused(changes, message):
     with pytest.raises(ValueError, match=message):
         dataclasses.replace(CONFIG, **changes)
 

@@ -32,10 +32,10 @@ def test_names_of_layers(layers, numbers):
 
 @pytest.mark.parametrize(("layers", "numbers"), [("-1", (2,)), ("2,0", (2, 0))])
 def test_only_these_are_read(layers, numbers):
-    given, compute = np.random.default_rng(1).normal(size=(3, 2, 4, 6)).astype(np.float32), scores(*tagger(layers))
-    before = compute(given)
+    inputs, compute = np.random.default_rng(1).normal(size=(3, 2, 4, 6)).astype(np.float32), scores(*tagger(layers))
+    before = compute(inputs)
     for n in range(3):
-        changed = given.copy()
+        changed = inputs.copy()
         changed[n] += 1
         same = all(map(np.array_equal, jax.tree.leaves(before), jax.tree.leaves(compute(changed))))
         assert same == (n not in numbers)

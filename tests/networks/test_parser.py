@@ -48,29 +48,29 @@ def test_replayed_transitions_show_the_words_of_the_paper():
     # 2 <- 3 -> 5, 1 <- 2, 4 <- 5, with the relations 0 to 4 of the words 1 to 5.
     heads, relations = (2, 3, 0, 5, 3), (0, 1, 2, 3, 4)
     actions = find_actions(heads, relations)
-    now, seen = start(1, 5, 5), []
+    now, states = start(1, 5, 5), []
     for action in actions:
         places, names, possible = read_places(now, jnp.array([5]))
-        seen.append((places[0].tolist(), names[0].tolist(), possible[0].tolist()))
+        states.append((places[0].tolist(), names[0].tolist(), possible[0].tolist()))
         now = move(now, jnp.array([action]))
     assert now.heads[0, 1:-1].tolist() == list(heads)
     assert now.relations[0, 1:-1].tolist() == list(relations)
     no, root = 6, 0
     # Before the last but one transition: the stack is root, 3, 5; each has its dependents.
-    places, names, possible = seen[-2]
+    places, names, possible = states[-2]
     assert places[:6] == [5, 3, root, no, no, no]
     assert places[6:14] == [4, 2, no, no, no, no, no, no]  # leftmost, rightmost, second left, second right of 5 and 3
     assert places[14:] == [no, 1, no, no]  # leftmost of the leftmost, rightmost of the rightmost
     assert names[:2] + names[8:10] == [3, 1, 5, 0]
     assert possible == [False, True, True]
-    assert seen[0][2] == [True, False, False]
-    assert seen[-1][2] == [False, False, True]
+    assert states[0][2] == [True, False, False]
+    assert states[-1][2] == [False, False, True]
     padded = jnp.array([[*actions, -1, -1], [0, 2, *[-1] * 10]])
     all_places, all_names, _ = replay(padded, jnp.array([5, 1]), 5)
-    assert all_places[0, : len(seen)].tolist() != all_places[1, : len(seen)].tolist()
-    shift = np.where(np.array([place for place, _, _ in seen]) == no, 7, [place for place, _, _ in seen])
-    assert all_places[0, : len(seen)].tolist() == shift.tolist()  # nothing is the node behind the padding
-    assert all_names[0, : len(seen)].tolist() == [name for _, name, _ in seen]
+    assert all_places[0, : len(states)].tolist() != all_places[1, : len(states)].tolist()
+    shift = np.where(np.array([place for place, _, _ in states]) == no, 7, [place for place, _, _ in states])
+    assert all_places[0, : len(states)].tolist() == shift.tolist()  # nothing is the node behind the padding
+    assert all_names[0, : len(states)].tolist() == [name for _, name, _ in states]
 
 
 def test_both_ways_to_sum_parts_agree():

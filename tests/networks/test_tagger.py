@@ -186,27 +186,27 @@ def test_columns_of_an_encoder():
         assert params["layer_1"]["forward"]["input_kernel"].shape[0] == 13
         assert params["mix"]["between"]["weights"].shape == (1,)
         narrow = dataclasses.replace(config, encoder_columns=(), encoder_width=3, encoder_layers=1)
-        own = {**batch, "layers": batch["layers"][:, -1:, :, slice(*columns)]}
-        found, expected = (np.asarray(score(c, params, b)) for c, b in ((config, batch), (narrow, own)))
-        np.testing.assert_array_equal(found, expected)
+        narrow_batch = {**batch, "layers": batch["layers"][:, -1:, :, slice(*columns)]}
+        scores, expected = (np.asarray(score(c, params, b)) for c, b in ((config, batch), (narrow, narrow_batch)))
+        np.testing.assert_array_equal(scores, expected)
         wild = batch["layers"].copy()
         wild[..., slice(*columns)] = 0.0
-        assert not np.array_equal(score(config, params, {**batch, "layers": wild}), found)
+        assert not np.array_equal(score(config, params, {**batch, "layers": wild}), scores)
 
 
 def test_company_padding_and_what_stands_there_change_nothing():
     params, batch = params_of(CONFIG), batch_of(CONFIG)
     compute = lambda batch: np.asarray(score(CONFIG, params, batch))  # noqa: E731
-    whole = compute(batch)
+    scores = compute(batch)
     wild = jax.tree.map(np.copy, batch)
     wild["words"][1, 1:], wild["words"][2] = 0, 0
     wild["layers"][1, :, 1:], wild["layers"][2] = np.nan, np.nan
-    np.testing.assert_allclose(compute(wild)[1, :1], whole[1, :1], atol=1e-6)
+    np.testing.assert_allclose(compute(wild)[1, :1], scores[1, :1], atol=1e-6)
     turned = compute({name: array[::-1] for name, array in batch.items()})
-    np.testing.assert_allclose(turned[2, :5], whole[0, :5], atol=1e-5)
+    np.testing.assert_allclose(turned[2, :5], scores[0, :5], atol=1e-5)
     longer = {name: np.pad(batch[name], [(0, 0), (0, 4)]) for name in ("words", "tags")}
     longer |= {"lengths": batch["lengths"], "layers": np.pad(batch["layers"], [(0, 0), (0, 0), (0, 4), (0, 0)])}
-    np.testing.assert_allclose(compute(longer)[0, :5], whole[0, :5], atol=1e-5)
+    np.testing.assert_allclose(compute(longer)[0, :5], scores[0, :5], atol=1e-5)
 
 
 def test_the_loss_is_that_of_its_parts():
@@ -265,8 +265,8 @@ def test_an_encoder_that_is_trained_along():
     both = jax.jit(jax.value_and_grad(lambda params: loss(params, batch, None, None)[0]["crf"][0]))
     value, gradient = both(params)
     assert float(gradient["encoder"]["scale"]) != 0
-    own = {name: part for name, part in params.items() if name != "encoder"}
-    frozen, _ = loss_and_gradients(CONFIG, own, batch | {"layers": layers})
+    tagger_params = {name: part for name, part in params.items() if name != "encoder"}
+    frozen, _ = loss_and_gradients(CONFIG, tagger_params, batch | {"layers": layers})
     assert float(frozen["crf"][0]) == pytest.approx(float(value), rel=1e-6)
 
 
@@ -295,8 +295,8 @@ def test_words_that_bring_their_vectors():
     np.testing.assert_allclose(x[0, 1:], [*table["specials"], table["table"][0], table["table"][2]], rtol=1e-6)
     outside = np.asarray(jax.jit(words.apply)(variables, np.array([[5, -1, 0]])))
     assert np.isnan(outside[0, :2]).all() and np.isfinite(outside[0, 2]).all()
-    alone = WordInput(1, 0, 4)  # no word at all is known
-    x, variables = jax.device_get(jax.jit(alone.init_with_output)(jax.random.key(0), np.array([[0, 1]])))
+    no_words = WordInput(1, 0, 4)  # no word at all is known
+    x, variables = jax.device_get(jax.jit(no_words.init_with_output)(jax.random.key(0), np.array([[0, 1]])))
     assert np.isfinite(x[0, 0]).all() and np.isnan(x[0, 1]).all()
     assert sorted(variables["params"]) == ["specials"]  # nothing that a checkpoint could not hold
 
@@ -326,7 +326,7 @@ def test_words_that_bring_their_vectors():
         ({"encoder_columns": (3,)}, "expected a first and an end"),
     ],
 )
-def test_what_cannot_be_meant(changes, message):
+def test_impossible_settings_are_refused(changes, message):
     with pytest.raises(ValueError, match=message):
         dataclasses.replace(CONFIG, **changes)
 

@@ -104,7 +104,7 @@ LENGTHS = [(5, 2), (1, 6), (1, 1), (4, 4)]  # a text of one word; pairs of very 
     ("name", "places"),
     [("bcn", "input,output"), ("bcn", ""), ("bcn of pairs", "input"), ("esim", "input,output"), ("esim", "")],
 )  # fmt: skip
-def test_what_numpy_computes(name, places):
+def test_scores_equal_those_of_numpy(name, places):
     kind, without = KINDS[name], {"encoder_layers": 0, "encoder_width": 0}
     config = dataclasses.replace(kind.config, **({"places": places} if places else without))
     params, examples = params_of(kind, config), examples_of(kind, LENGTHS)
@@ -124,12 +124,12 @@ def test_what_numpy_computes(name, places):
 @every_kind
 def test_company_padding_and_what_stands_there_change_nothing(kind):
     params, examples = params_of(kind), examples_of(kind, LENGTHS)
-    whole = compute(kind, params, batch_of(examples, 6, 8))[0][:4]
+    scores = compute(kind, params, batch_of(examples, 6, 8))[0][:4]
     wider = compute(kind, params, batch_of(examples, 6, 12, behind=np.nan))[0]
-    np.testing.assert_allclose(wider[:4], whole, atol=1e-6)
+    np.testing.assert_allclose(wider[:4], scores, atol=1e-6)
     for n, example in enumerate(examples):
-        alone = compute(kind, params, batch_of([example], 6, 8))[0]
-        np.testing.assert_allclose(alone[0], whole[n], atol=1e-6)
+        single_scores = compute(kind, params, batch_of([example], 6, 8))[0]
+        np.testing.assert_allclose(single_scores[0], scores[n], atol=1e-6)
 
 
 @every_kind
@@ -194,9 +194,9 @@ def test_pairs_may_be_turned(name):
     halves = np.split(params[first]["kernel"], 2)
     back = params | {first: params[first] | {"kernel": np.concatenate(halves[::-1])}}
     turned = batch_of([texts[::-1] for texts in examples], 6, 8)
-    whole = compute(kind, params, batch_of(examples, 6, 8))[0][:4]
-    np.testing.assert_allclose(compute(kind, back, turned)[0][:4], whole, atol=1e-5)
-    assert not np.allclose(compute(kind, params, turned)[0][:2], whole[:2], atol=1e-3)
+    scores = compute(kind, params, batch_of(examples, 6, 8))[0][:4]
+    np.testing.assert_allclose(compute(kind, back, turned)[0][:4], scores, atol=1e-5)
+    assert not np.allclose(compute(kind, params, turned)[0][:2], scores[:2], atol=1e-3)
 
 
 @pytest.mark.devices
@@ -204,8 +204,8 @@ def test_pairs_on_eight_devices():
     kind, mesh = KINDS["esim"], jax.make_mesh((8,), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
     params, batch = params_of(kind), batch_of(examples_of(kind, LENGTHS * 2), 8, 8)
     spread = jax.device_put(batch, NamedSharding(mesh, PartitionSpec("data")))
-    whole, parts = (kind.scores(kind.config, params, rows)[0] for rows in (batch, spread))
-    np.testing.assert_allclose(whole, parts, atol=1e-6)
+    full_scores, parts = (kind.scores(kind.config, params, rows)[0] for rows in (batch, spread))
+    np.testing.assert_allclose(full_scores, parts, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["bcn", pytest.param("esim", marks=pytest.mark.long)])
@@ -215,13 +215,13 @@ def test_an_encoder_that_is_trained_along(name):
     config = dataclasses.replace(kind.config, tuned=True)
     batch = batch_of(examples_of(kind, LENGTHS), 6, 8)
     params = jax.tree.map(jnp.asarray, params_of(kind))
-    rest = {name: array for name, array in batch.items() if name != "layers"} | {"mine": batch["layers"]}
+    rows = {name: array for name, array in batch.items() if name != "layers"} | {"mine": batch["layers"]}
 
     def encode(params, batch, key):
         assert batch["words"].shape == (6 * kind.texts, 8)
         return params["scale"] * jnp.moveaxis(jnp.asarray(batch["mine"]), 1, 0)
 
-    scores = jax.jit(lambda scale: label_scores_of(kind, config, params | {"encoder": {"scale": scale}}, rest, encode))
+    scores = jax.jit(lambda scale: label_scores_of(kind, config, params | {"encoder": {"scale": scale}}, rows, encode))
     frozen = kind.scores(kind.config, params, batch)[0]
     np.testing.assert_allclose(scores(jnp.ones(())), frozen, atol=1e-6)
     assert not np.allclose(scores(jnp.ones(()) * 2), frozen)
@@ -244,7 +244,7 @@ def label_scores_of(kind, config, params, batch, encode):
         ("esim", {"encoder_layers": 0}, "set both or neither"),
     ],
 )
-def test_what_cannot_be_meant(kind, changes, message):
+def test_impossible_settings_are_refused(kind, changes, message):
     with pytest.raises(ValueError, match=message):
         dataclasses.replace(KINDS[kind].config, **changes)
 

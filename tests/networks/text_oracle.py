@@ -59,8 +59,8 @@ def bcn(params, texts):
         read.append(bilstm(params["encoder_lstm"], np.maximum(dense(params["feed"], x), 0)))
     pooled = []
     for (_, layers), x, other in zip(texts, read, read[::-1]):
-        found = aligned(x, other)
-        x = bilstm(params["integrator"], np.concatenate([x, x - found, x * found], axis=1))
+        partner = aligned(x, other)
+        x = bilstm(params["integrator"], np.concatenate([x, x - partner, x * partner], axis=1))
         x = with_encoder(params, x, layers, "output")
         pooled += [x.max(axis=0), x.mean(axis=0), x.min(axis=0), softmax(x @ params["attend"]) @ x]
     y = np.concatenate(pooled)
@@ -77,8 +77,8 @@ def esim(params, texts):
         read.append(with_encoder(params, x, layers, "output"))
     pooled = []
     for x, other in zip(read, read[::-1]):
-        found = aligned(x, other)
-        x = np.maximum(dense(params["project"], np.concatenate([x, found, x - found, x * found], axis=1)), 0)
+        partner = aligned(x, other)
+        x = np.maximum(dense(params["project"], np.concatenate([x, partner, x - partner, x * partner], axis=1)), 0)
         x = bilstm(params["composition"], x)
         pooled += [x.mean(axis=0), x.max(axis=0)]
     return dense(params["labels"], np.tanh(dense(params["hidden"], np.concatenate(pooled))))

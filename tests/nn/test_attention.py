@@ -29,11 +29,11 @@ def by_hand(query, key, value, segments, causal, window=None):
     query, key, value = (np.asarray(x, np.float64) for x in (query, key, value))
     out = np.zeros_like(query)
     for b, i, a in np.ndindex(query.shape[:3]):
-        seen = [j for j in range(query.shape[1]) if segments[b][i] == segments[b][j] and (j <= i or not causal)]
-        seen = seen if window is None else [j for j in seen if abs(i - j) <= window]
-        scores = np.array([query[b, i, a] @ key[b, j, a] for j in seen]) / np.sqrt(query.shape[-1])
+        places = [j for j in range(query.shape[1]) if segments[b][i] == segments[b][j] and (j <= i or not causal)]
+        places = places if window is None else [j for j in places if abs(i - j) <= window]
+        scores = np.array([query[b, i, a] @ key[b, j, a] for j in places]) / np.sqrt(query.shape[-1])
         weights = np.exp(scores - scores.max())
-        out[b, i, a] = sum(w * value[b, j, a] for w, j in zip(weights / weights.sum(), seen, strict=True))
+        out[b, i, a] = sum(w * value[b, j, a] for w, j in zip(weights / weights.sum(), places, strict=True))
     return out
 
 
@@ -53,9 +53,9 @@ def test_matches_loops_with_any_segments(attend, segments, causal):
 def test_a_window_equals_loops(attend, causal):
     """It holds both ends; without segments, with them, and with lengths."""
     q, k, v = inputs()
-    whole, packed, short = [[1] * 6] * 2, [[1, 1, 1, 2, 2, 0]] * 2, [[1] * 6, [1] * 4 + [0] * 2]
+    full, packed, short = [[1] * 6] * 2, [[1, 1, 1, 2, 2, 0]] * 2, [[1] * 6, [1] * 4 + [0] * 2]
     for segments, how in (
-        (whole, {}),
+        (full, {}),
         (packed, {"segments": jnp.array(packed)}),
         (short, {"lengths": jnp.array([6, 4])}),
     ):
@@ -107,8 +107,8 @@ def test_fused_equals_reference_values_and_gradients(causal):
 
 @pytest.mark.parametrize("attend", IMPLEMENTATIONS)
 def test_rows_of_padding_have_finite_values_and_gradients(attend):
-    found = value_and_gradients(attend, *inputs(), np.array([[0] * 6, [1, 1, 1, 0, 0, 0]]))
-    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(found))
+    outputs = value_and_gradients(attend, *inputs(), np.array([[0] * 6, [1, 1, 1, 0, 0, 0]]))
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(outputs))
 
 
 def test_maps_sum_to_one_in_float32():
@@ -122,9 +122,9 @@ def test_maps_sum_to_one_in_float32():
 @pytest.mark.parametrize("attend", IMPLEMENTATIONS)
 def test_bf16_is_close_to_float32(attend):
     exact, rough = inputs(), [x.astype(jnp.bfloat16) for x in inputs()]
-    found = compute(attend, *rough)
-    assert found.dtype == jnp.bfloat16
-    np.testing.assert_allclose(found.astype(jnp.float32), compute(attend, *exact), atol=0.03)
+    output = compute(attend, *rough)
+    assert output.dtype == jnp.bfloat16
+    np.testing.assert_allclose(output.astype(jnp.float32), compute(attend, *exact), atol=0.03)
 
 
 def test_attention_dropout_keeps_the_mean():
@@ -147,10 +147,10 @@ def test_fused_raises_on_unsupported_options():
 
 
 def test_fused_uses_cudnn_on_a_gpu(monkeypatch):
-    asked = []
+    calls = []
 
     def spy(query, key, value, **options):
-        asked.append(options)
+        calls.append(options)
         return query
 
     monkeypatch.setattr(jax.nn, "dot_product_attention", spy)
@@ -160,11 +160,11 @@ def test_fused_uses_cudnn_on_a_gpu(monkeypatch):
     fused(q, k, v, causal=True, platform="gpu")
     padded = fused(q, k, v, lengths=lengths, platform="gpu")
     fused(q, k, v, segments, causal=True, platform="gpu")
-    assert [o["implementation"] for o in asked] == ["cudnn"] * 4
-    assert [o["is_causal"] for o in asked] == [False, True, False, False]
-    assert [o.get("mask") is None for o in asked] == [True, True, True, False]
-    assert asked[2]["query_seq_lengths"].tolist() == asked[2]["key_value_seq_lengths"].tolist() == [6, 3]
-    assert asked[3]["mask"].shape == (2, 1, 6, 6)
+    assert [o["implementation"] for o in calls] == ["cudnn"] * 4
+    assert [o["is_causal"] for o in calls] == [False, True, False, False]
+    assert [o.get("mask") is None for o in calls] == [True, True, True, False]
+    assert calls[2]["query_seq_lengths"].tolist() == calls[2]["key_value_seq_lengths"].tolist() == [6, 3]
+    assert calls[3]["mask"].shape == (2, 1, 6, 6)
     # The spy returns the queries. What cuDNN leaves undefined at padding reaches neither outputs nor gradients.
     np.testing.assert_array_equal(padded[0], q[0])
     np.testing.assert_array_equal(padded[1, :3], q[1, :3])

@@ -23,41 +23,41 @@ def texts():
 
 def test_similarity_by_pairs(texts):
     x, y, params = texts
-    found = jax.jit(similarity)(x, y, params["both"], params["of_x"], params["of_y"])
+    scores = jax.jit(similarity)(x, y, params["both"], params["of_x"], params["of_y"])
     x, y, params = jax.tree.map(np.asarray, texts)
     for b, t, q in np.ndindex(B, T, Q):
         a, c = x[b, t], y[b, q]
         expected = params["of_x"] @ a + params["of_y"] @ c + params["both"] @ (a * c)
-        assert float(found[b, t, q]) == pytest.approx(float(expected), rel=1e-5, abs=1e-5)
+        assert float(scores[b, t, q]) == pytest.approx(float(expected), rel=1e-5, abs=1e-5)
 
 
 def test_padding_has_no_effect(texts):
     x, y, params = texts
-    there, asked = jnp.array([[True] * 3 + [False] * 2] * 2), jnp.array([[True] * 2 + [False]] * 2)
-    wild_x = jnp.where(there[..., None], x, 1e6)
-    wild_y = jnp.where(asked[..., None], y, -1e6)
-    found = flow(wild_x, wild_y, params, there, asked)[:, :3]
-    alone = flow(x[:, :3], y[:, :2], params, there[:, :3], asked[:, :2])
-    np.testing.assert_allclose(found, alone, atol=1e-6)
+    x_mask, y_mask = jnp.array([[True] * 3 + [False] * 2] * 2), jnp.array([[True] * 2 + [False]] * 2)
+    wild_x = jnp.where(x_mask[..., None], x, 1e6)
+    wild_y = jnp.where(y_mask[..., None], y, -1e6)
+    outputs = flow(wild_x, wild_y, params, x_mask, y_mask)[:, :3]
+    expected = flow(x[:, :3], y[:, :2], params, x_mask[:, :3], y_mask[:, :2])
+    np.testing.assert_allclose(outputs, expected, atol=1e-6)
     inner = {name: params[name] for name in ("both", "of_y")}
-    found = self_flow(wild_x, inner, there)[:, :3]
-    np.testing.assert_allclose(found, self_flow(x[:, :3], inner, there[:, :3]), atol=1e-6)
+    outputs = self_flow(wild_x, inner, x_mask)[:, :3]
+    np.testing.assert_allclose(outputs, self_flow(x[:, :3], inner, x_mask[:, :3]), atol=1e-6)
 
 
 def test_no_word_attends_to_itself(texts):
     x, _, params = texts
     inner = {name: params[name] for name in ("both", "of_y")}
-    whole = jnp.ones((B, T), bool)
-    one = self_flow(x[:, :1], inner, whole[:, :1])  # a single word has no other to attend to
+    mask = jnp.ones((B, T), bool)
+    one = self_flow(x[:, :1], inner, mask[:, :1])  # a single word has no other to attend to
     np.testing.assert_array_equal(one[..., :D], x[:, :1])
     assert not one[..., D:].any()
-    found = self_flow(x, inner, whole)[..., D : 2 * D]
+    outputs = self_flow(x, inner, mask)[..., D : 2 * D]
     x, inner = np.asarray(x), jax.tree.map(np.asarray, inner)
     for b, t in np.ndindex(B, T):
-        others = [n for n in range(T) if n != t]
-        scores = np.array([float(inner["both"] @ (x[b, t] * x[b, n]) + inner["of_y"] @ x[b, n]) for n in others])
+        places = [n for n in range(T) if n != t]
+        scores = np.array([float(inner["both"] @ (x[b, t] * x[b, n]) + inner["of_y"] @ x[b, n]) for n in places])
         shares = np.exp(scores - scores.max())
-        np.testing.assert_allclose(found[b, t], (shares / shares.sum()) @ x[b][others], atol=1e-5)
+        np.testing.assert_allclose(outputs[b, t], (shares / shares.sum()) @ x[b][places], atol=1e-5)
 
 
 def test_empty_texts_give_zeros_and_zero_gradients(texts):
@@ -81,6 +81,6 @@ def test_similarity_makes_no_array_of_pairs(texts):
     def run(x, y):
         return attention_flow(x, y, params, jnp.ones((1, 128), bool), jnp.ones((1, 32), bool))
 
-    made = jax.make_jaxpr(jax.grad(lambda x, y: run(x, y).sum(), argnums=(0, 1)))(x, y)
-    sizes = [v.aval.size for eqn in made.jaxpr.eqns for v in eqn.outvars]
+    program = jax.make_jaxpr(jax.grad(lambda x, y: run(x, y).sum(), argnums=(0, 1)))(x, y)
+    sizes = [v.aval.size for eqn in program.jaxpr.eqns for v in eqn.outvars]
     assert max(sizes) == 128 * 64 * 4  # the output

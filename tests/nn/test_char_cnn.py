@@ -82,22 +82,22 @@ def test_cutting_padding_changes_nothing(cut):
 
 def test_padding_words_have_zero_embeddings():
     nothing = np.zeros((1, MAXIMUM), np.int32)
-    whole = run(nothing)
+    output = run(nothing)
     other = params() | {"embedding": params()["embedding"] * 7}
-    np.testing.assert_array_equal(run(nothing, other), whole)
-    np.testing.assert_array_equal(run(nothing[:, :1]), whole)
+    np.testing.assert_array_equal(run(nothing, other), output)
+    np.testing.assert_array_equal(run(nothing[:, :1]), output)
 
 
 def naive(characters, embedding, convolutions):
     """Compute all positions at once, with JAX's own gradient."""
     x = jnp.concatenate([jnp.zeros_like(embedding[:1]), embedding])[characters]
-    found = []
+    pooled = []
     for convolution in convolutions:
         kernel, bias = convolution["kernel"], convolution["bias"]
         places = x.shape[1] - len(kernel) + 1
         y = sum(x[:, k : k + places] @ kernel[k] for k in range(len(kernel)))
-        found.append(y.max(1) + bias[None, :])
-    return jnp.concatenate(found, axis=-1)
+        pooled.append(y.max(1) + bias[None, :])
+    return jnp.concatenate(pooled, axis=-1)
 
 
 def weighted_gradients(function, *args):
@@ -121,8 +121,8 @@ def expected():
 @pytest.mark.parametrize("at_once", [1, pytest.param(5, marks=pytest.mark.long), None])
 def test_gradients_do_not_depend_on_at_once(at_once, expected, monkeypatch):
     monkeypatch.setattr(module, "places_at_once", lambda words: at_once)
-    found = weighted_gradients(convolve, MAXIMUM)
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=2e-5), found, expected)
+    gradients = weighted_gradients(convolve, MAXIMUM)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=2e-5), gradients, expected)
 
 
 def test_leading_axes_and_empty_batches():

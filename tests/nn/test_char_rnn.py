@@ -37,12 +37,12 @@ def test_the_width_changes_nothing_and_no_word_is_zero():
     sentences[1, :2] = narrow[:2]
 
     def total(params):
-        found = rnn.apply(params, sentences)
-        return jnp.square(found).sum(), found
+        outputs = rnn.apply(params, sentences)
+        return jnp.square(outputs).sum(), outputs
 
-    gradient, found = jax.device_get(jax.jit(jax.grad(total, has_aux=True))(params))
-    assert found.shape == (2, 3, 8)
-    np.testing.assert_allclose(found[1, :2], vectors[:2], atol=1e-6)
-    assert not found[0].any() and not found[1, 2].any()
+    gradient, outputs = jax.device_get(jax.jit(jax.grad(total, has_aux=True))(params))
+    assert outputs.shape == (2, 3, 8)
+    np.testing.assert_allclose(outputs[1, :2], vectors[:2], atol=1e-6)
+    assert not outputs[0].any() and not outputs[1, 2].any()
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(gradient))
     assert gradient["params"]["embedding"][259 - 1].any() and not gradient["params"]["embedding"][261 - 1].any()

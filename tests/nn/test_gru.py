@@ -110,9 +110,9 @@ def scored(function, w, x, hidden, lengths=None, reverse=False):
 @pytest.mark.parametrize("reverse", [False, True])
 def test_values_and_every_gradient(reverse):
     w, (x, hidden) = ours(torch_weights(scale=1.5)), inputs()
-    found, expected = (scored(function, w, x, hidden, None, reverse) for function in (gru, naive))
+    actual, expected = (scored(function, w, x, hidden, None, reverse) for function in (gru, naive))
     assert all(np.asarray(part).any() for part in jax.tree.leaves(expected[1]))
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=2e-5, rtol=2e-5), found, expected)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=2e-5, rtol=2e-5), actual, expected)
 
 
 def test_padding_is_ignored_even_if_nan():
@@ -132,8 +132,8 @@ def test_rows_do_not_depend_on_their_company_or_width():
     w, (x, hidden) = ours(torch_weights()), inputs()
     outputs, last = compiled(x, **w, hidden=hidden, lengths=LENGTHS)
     wide = jnp.pad(x[2:3], [(0, 1), (0, 4), (0, 0)])
-    alone, alone_last = compiled(wide, **w, hidden=jnp.stack([hidden[2], hidden[0]]), lengths=np.array([3, 0]))
-    np.testing.assert_allclose(alone[0, :3], outputs[2, :3], atol=1e-6)
+    alone_outputs, alone_last = compiled(wide, **w, hidden=jnp.stack([hidden[2], hidden[0]]), lengths=np.array([3, 0]))
+    np.testing.assert_allclose(alone_outputs[0, :3], outputs[2, :3], atol=1e-6)
     np.testing.assert_allclose(alone_last[0], last[2], atol=1e-6)
     np.testing.assert_array_equal(alone_last[1], hidden[0])
     # The state continues between windows.

@@ -51,10 +51,10 @@ def test_gradients_of_layer_norm_against_float64(backend, monkeypatch):
     x, (scale, bias) = draw.normal(3, 2, (4, 7, 16)), draw.normal(size=(2, 16))
     weights = draw.normal(size=x.shape)
     total = lambda *arrays: (layer_norm(*arrays) * weights.astype(np.float32)).sum()  # noqa: E731
-    found = jax.jit(jax.grad(total, (0, 1, 2)))(*(array.astype(np.float32) for array in (x, scale, bias)))
+    gradients = jax.jit(jax.grad(total, (0, 1, 2)))(*(array.astype(np.float32) for array in (x, scale, bias)))
     normal, g = (x - x.mean(-1, keepdims=True)) / x.std(-1, keepdims=True), weights * scale
     to_x = (g - g.mean(-1, keepdims=True) - normal * (g * normal).mean(-1, keepdims=True)) / x.std(-1, keepdims=True)
-    for ours, expected in zip(found, (to_x, (weights * normal).sum((0, 1)), weights.sum((0, 1))), strict=True):
+    for ours, expected in zip(gradients, (to_x, (weights * normal).sum((0, 1)), weights.sum((0, 1))), strict=True):
         np.testing.assert_allclose(ours, expected, atol=1e-5)
 
 
@@ -92,9 +92,9 @@ def test_gelu_keeps_one_array_for_its_gradient(backend, monkeypatch):
     monkeypatch.setattr(jax, "default_backend", lambda: backend)
     x = jnp.linspace(-4, 4, 9, dtype=jnp.bfloat16)
     program = jax.make_jaxpr(lambda x: jax.vjp(lambda x: gelu(x), x)[1])(x)
-    (kept,) = (array for array in program.jaxpr.outvars if array.aval.shape)
-    assert (kept.aval.shape, kept.aval.dtype) == (x.shape, x.dtype)
-    assert (kept in program.jaxpr.invars) == (backend == "tpu")
+    (residual,) = (array for array in program.jaxpr.outvars if array.aval.shape)
+    assert (residual.aval.shape, residual.aval.dtype) == (x.shape, x.dtype)
+    assert (residual in program.jaxpr.invars) == (backend == "tpu")
     wide = x.astype(jnp.float32)
     exact = jax.vmap(jax.grad(lambda x: 0.5 * x * (1 + jax.lax.erf(x * 0.5**0.5))))(wide)
     np.testing.assert_allclose(jax.vmap(jax.grad(lambda x: gelu(x)))(wide), exact, atol=1e-6)

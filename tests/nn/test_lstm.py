@@ -130,10 +130,10 @@ def test_padding_is_ignored_even_if_nan():
 
 def test_state_continues_between_windows():
     w, (x, cell, hidden) = weights(), inputs()
-    whole, *after = compiled(x, **w, cell=cell, hidden=hidden, lengths=LENGTHS)
+    full_outputs, *after = compiled(x, **w, cell=cell, hidden=hidden, lengths=LENGTHS)
     first, *middle = compiled(x[:, :2], **w, cell=cell, hidden=hidden, lengths=np.minimum(LENGTHS, 2))
     second, *end = compiled(x[:, 2:], **w, cell=middle[0], hidden=middle[1], lengths=np.maximum(LENGTHS - 2, 0))
-    np.testing.assert_allclose(jnp.concatenate([first, second], 1), whole, atol=1e-6)
+    np.testing.assert_allclose(jnp.concatenate([first, second], 1), full_outputs, atol=1e-6)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-6), after, end)
 
 
@@ -141,13 +141,13 @@ def test_gates_of_distinct_words_equal_gates_of_all_positions():
     w, (_, cell, hidden) = weights(), inputs()
     table = jnp.asarray(np.random.default_rng(3).normal(size=(2, 6, D)), jnp.float32)
     words = np.random.default_rng(4).integers(0, 6, (T, B))
-    rest = w["state_kernel"], w["bias"], w["projection"], cell, hidden, LENGTHS, 0.5, 0.8
+    arguments = w["state_kernel"], w["bias"], w["projection"], cell, hidden, LENGTHS, 0.5, 0.8
 
     def by_table(table, kernel):
-        return jnp.square(recurrence(product(table, kernel), *rest, words=words)[0]).sum()
+        return jnp.square(recurrence(product(table, kernel), *arguments, words=words)[0]).sum()
 
     def by_place(table, kernel):
-        return jnp.square(recurrence(product(look_up(table, words), kernel), *rest)[0]).sum()
+        return jnp.square(recurrence(product(look_up(table, words), kernel), *arguments)[0]).sum()
 
     ours, theirs = (
         jax.jit(jax.value_and_grad(f, argnums=(0, 1)))(table, w["input_kernel"]) for f in (by_table, by_place)
@@ -243,7 +243,7 @@ def test_gradients_on_a_mesh_with_the_rules_of_the_families(family, projection):
                        cell, hidden, lengths)  # fmt: skip
         return (y * weight).sum()
 
-    alone = jax.jit(jax.grad(loss))(params, x, weight)
+    expected = jax.jit(jax.grad(loss))(params, x, weight)
     path = {"elmo": "encoder/forward/layer_0", "awd_lstm": "encoder/layer_0"}[family]
     rules = get_family(family).sharding
     split = {
@@ -253,7 +253,7 @@ def test_gradients_on_a_mesh_with_the_rules_of_the_families(family, projection):
         for name, value in params.items()
     }  # fmt: skip
     rows = NamedSharding(mesh, PartitionSpec(("data", "fsdp")))
-    found = jax.jit(jax.grad(loss))(split, *(jax.device_put(part, rows) for part in (x, weight)))
+    actual = jax.jit(jax.grad(loss))(split, *(jax.device_put(part, rows) for part in (x, weight)))
     assert len(split["state_kernel"].sharding.device_set) == 8
-    for name, gradient in alone.items():
-        np.testing.assert_allclose(found[name], gradient, atol=1e-5 * float(jnp.abs(gradient).max()), err_msg=name)
+    for name, gradient in expected.items():
+        np.testing.assert_allclose(actual[name], gradient, atol=1e-5 * float(jnp.abs(gradient).max()), err_msg=name)

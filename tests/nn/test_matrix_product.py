@@ -31,10 +31,10 @@ def test_product_in_tiles_equals_the_plain_one(inputs):
 def test_gradients_in_tiles_are_those_of_float32_rounded_once(inputs):
     x, kernel, g = inputs
     wide = _gradients(jnp.matmul, x.astype(jnp.float32), kernel.astype(jnp.bfloat16).astype(jnp.float32), g)
-    found = _gradients(multiply_in_tiles, *inputs)
-    assert [part.dtype for part in found] == [jnp.bfloat16, jnp.float32]
-    np.testing.assert_array_equal(found[0], wide[0].astype(jnp.bfloat16))
-    np.testing.assert_allclose(found[1], wide[1], rtol=1e-6, atol=1e-6)
+    gradients = _gradients(multiply_in_tiles, *inputs)
+    assert [part.dtype for part in gradients] == [jnp.bfloat16, jnp.float32]
+    np.testing.assert_array_equal(gradients[0], wide[0].astype(jnp.bfloat16))
+    np.testing.assert_allclose(gradients[1], wide[1], rtol=1e-6, atol=1e-6)
 
 
 def test_a_narrow_kernel_gets_a_narrow_gradient(inputs):
@@ -60,11 +60,11 @@ def test_only_bfloat16_on_a_processor_with_amx_multiplies_in_tiles(monkeypatch, 
 def test_dense_layer_in_tiles_agrees_with_the_plain_one(monkeypatch, inputs):
     x, kernel, g = inputs
     bias = jnp.ones(kernel.shape[1])
-    found = []
+    gradients = []
     for amx in (True, False):
         monkeypatch.setattr(matrix_product, "fast_bfloat16", lambda amx=amx: amx)
-        found.append(_gradients(lambda x, kernel: dense(x[None], kernel, bias)[0], x, kernel, g))
-    for ours, plain in zip(*found):
+        gradients.append(_gradients(lambda x, kernel: dense(x[None], kernel, bias)[0], x, kernel, g))
+    for ours, plain in zip(*gradients):
         np.testing.assert_allclose(ours.astype(np.float32), plain.astype(np.float32), rtol=0.02, atol=0.02)
 
 
@@ -72,8 +72,8 @@ def test_dense_layer_in_tiles_agrees_with_the_plain_one(monkeypatch, inputs):
 def test_the_gradient_of_a_bias_is_summed_at_least_in_float32(dtype):
     with jax.enable_x64(dtype == jnp.float64):
         x, kernel, bias = jnp.zeros((1001, 2), dtype), jnp.zeros((2, 3), dtype), jnp.zeros(3, jnp.float32)
-        found = jax.grad(lambda bias: dense(x, kernel, bias).astype(jnp.float32).sum())(bias)
-        assert found.dtype == jnp.float32 and found.tolist() == [1001.0] * 3  # 1000 in bfloat16
+        gradient = jax.grad(lambda bias: dense(x, kernel, bias).astype(jnp.float32).sum())(bias)
+        assert gradient.dtype == jnp.float32 and gradient.tolist() == [1001.0] * 3  # 1000 in bfloat16
 
 
 @pytest.mark.parametrize("narrow", [True, False])
@@ -81,19 +81,19 @@ def test_gradients_of_word_logits(monkeypatch, inputs, narrow):
     x, _, g = inputs
     words, at = jax.random.normal(jax.random.key(1), (g.shape[1], x.shape[1])), (lambda x: x[None])
     monkeypatch.setattr(matrix_product, "fast_bfloat16", lambda: narrow)
-    for given in (x, x.astype(jnp.float32)):
-        found = _gradients(lambda x, words: word_logits(at(x), words)[0], given, words, g)
-        rounded = words.astype(given.dtype).astype(jnp.float32)
-        exact = _gradients(lambda x, words: x @ words.T, given.astype(jnp.float32), rounded, g)
-        assert [part.dtype for part in found] == [given.dtype, jnp.float32]
-        np.testing.assert_array_equal(found[0], exact[0].astype(given.dtype))
-        np.testing.assert_allclose(found[1], exact[1], rtol=1e-6, atol=1e-6)
+    for hidden in (x, x.astype(jnp.float32)):
+        gradients = _gradients(lambda x, words: word_logits(at(x), words)[0], hidden, words, g)
+        rounded = words.astype(hidden.dtype).astype(jnp.float32)
+        exact = _gradients(lambda x, words: x @ words.T, hidden.astype(jnp.float32), rounded, g)
+        assert [part.dtype for part in gradients] == [hidden.dtype, jnp.float32]
+        np.testing.assert_array_equal(gradients[0], exact[0].astype(hidden.dtype))
+        np.testing.assert_allclose(gradients[1], exact[1], rtol=1e-6, atol=1e-6)
 
 
 def test_word_logits_are_multiplied_in_16_bits_where_that_is_faster(monkeypatch):
-    given = jnp.ones((2, 8), jnp.bfloat16), jnp.ones((5, 8))
+    arrays = jnp.ones((2, 8), jnp.bfloat16), jnp.ones((5, 8))
     for fast in (True, False):
         monkeypatch.setattr(matrix_product, "fast_bfloat16", lambda fast=fast: fast)
-        shown = str(jax.make_jaxpr(jax.grad(lambda x, words: word_logits(x, words).sum(), (0, 1)))(*given))
+        shown = str(jax.make_jaxpr(jax.grad(lambda x, words: word_logits(x, words).sum(), (0, 1)))(*arrays))
         products = [line for line in shown.splitlines() if "dot_general" in line]
         assert len(products) == 3 and ("bf16[2,5]" in shown) == fast

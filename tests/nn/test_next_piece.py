@@ -17,17 +17,17 @@ def kept_by_sorting(logits, top_p):
     chances /= chances.sum()
     gone = np.cumsum(chances[order]) <= 1 - top_p
     gone[-1] = False
-    kept = np.ones(len(logits), bool)
-    kept[order[gone]] = False
-    return kept
+    mask = np.ones(len(logits), bool)
+    mask[order[gone]] = False
+    return mask
 
 
 @pytest.mark.parametrize("top_p", [1e-6, 0.1, 0.9, 0.999, 1.0])
 @pytest.mark.parametrize("spread", [0.1, 10.0])
 def test_top_p_keeps_what_sorting_keeps(top_p, spread):
     logits = (np.random.default_rng(0).normal(size=(7, 300)) * spread).astype(np.float32)
-    found = np.isfinite(jax.jit(keep_top_p)(logits, np.float32(top_p)))
-    for row, values in zip(found, logits, strict=True):
+    masks = np.isfinite(jax.jit(keep_top_p)(logits, np.float32(top_p)))
+    for row, values in zip(masks, logits, strict=True):
         expected = kept_by_sorting(values.astype(np.float64), np.float64(np.float32(top_p)))
         assert abs(int(row.sum()) - int(expected.sum())) <= 1  # rounding of a sum may move one piece
         assert not (row & ~expected).any() or not (expected & ~row).any()
@@ -50,9 +50,9 @@ def test_draws_of_a_row_depend_on_its_key_alone():
         {"top_k": 99},
     ):
         compute = jax.jit(functools.partial(draw, **options))
-        whole = compute(keys, logits, 0.9)
-        alone = [int(compute(keys[n : n + 1], logits[n : n + 1], 0.9)[0]) for n in range(6)]
-        assert whole.tolist() == alone
+        batch_draws = compute(keys, logits, 0.9)
+        single_draws = [int(compute(keys[n : n + 1], logits[n : n + 1], 0.9)[0]) for n in range(6)]
+        assert batch_draws.tolist() == single_draws
 
 
 def test_the_likeliest_is_the_first_of_equal_ones():

@@ -48,11 +48,11 @@ def test_masked_softmax_over_real_positions():
 
 def test_align():
     x, other = draw(4, 2, 3), draw(4, 5, 3, seed=1)
-    found = np.asarray(align(jnp.asarray(x), jnp.asarray(other), jnp.asarray(REAL)))
+    aligned = np.asarray(align(jnp.asarray(x), jnp.asarray(other), jnp.asarray(REAL)))
     for n, count in enumerate((5, 1, 3)):
         odds = np.exp(x[n] @ other[n, :count].T)
-        np.testing.assert_allclose(found[n], odds / odds.sum(axis=1, keepdims=True) @ other[n, :count], rtol=1e-4)
-    np.testing.assert_array_equal(found[3], 0)
+        np.testing.assert_allclose(aligned[n], odds / odds.sum(axis=1, keepdims=True) @ other[n, :count], rtol=1e-4)
+    np.testing.assert_array_equal(aligned[3], 0)
     # With dot products of about a thousand, the nearest position takes all the weight.
     far = np.asarray(align(jnp.asarray(x) * 1e3, jnp.asarray(other), jnp.asarray(REAL)))
     nearest = np.argmax(np.where(REAL[:, None, :], np.einsum("bsd,btd->bst", x, other), -np.inf), axis=2)[:3]

@@ -56,12 +56,12 @@ def test_a_run_trains_with_it_and_load_keeps_it(mine, tmp_path):
     config.toyworld.update(topics=2, documents=30, vocab_size=300, language="en")
     assert pretrain(config, tmp_path / "run") == 0
     assert json.loads((tmp_path / "run" / "model.json").read_text())["config"]["attention"] == "mine"
-    kept = load(tmp_path / "run")
-    assert kept.config.attention == "mine"
-    reference = dataclasses.replace(kept.config, attention="reference")
+    model = load(tmp_path / "run")
+    assert model.config.attention == "mine"
+    reference = dataclasses.replace(model.config, attention="reference")
     outputs = [
-        jax.jit(get_family("bert").build(c).apply)({"params": kept.params["encoder"]}, np.array([[5, 6, 7]])).last
-        for c in (kept.config, reference)
+        jax.jit(get_family("bert").build(c).apply)({"params": model.params["encoder"]}, np.array([[5, 6, 7]])).last
+        for c in (model.config, reference)
     ]
     assert not np.allclose(*outputs)
     attention.REGISTERED.clear()

@@ -27,10 +27,10 @@ def counter(ran, reverse):
 def test_steps_after_the_longest_row_do_not_run(longest):
     ran = [], []
     loops = [counter(each, reverse) for each, reverse in zip(ran, (False, True))]
-    found = jax.jit(lambda lengths: run_steps(loops, lengths))(jnp.array([longest, 0]))
+    loop_results = jax.jit(lambda lengths: run_steps(loops, lengths))(jnp.array([longest, 0]))
     jax.effects_barrier()
     real = list(range(1, longest + 1))
-    for each, (last, outputs) in zip(ran, found, strict=True):
+    for each, (last, outputs) in zip(ran, loop_results, strict=True):
         assert sorted(each) == real
         assert int(last) == 1 + sum(real)
         assert outputs.tolist() == [10 * x for x in real] + [-1] * (5 - longest)

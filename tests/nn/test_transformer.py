@@ -18,8 +18,8 @@ HIDDEN = jax.random.normal(jax.random.key(0), (2, 5, 8))
 def test_pooler(name):
     pooled, variables = Pooler(CONFIG, name).init_with_output(jax.random.key(1), HIDDEN)
     params = variables["params"]
-    wanted = activation(name)(HIDDEN[:, 0] @ params["kernel"])
-    np.testing.assert_allclose(pooled, wanted, atol=1e-6)
+    expected = activation(name)(HIDDEN[:, 0] @ params["kernel"])
+    np.testing.assert_allclose(pooled, expected, atol=1e-6)
     both = Pooler(CONFIG, name).apply(variables, HIDDEN, np.array([[0, 3], [0, 1]]))
     assert both.shape == (2, 2, 8)
     np.testing.assert_allclose(both[:, 0], pooled, atol=1e-6)
@@ -27,10 +27,10 @@ def test_pooler(name):
     np.testing.assert_allclose(every[:, [0, 3]][0], both[0], atol=1e-6)
 
 
-@pytest.mark.parametrize(("own", "used"), [(None, "relu"), ("gelu", "gelu")])
-def test_a_head_of_narrower_embeddings(own, used):
+@pytest.mark.parametrize(("head_activation", "used"), [(None, "relu"), ("gelu", "gelu")])
+def test_a_head_of_narrower_embeddings(head_activation, used):
     words = jax.random.normal(jax.random.key(2), (11, 6))
-    logits, variables = MaskedLM(CONFIG, own).init_with_output(jax.random.key(1), HIDDEN, words)
+    logits, variables = MaskedLM(CONFIG, head_activation).init_with_output(jax.random.key(1), HIDDEN, words)
     params = variables["params"]
     assert params["dense"]["kernel"].shape == (8, 6) and logits.shape == (2, 5, 11)
     x = np.asarray(activation(used)(HIDDEN @ params["dense"]["kernel"]))

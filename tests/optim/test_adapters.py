@@ -98,7 +98,7 @@ def test_an_adapter_does_not_depend_on_the_others():
     ],
 )
 @pytest.mark.usefixtures("as_users_run")
-def test_what_cannot_be_adapted_is_refused(options, message):
+def test_impossible_adapters_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         lora(make_params(), **{"rank": 2, **options})
 

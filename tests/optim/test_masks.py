@@ -101,7 +101,7 @@ def test_global_norm_excludes_frozen_gradients():
     params = {"a": np.ones(2, np.float32), "b": np.ones(2, np.float32)}
     gradients = {"a": np.full(2, 100.0, np.float32), "b": np.array([0.3, 0.4], np.float32)}
     optimizer = freeze(optax.chain(optax.clip_by_global_norm(1.0), optax.sgd(1.0)), ["a"])
-    updates, _ = jax.jit(lambda given, params: optimizer.update(given, optimizer.init(params), params))(
+    updates, _ = jax.jit(lambda grads, params: optimizer.update(grads, optimizer.init(params), params))(
         gradients, params
     )
     np.testing.assert_allclose(updates["b"], [-0.3, -0.4])

@@ -31,7 +31,7 @@ from bert_elmo_jax.optim import (
 from bert_elmo_jax.optim.rows import map_tables, unique
 
 WORDS, WIDTH, NEGATIVES = 64, 8, 12
-TIED, OWN = "encoder/token/embedding", "lm/embedding"
+TIED, UNTIED = "encoder/token/embedding", "lm/embedding"
 
 
 def touched(batch, tied):
@@ -39,7 +39,7 @@ def touched(batch, tied):
     read = batch["words"].ravel()
     if tied:
         return {TIED: jnp.concatenate([read, targets]), "lm/bias": targets}
-    return {TIED: read, OWN: targets, "lm/bias": targets}
+    return {TIED: read, UNTIED: targets, "lm/bias": targets}
 
 
 def loss(params, batch, tied):
@@ -137,7 +137,7 @@ def test_steps_equal_dense_steps(name, tied):
     equal(params, dense)
     equal(state, dense_state)
     assert any(np.any(a != b) for a, b in zip(jax.tree.leaves(params), jax.tree.leaves(new_params(tied))))
-    check_row_sparse(optimizer, new_params(tied), [TIED] if tied else [TIED, OWN, "lm/bias"])
+    check_row_sparse(optimizer, new_params(tied), [TIED] if tied else [TIED, UNTIED, "lm/bias"])
 
 
 def test_untouched_rows_are_unchanged_and_accumulation_equals_the_whole_batch():
@@ -224,7 +224,7 @@ def test_tables_are_updated_in_place():
         optimizer = adagrad(0.2)
 
         def step(params, state, ids, x):
-            rows = find_rows(params, {OWN: ids})
+            rows = find_rows(params, {UNTIED: ids})
             small, small_state = take_rows(params, rows), take_rows(state, rows)
             gradients = jax.grad(lambda p: jnp.sum(values(as_rows(p, rows)["lm"]["embedding"]) * x))(small)
             updates, small_state = optimizer.update(gradients, small_state, small)
@@ -241,10 +241,10 @@ def test_tables_are_updated_in_place():
 
 @given(st.lists(st.integers(-3, 30), min_size=12, max_size=12), st.sampled_from([5, 20]))
 def test_unique_ids_are_sorted_distinct_and_padded(ids, size):
-    found = np.asarray(jax.jit(unique, static_argnums=1)(np.array(ids), size))
+    distinct_ids = np.asarray(jax.jit(unique, static_argnums=1)(np.array(ids), size))
     inside = sorted({i for i in ids if 0 <= i < size})
-    assert len(found) == min(12, size) and found[: len(inside)].tolist() == inside
-    assert (np.diff(found) > 0).all() and (found[len(inside) :] > 2**31 - 100).all()
+    assert len(distinct_ids) == min(12, size) and distinct_ids[: len(inside)].tolist() == inside
+    assert (np.diff(distinct_ids) > 0).all() and (distinct_ids[len(inside) :] > 2**31 - 100).all()
 
 
 def test_row_lookup_equals_table_lookup():
@@ -254,10 +254,10 @@ def test_row_lookup_equals_table_lookup():
     @jax.jit
     def look_up(table, ids):
         rows = find_rows({"t": table}, {"t": ids})
-        taken = as_rows(take_rows({"t": table}, rows), rows)["t"]
-        assert isinstance(taken, Rows)
-        missing = jnp.take(values(taken), places(taken, jnp.array([5, -1, 10, 2**31 - 1])), axis=0, mode="fill")
-        return values(taken)[places(taken, ids)], values(table)[places(table, ids)], missing
+        subtable = as_rows(take_rows({"t": table}, rows), rows)["t"]
+        assert isinstance(subtable, Rows)
+        missing = jnp.take(values(subtable), places(subtable, jnp.array([5, -1, 10, 2**31 - 1])), axis=0, mode="fill")
+        return values(subtable)[places(subtable, ids)], values(table)[places(table, ids)], missing
 
     in_rows, in_table, missing = look_up(table, ids)
     np.testing.assert_array_equal(in_rows, table[ids])
@@ -273,8 +273,8 @@ def test_ids_outside_are_dropped_and_tables_matched_by_whole_path():
     params = {"embedding": jnp.zeros((5, 2)), "lm": {"embedding": jnp.ones((9, 2))}}
     cut = take_rows((params, adagrad().init(params)), {"embedding": jnp.array([1])})
     assert [leaf.shape for leaf in jax.tree.leaves(cut)] == [(1, 2), (9, 2)] * 2
-    found = map_tables(lambda leaf, ids: leaf + len(ids), {"a/b": jnp.arange(10)}, ({"a": {"b": 1}}, {"b": 2}))
-    assert found == ({"a": {"b": 11}}, {"b": 2})
+    tables = map_tables(lambda leaf, ids: leaf + len(ids), {"a/b": jnp.arange(10)}, ({"a": {"b": 1}}, {"b": 2}))
+    assert tables == ({"a": {"b": 11}}, {"b": 2})
     with pytest.raises(ValueError, match=r"rows of 'lm/embeddings' are touched.*expected lm/embedding"):
         find_rows({"lm": {"embedding": jnp.ones((3, 2))}}, {"lm/embeddings": jnp.array([1])})
 
@@ -314,6 +314,6 @@ def test_other_optimizers_raise_and_rules_on_paths_pass():
         optax.chain(adagrad(), optax.add_decayed_weights(0.01)),
     ):
         with pytest.raises(ValueError, match=r"changes rows of lm/embedding that have no gradient"):
-            check_row_sparse(optimizer, new_params(False), [OWN])
+            check_row_sparse(optimizer, new_params(False), [UNTIED])
     params = {"encoder": {"layer_0": np.ones(3)}, "lm": np.ones((5, 2))}
     check_row_sparse(optax.chain(adagrad(), scale_by_depth(0.9, {"layer_0": 1}.get)), params, ["lm"])

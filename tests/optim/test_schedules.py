@@ -80,8 +80,8 @@ def test_other_schedules_by_hand():
     # A stable rate that decays at the end.
     steps = np.array([0, 50, 100, 500, 800, 801, 850, 999, 1_000, 1_500])
     expected = 2e-3 * np.minimum(1, steps / 100) * (1 - np.clip((steps - 800) / 200, 0, 1) ** 0.5)
-    found = rates_at(warmup_stable_decay(2e-3, warmup=100, steps=1_000, cooldown=200), steps)
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-12)
+    rates = rates_at(warmup_stable_decay(2e-3, warmup=100, steps=1_000, cooldown=200), steps)
+    np.testing.assert_allclose(rates, expected, rtol=1e-5, atol=1e-12)
 
 
 def test_two_phases_of_lamb():
@@ -111,8 +111,8 @@ def test_slanted_triangle_is_the_formula_of_the_paper(steps, cut):
 def test_slanted_triangle_of_the_golden_and_of_few_steps(goldens):
     with np.load(goldens / "awd_lstm_tiny" / "golden.npz") as golden:
         expected = golden["slanted_triangle"]
-    found = rates_at(slanted_triangular(len(expected), expected.max()), np.arange(len(expected)))
-    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    triangle = rates_at(slanted_triangular(len(expected), expected.max()), np.arange(len(expected)))
+    np.testing.assert_allclose(triangle, expected, rtol=1e-5)
     for steps in (1, 2, 5, 9):  # finite and above zero
         rates = rates_at(slanted_triangular(steps, 1.0), np.arange(steps + 3))
         assert (rates >= 1 / 32).all() and (rates <= 1).all() and rates[-1] < 1

@@ -52,8 +52,8 @@ def test_groups_start_with_new_moments_on_the_common_schedule():
     path = trained(join_later(STARTS, rate, lambda rate: adamw(rate, clip=float("inf")), clip=1e9), 6)
     # Train the encoder alone, with an optimiser that starts at step 3 of the schedule.
     method = adamw(lambda step: rate(step + 3), clip=1e9)
-    alone = trained(method, 6, first=3)
-    for ours, theirs in zip(jax.tree.leaves(path[-1]["encoder"]), jax.tree.leaves(alone[-1]["encoder"])):
+    encoder_path = trained(method, 6, first=3)
+    for ours, theirs in zip(jax.tree.leaves(path[-1]["encoder"]), jax.tree.leaves(encoder_path[-1]["encoder"])):
         np.testing.assert_allclose(ours, theirs, rtol=1e-6)
 
 
@@ -90,8 +90,8 @@ def test_parameters_move_in_their_spans_only():
 def test_each_span_starts_with_new_moments_at_the_rate_of_its_step():
     rate = linear_from_start(0.1, warmup=2, steps=10)
     path = trained(train_during(LATE, rate, lambda rate: adamw(rate, clip=float("inf")), clip=1e9), 8)
-    alone = trained(adamw(lambda step: rate(step + 5), clip=1e9), 8, path[4], first=5)
-    for ours, theirs in zip(path[5:], alone):
+    late_path = trained(adamw(lambda step: rate(step + 5), clip=1e9), 8, path[4], first=5)
+    for ours, theirs in zip(path[5:], late_path):
         np.testing.assert_allclose(ours["encoder"]["kernel"], theirs["encoder"]["kernel"], rtol=1e-6)
 
 

@@ -28,12 +28,12 @@ def compiled(rows, mesh, rules):
 @pytest.mark.devices
 def test_memory_per_device():
     weights = 64 * 256 * 4
-    whole = compiled(16, make_mesh(), ())
+    replicated = compiled(16, make_mesh(), ())
     split = compiled(16, make_mesh(1, 8), [("w$", P("fsdp"))])
     state = 3 * weights  # with two moments
-    assert state < whole.arguments < state + 16 * 64 * 4 // 8 + 200
+    assert state < replicated.arguments < state + 16 * 64 * 4 // 8 + 200
     assert state / 8 < split.arguments < state / 8 + 16 * 64 * 4 // 8 + 200
-    for one in (whole, split):
+    for one in (replicated, split):
         assert one.aliased > 0.9 * one.outputs - 200  # the state is donated
         assert one.total == one.arguments + one.outputs - one.aliased + one.temporaries + one.code
 
@@ -71,17 +71,17 @@ def test_out_of_memory_errors_have_numbers():
 
 @given(st.integers(0, 5000), st.integers(1, 3000), st.integers(1, 40))
 def test_the_largest_that_fits(limit, first, tries):
-    asked = []
+    trials = []
 
-    def fits(n):
-        asked.append(n)
+    def within_limit(n):
+        trials.append(n)
         return n <= limit
 
-    good, bad = find_largest(fits, first, tries=tries)
-    assert len(asked) == len(set(asked)) <= tries
-    assert asked[0] == first
-    assert good <= limit and (good == 0 or good in asked)
-    assert bad is None or (bad > limit and bad in asked)
+    good, bad = find_largest(within_limit, first, tries=tries)
+    assert len(trials) == len(set(trials)) <= tries
+    assert trials[0] == first
+    assert good <= limit and (good == 0 or good in trials)
+    assert bad is None or (bad > limit and bad in trials)
     if tries == 40:
         assert good == limit
 

@@ -69,22 +69,22 @@ SMALL = (
 @COMPILER
 @pytest.mark.long
 def test_a_step_of_one_layer_has_no_more_kernels_than_before():
-    said = plan(*SMALL, "--topology=h100:1")
-    kernels, gigabytes = re.search(r"kernels: (\d+) .*?; ([\d.]+) GB outside", said).groups()
-    assert int(kernels) <= 162 and float(gigabytes) <= 1.1, said
-    assert "custom calls of unknown operations" not in said
+    output = plan(*SMALL, "--topology=h100:1")
+    kernels, gigabytes = re.search(r"kernels: (\d+) .*?; ([\d.]+) GB outside", output).groups()
+    assert int(kernels) <= 162 and float(gigabytes) <= 1.1, output
+    assert "custom calls of unknown operations" not in output
 
 
 @COMPILER
 @pytest.mark.long
 def test_several_cards_share_parameters():
-    said = plan(*SMALL, "--topology=h200:4", "--config.mesh.fsdp=4")
-    assert "on 4 devices (data=1 × fsdp=4 × tensor=1)" in said
-    assert re.search(r"reduce-scatter|all-gather|all-reduce", said) and "collectives add up to" in said
+    output = plan(*SMALL, "--topology=h200:4", "--config.mesh.fsdp=4")
+    assert "on 4 devices (data=1 × fsdp=4 × tensor=1)" in output
+    assert re.search(r"reduce-scatter|all-gather|all-reduce", output) and "collectives add up to" in output
 
 
 @COMPILER
 @pytest.mark.long
 def test_a_step_that_does_not_fit_is_planned_with_remat():
-    said = plan(*SMALL, "--topology=a100:1", "--memory=0.7", "--config.model.num_layers=4")
-    assert "does not fit" in said and "with remat=True scan=True: " in said
+    output = plan(*SMALL, "--topology=a100:1", "--memory=0.7", "--config.model.num_layers=4")
+    assert "does not fit" in output and "with remat=True scan=True: " in output

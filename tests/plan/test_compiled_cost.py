@@ -41,15 +41,15 @@ ENTRY %main (x.1: f32[64,32]) -> (s32[], f32[64,32]) {
 """
 
 
-def loop(limit=12, begin=0, groups="{{0,1,2,3},{4,5,6,7}}", known=""):
+def loop(limit=12, begin=0, groups="{{0,1,2,3},{4,5,6,7}}", backend_config=""):
     text = LOOP.replace("LIMIT", str(limit)).replace("BEGIN", str(begin)).replace("GROUPS", groups)
-    return text.replace("KNOWN", known)
+    return text.replace("KNOWN", backend_config)
 
 
 def test_a_collective_in_a_loop_counts_once_per_iteration():
-    (kind, found), *more = compiled_cost(loop()).collectives.items()
-    assert (kind, found.count, found.size) == ("all-reduce", 12, 12 * 64 * 32 * 4)
-    assert found.sent == 12 * 64 * 32 * 4 * 2 * 3 / 4
+    (kind, cost), *more = compiled_cost(loop()).collectives.items()
+    assert (kind, cost.count, cost.size) == ("all-reduce", 12, 12 * 64 * 32 * 4)
+    assert cost.sent == 12 * 64 * 32 * 4 * 2 * 3 / 4
     assert not more
 
 
@@ -61,8 +61,8 @@ def test_trip_count_from_the_condition(limit, begin, turns):
 
 
 def test_trip_count_of_the_compiler_comes_first():
-    known = ', backend_config={"known_trip_count":{"n":"7"},"known_init_step":{"init":"0","step":"1"}}'
-    assert compiled_cost(loop(known=known)).collectives["all-reduce"].count == 7
+    backend_config = ', backend_config={"known_trip_count":{"n":"7"},"known_init_step":{"init":"0","step":"1"}}'
+    assert compiled_cost(loop(backend_config=backend_config)).collectives["all-reduce"].count == 7
 
 
 def test_a_loop_of_unknown_length_is_named():
@@ -126,8 +126,8 @@ ENTRY %main (x: f32[16], y: bf16[16]) -> f32[2] {
 
 
 def test_every_kind_of_collective():
-    found = compiled_cost(KINDS).collectives
-    assert {kind: (one.count, one.size, one.sent) for kind, one in found.items()} == {
+    collectives = compiled_cost(KINDS).collectives
+    assert {kind: (one.count, one.size, one.sent) for kind, one in collectives.items()} == {
         "all-gather": (1, 64, 64 * 7),  # start and done are one, and a clone with the same channel is not another
         "all-reduce": (1, 96, 96),  # a group of one device sends nothing and is not counted
         "reduce-scatter": (2, 128, 128 * 7 / 8),

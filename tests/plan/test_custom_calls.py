@@ -70,7 +70,7 @@ def test_a_kernels_own_estimate_comes_first(flops):
     assert (cost.flops, cost.uncounted) == (DOT + 1234, [])
 
 
-def test_what_cannot_be_counted_is_named():
+def test_uncounted_calls_are_named():
     assert compiled_cost(kernel("my_kernel")).uncounted == ["my_kernel"]
     assert compiled_cost(kernel("call", target="__onednn$matmul")).uncounted == ["__onednn$matmul"]
     assert compiled_cost(kernel("call", target="ConcatBitcast")).uncounted == []

@@ -113,19 +113,19 @@ class Device:
 
 def test_a_plan_for_a_gpu_names_its_kernels_and_its_time():
     compiled = Compiled(PROGRAM, 1000, 1000, 1000, 500, 0, 0.0, 0.0, 1.0)
-    said = "\n".join(describe_step(compiled, 64, 2.0 * PRODUCT, Topology([Device()], CHIPS["h100"], 0)))
-    assert "kernels: 10 (2 of attention, 6 of memory, 2 of products)" in said
-    assert "a step, estimated: " in said and "at best, a step: compute" in said
-    assert "the model's own count 1.311e+05)" in said and "XLA's, each loop once" not in said
-    assert "collectives add" not in said
+    description = "\n".join(describe_step(compiled, 64, 2.0 * PRODUCT, Topology([Device()], CHIPS["h100"], 0)))
+    assert "kernels: 10 (2 of attention, 6 of memory, 2 of products)" in description
+    assert "a step, estimated: " in description and "at best, a step: compute" in description
+    assert "the model's own count 1.311e+05)" in description and "XLA's, each loop once" not in description
+    assert "collectives add" not in description
 
 
 WAYS = [(True, True, False), (False, False, True), (False, True, None), (True, False, None)]
 
 
-@pytest.mark.parametrize(("remat", "fits", "other"), WAYS)
-def test_the_other_way_with_activations_is_planned_where_it_may_help(remat, fits, other):
-    changed = change_remat(ConfigDict({"model": {"remat": remat, "scan": True}}), fits)
+@pytest.mark.parametrize(("remat", "step_fits", "other"), WAYS)
+def test_the_other_way_with_activations_is_planned_where_it_may_help(remat, step_fits, other):
+    changed = change_remat(ConfigDict({"model": {"remat": remat, "scan": True}}), step_fits)
     assert (None if changed is None else changed.model.remat) == other
     assert changed is None or changed.model.scan == other
-    assert change_remat(ConfigDict({"model": {"size": 3}}), fits) is None
+    assert change_remat(ConfigDict({"model": {"size": 3}}), step_fits) is None

@@ -49,9 +49,9 @@ class Page(html.parser.HTMLParser):
 
 def check(page, shown=BAD):
     """Check that the page shows the data as text, and has no elements from it."""
-    found = Page(page)
-    assert not {"script", "img"} & set(found.names) and not found.handlers
-    assert shown in found.text
+    parsed_page = Page(page)
+    assert not {"script", "img"} & set(parsed_page.names) and not parsed_page.handlers
+    assert shown in parsed_page.text
 
 
 def write_metrics(run):
@@ -90,25 +90,25 @@ def test_a_fine_tuning(kind, tmp_path):
     tagged = [TaggedSentence((BAD, "b"), (f"B-{BAD}", "O"), f"{NAME}.conll", (1, 2), 0)]
     if kind in ("tags", "entities"):
         task = Task(kind, "tags", task_named(kind, file="a.conll").layout, labels=(f"B-{BAD}", "O"))
-        dev, found = tagged, [Tags((BAD, "b"), ("O", f"B-{BAD}"), (0.9, 0.9))]
+        dev, predictions = tagged, [Tags((BAD, "b"), ("O", f"B-{BAD}"), (0.9, 0.9))]
     elif kind == "regression":
         dev = [TextExample(BAD, None, float(n), None, f"{NAME}.csv", 2) for n in range(2)]
-        task, found = task_named("regression"), [Number(0.5), Number(3.0)]
+        task, predictions = task_named("regression"), [Number(0.5), Number(3.0)]
     else:
         task, dev = Task(kind, "classification", task_named("classification").layout, labels=(BAD, "b")), texts
-        found = [Label("b", 0.9, {}), Label(BAD, 0.9, {})]
+        predictions = [Label("b", 0.9, {}), Label(BAD, 0.9, {})]
 
     class Model(task_report.TaskNetwork):
         def __init__(self):
             self.task, self._params = task, {}
 
-    compared = task_result.compare_with_baselines(task, dev, {BAD: (dev, found)})
+    compared = task_result.compare_with_baselines(task, dev, {BAD: (dev, predictions)})
     files = {"train": {"file": BAD, "fingerprint": BAD}}
     sections = [
         task_result.draw_result(score_name(task), compared, 1, 2),
         describe_model(BAD, {}, {"init": BAD}),
         task_result.draw_task_data({"train": dev, BAD: dev}, task, files),
-        *task_report.task_sections(Model(), dev, found),
+        *task_report.task_sections(Model(), dev, predictions),
     ]
     page = write_report(run, sections, title=BAD, command=BAD).read_text(encoding="utf-8")
     check(page)
@@ -143,7 +143,7 @@ def test_a_study(tmp_path, monkeypatch, capsys):
 
 def test_attention_to_a_source(tmp_path, monkeypatch):
     maps = source_attention.SourceAttention((BAD, "b"), (BAD,), np.full((1, 1, 1, 2), 0.5))
-    monkeypatch.setattr(source_attention, "attention_to_source", lambda *given: maps)
+    monkeypatch.setattr(source_attention, "attention_to_source", lambda *arguments: maps)
     page = source_attention.write_source_attention(tmp_path / "a.html", None, [(BAD, BAD)])
     check(page.read_text(encoding="utf-8"))
 

@@ -36,17 +36,17 @@ def test_it_is_a_document_of_its_own():
 
 @pytest.mark.parametrize("figures", [[CLOUD] * 3, [LINES, CLOUD, CLOUD, MAP], [CLOUD] * 7, [MAP]], ids=len)
 def test_panels_lie_side_by_side_and_do_not_overlap(figures):
-    root, found = panels(show(*figures))
-    assert len(found) == len(figures)
-    boxes = [box for _, box in found]
+    root, drawn_panels = panels(show(*figures))
+    assert len(drawn_panels) == len(figures)
+    boxes = [box for _, box in drawn_panels]
     for n, (x, y, width, height) in enumerate(boxes):
         assert x >= 0
         assert y >= 0
         assert x + width <= float(root.get("width")) + 1
         assert y + height <= float(root.get("height")) + 1
         for other_x, other_y, other_width, other_height in boxes[:n]:
-            beside = x >= other_x + other_width or other_x >= x + width
-            assert beside or y >= other_y + other_height or other_y >= y + height
+            side_by_side = x >= other_x + other_width or other_x >= x + width
+            assert side_by_side or y >= other_y + other_height or other_y >= y + height
     if len(figures) == 3:
         assert len({y for _, y, _, _ in boxes}) == 1  # three fit into one line
 
@@ -59,7 +59,7 @@ def test_a_wide_figure_keeps_its_proportions():
     assert width / height == pytest.approx(inner_width / inner_height, rel=0.01)
 
 
-def test_nothing_to_show():
+def test_empty_figures_are_refused():
     with pytest.raises(ValueError, match="no figure was given: show"):
         show()
     with pytest.raises(ValueError, match="'empty' has no points to draw"):

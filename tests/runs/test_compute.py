@@ -40,11 +40,11 @@ def test_the_papers_recipes_take_a_step_on_every_device(recipe, device, tmp_path
     on_accelerator = device in ("gpu", "tpu")
     dtype = "bfloat16" if on_accelerator or (device == "auto" and fast_bfloat16()) else "float32"
     assert f"compute={device}: dtype={dtype}" in capsys.readouterr().err
-    asked = json.loads((tmp_path / "run" / "run.json").read_text(encoding="utf-8"))
-    assert asked["model"]["dtype"] == dtype and "compute" not in asked
+    settings = json.loads((tmp_path / "run" / "run.json").read_text(encoding="utf-8"))
+    assert settings["model"]["dtype"] == dtype and "compute" not in settings
     if recipe.startswith("bert"):
-        assert asked["model"]["attention"] == ("fused" if on_accelerator else "reference")
-        dropouts = (asked["model"]["attention_dropout"], asked["model"]["dropout"])
+        assert settings["model"]["attention"] == ("fused" if on_accelerator else "reference")
+        dropouts = (settings["model"]["attention_dropout"], settings["model"]["dropout"])
         assert dropouts == (0.0 if on_accelerator else 0.1, 0.1)
     assert load(tmp_path / "run").encode(["the ship"]).last.shape[0] == 1
 
@@ -59,7 +59,7 @@ def test_fine_tuning_takes_a_step(tmp_path, capsys):
     assert load(tmp_path / "run").predict(["the ship"])
 
 
-def test_what_is_chosen(capsys):
+def test_the_device_decides_the_dtype_and_the_attention(capsys):
     config = ConfigDict({"compute": "auto", "model": {"dtype": "float32"}})
     assert apply_compute(config, "tpu").model.dtype == "bfloat16"
     assert apply_compute(config, "something else").model.dtype == "float32"

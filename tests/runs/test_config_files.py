@@ -46,8 +46,8 @@ def test_a_recipe_has_the_same_fields_in_each_spelling_and_folder(spelling, tmp_
 
 def test_a_file_of_the_current_folder_comes_before_the_recipes(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    own = "from bert_elmo_jax.experiments.configs import bert\n\n\ndef get_config():\n    c = bert.get_config('toy')\n"
-    (tmp_path / "bert.py").write_text(f"{own}    c.steps = 7\n    return c\n")
+    code = "from bert_elmo_jax.experiments.configs import bert\n\n\ndef get_config():\n    c = bert.get_config('toy')\n"
+    (tmp_path / "bert.py").write_text(f"{code}    c.steps = 7\n    return c\n")
     assert read_config("bert.py")[0].steps == 7 and read_config("bert:toy")[0].steps == 9000
 
 

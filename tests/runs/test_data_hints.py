@@ -17,8 +17,8 @@ def write(path, rows, header="review,stars"):
 
 
 def read(folder, rows, dev=None, **fields):
-    others = [row.replace("text", "other") for row in rows]
-    files = {"train": write(folder / "train.csv", rows), "dev": dev or write(folder / "dev.csv", others)}
+    dev_rows = [row.replace("text", "other") for row in rows]
+    files = {"train": write(folder / "train.csv", rows), "dev": dev or write(folder / "dev.csv", dev_rows)}
     return read_data(base(**{"task": "classification", "text": "review", "label": "stars", **files, **fields}))
 
 
@@ -28,12 +28,12 @@ LABELLED = [f"text {n},{n % 2}" for n in range(40)]
 
 def test_ratings_and_small_dev(tmp_path, capsys):
     read(tmp_path, RATED)
-    said = capsys.readouterr().err
-    assert said.startswith("warning: the labels are the numbers 1 to 5, and") and "--task=regression" in said
-    assert said.count("warning") == 1
+    hints = capsys.readouterr().err
+    assert hints.startswith("warning: the labels are the numbers 1 to 5, and") and "--task=regression" in hints
+    assert hints.count("warning") == 1
     read(tmp_path, LABELLED, dev="0.1")
-    said = capsys.readouterr().err
-    assert "warning: the development data have 4 rows: one row is worth 25.0 points of the score" in said
+    hints = capsys.readouterr().err
+    assert "warning: the development data have 4 rows: one row is worth 25.0 points of the score" in hints
     read(tmp_path, LABELLED, dev=write(tmp_path / "few.csv", ["a,1", "b,1"]))
     assert "warning: no row of the development data has the label '0': hold out more" in capsys.readouterr().err
     for options in ({"rows": LABELLED}, {"rows": RATED, "task": "regression"}, {"rows": LABELLED, "dev": "0.5"}):
@@ -45,12 +45,12 @@ def test_ratings_and_small_dev(tmp_path, capsys):
 
 def test_labels_that_may_not_be_meant(tmp_path, capsys):
     read(tmp_path, [f"text {n},{label}" for n, label in enumerate(["Good", "good", "bad", "1", "1.0"] * 8)])
-    said = capsys.readouterr().err
-    assert said.startswith("warning: the labels '1' and '1.0' and 'Good' and 'good' look alike, but each is a label")
+    hints = capsys.readouterr().err
+    assert hints.startswith("warning: the labels '1' and '1.0' and 'Good' and 'good' look alike, but each is a label")
     read(tmp_path, [f"text {n},user{n}" for n in range(40)], dev="0.1")
-    said = capsys.readouterr().err
-    assert "or 31 more: hold out more" in said
-    assert "all rows with the label 'user" in said and "were held out, so it is not learned: give more rows" in said
+    hints = capsys.readouterr().err
+    assert "or 31 more: hold out more" in hints
+    assert "all rows with the label 'user" in hints and "were held out, so it is not learned: give more rows" in hints
 
 
 def test_texts_in_both_parts(tmp_path, capsys):
@@ -132,8 +132,8 @@ def test_bad_rows_are_skipped(tmp_path, capsys):
     data = read(tmp_path, BAD, on_bad="skip")
     assert (len(data.train), len(data.dev), len(data.skipped)) == (41, 41, 12)
     assert sorted(row.line for row in data.skipped if row.file.endswith("train.csv")) == [42, 43, 44, 45, 46, 47]
-    said = capsys.readouterr().err
-    assert said.startswith(f"warning: 6 of 47 rows of {tmp_path / 'train.csv'} are skipped: line 42 (the text ")
+    hints = capsys.readouterr().err
+    assert hints.startswith(f"warning: 6 of 47 rows of {tmp_path / 'train.csv'} are skipped: line 42 (the text ")
     lines = tmp_path / "train.jsonl"
     lines.write_text('{"review": "a"}\n{"review": 1, "stars": 2}\n{\n{"review": "b", "stars": 2}\n', encoding="utf-8")
     skipped = []

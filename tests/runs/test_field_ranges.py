@@ -98,14 +98,14 @@ def text(label):
 def test_a_classifier_with_one_answer_is_remarked_on():
     task = with_labels(task_named("sst2"), [text("0"), text("1")])
     same, other = Label("0", 0.9, {"0": 0.9, "1": 0.1}), Label("1", 0.9, {"0": 0.1, "1": 0.9})
-    [said] = remark_one_answer(task, [text("0"), text("1")], [same, same])
-    assert "every example of the dev data the label '0', and the data have 2 labels" in said
+    [remark] = remark_one_answer(task, [text("0"), text("1")], [same, same])
+    assert "every example of the dev data the label '0', and the data have 2 labels" in remark
     assert remark_one_answer(task, [text("0"), text("1")], [same, other]) == []
     assert remark_one_answer(task, [text("0"), text("0")], [same, same]) == [], "the data have one label only"
     tags = task_named("ud_upos")
     sentence = TaggedSentence(("a", "b"), ("X", "Y"), "dev.conllu", (1, 2), 0)
-    [said] = remark_one_answer(tags, [sentence], [Tags(("a", "b"), ("X", "X"), (0.5, 0.5))])
-    assert "every word" in said
+    [remark] = remark_one_answer(tags, [sentence], [Tags(("a", "b"), ("X", "X"), (0.5, 0.5))])
+    assert "every word" in remark
     assert remark_one_answer(task_named("stsb"), [], []) == []
 
 

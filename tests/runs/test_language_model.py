@@ -25,7 +25,7 @@ from bert_elmo_jax.text import FastaiVocabulary, WordVocabulary, train_sentencep
 
 from ..experiments.task_files import BAD, GOOD, OTHER, write_task
 from ..families.awd_lstm.conftest import draw_tensors, save_tensors
-from .test_with_documents import KNOWN, config_of, write_lm
+from .test_with_documents import WORDS, config_of, write_lm
 
 pytestmark = pytest.mark.usefixtures("one_device", "as_users_run")
 
@@ -42,13 +42,13 @@ def files(tmp_path_factory):
 def models(tmp_path_factory):
     """Return models of both directions, one with another vocabulary, and one of fastai."""
     folder = tmp_path_factory.mktemp("models")
-    made = {direction: write_lm(folder / direction, direction) for direction in ("forward", "backward")}
-    made["other"] = write_lm(folder / "other", "backward", [*KNOWN, "one", "more"])
-    made["fastai"] = str(save_tensors(folder / "fastai", draw_tensors(len(FASTAI), 6, 10, 2)))
+    paths = {direction: write_lm(folder / direction, direction) for direction in ("forward", "backward")}
+    paths["other"] = write_lm(folder / "other", "backward", [*WORDS, "one", "more"])
+    paths["fastai"] = str(save_tensors(folder / "fastai", draw_tensors(len(FASTAI), 6, 10, 2)))
     (folder / "fastai" / "itos.json").write_text(json.dumps(FASTAI), encoding="utf-8")
-    made["bert"] = str(GOLDENS / "bert_tiny")
-    made["no words"] = str(save_tensors(folder / "none", draw_tensors(len(FASTAI), 6, 10, 2)))
-    return made
+    paths["bert"] = str(GOLDENS / "bert_tiny")
+    paths["no words"] = str(save_tensors(folder / "none", draw_tensors(len(FASTAI), 6, 10, 2)))
+    return paths
 
 
 def small(files, **changes):
@@ -76,9 +76,9 @@ def test_weights_of_fastai(files, models, tmp_path):
     convert(str(tmp_path / "run"), tmp_path / "out", to_format="fastai")
     again = load(tmp_path / "out")
     ids = model.family.inputs.documents.read(model.config, model.encoder.vocabulary, "good film")
-    found = again.classify(words=ids[None])[0]
+    logits = again.classify(words=ids[None])[0]
     odds = other.probabilities["재미"] / other.probabilities["노잼"]
-    assert np.exp(found[1] - found[0]) == pytest.approx(odds, rel=1e-3)
+    assert np.exp(logits[1] - logits[0]) == pytest.approx(odds, rel=1e-3)
 
 
 def test_pieces_of_a_korean_tokenizer(files, tmp_path):
@@ -123,13 +123,13 @@ def test_grids_share_the_language_model(files, models, tmp_path):
     assert finetune(config, tmp_path, init=models["forward"], seeds=["0", "1"]) == 0
     grid = json.loads((tmp_path / "grid.json").read_text(encoding="utf-8"))
     assert len(grid["runs"]) == 2 and not list(tmp_path.glob("runs/*/adapted"))
-    found = load(tmp_path).predict(["a film"])[0]
+    prediction = load(tmp_path).predict(["a film"])[0]
     best = max(result["dev"]["accuracy"] for result in grid["runs"])
     data = read_data(config)
     labels = load(tmp_path).predict_examples(data.dev)
     right = [label.label == example.label for label, example in zip(labels, data.dev)]
     assert np.mean(right) == pytest.approx(best)
-    assert 0 <= found.probability <= 1 and load(tmp_path).others
+    assert 0 <= prediction.probability <= 1 and load(tmp_path).others
 
 
 @pytest.mark.long
@@ -203,7 +203,7 @@ def test_other_tasks(files):
         ({"eval_every": 5, "checkpoint_every": 3}, "let config.checkpoint_every divide config.eval_every"),
     ],
 )
-def test_what_the_classifier_refuses_is_refused_before_its_language_model_is_trained(files, tmp_path, changes, message):
+def test_wrong_classifier_fields_are_refused_before_the_language_model_is_trained(files, tmp_path, changes, message):
     config = small(files, **changes)
     with pytest.raises(ValueError, match=message):
         tune_language_models(config, tmp_path, read_data(config), None)
@@ -239,16 +239,16 @@ def test_a_task_of_one_word(files, models, tmp_path):
     with pytest.raises(ValueError, match=r"has 1 different texts, too few to tune a language model on: set config.lm"):
         tune_language_models(config, tmp_path / "run", data, start)
     ready = prepare_documents(config, data, start)
-    assert [row.ids.tolist() for row in ready.rows] == [[0, KNOWN.index("film")]] * 2
+    assert [row.ids.tolist() for row in ready.rows] == [[0, WORDS.index("film")]] * 2
 
 
 def test_a_model_that_was_tuned_on_other_texts(files, models, tmp_path):
     config = small(files)
     start = start_documents(config, models["forward"], None)
     (tmp_path / "report.html").write_text("done", encoding="utf-8")
-    write_lm(tmp_path, words=[*KNOWN, "once"])
+    write_lm(tmp_path, words=[*WORDS, "once"])
     tuned, status = tune(config, tmp_path, [], add_new_words(start, ["once"], 1))
-    assert status == 0 and tuned.stored.config.vocab_size == len(KNOWN) + 1
+    assert status == 0 and tuned.stored.config.vocab_size == len(WORDS) + 1
     with pytest.raises(ValueError, match=r"was tuned on other texts, whose words differ: restore the files"):
         tune(config, tmp_path, [], add_new_words(start, ["twice"], 1))
 
@@ -263,8 +263,8 @@ def test_new_words_by_their_number(files, models):
     config = small(files)
     start = start_documents(config, models["forward"], None)
     texts = ["new new words", "words once film"]
-    assert add_new_words(start, texts, 2).vocabulary.words[len(KNOWN) :] == ("new", "words")
-    assert add_new_words(start, texts, 1).vocabulary.words[len(KNOWN) :] == ("new", "words", "once")
+    assert add_new_words(start, texts, 2).vocabulary.words[len(WORDS) :] == ("new", "words")
+    assert add_new_words(start, texts, 1).vocabulary.words[len(WORDS) :] == ("new", "words", "once")
     assert add_new_words(start, texts, 0) is start
     with pytest.raises(ValueError, match=r"config.add_words=-1"):
         check_fields(small(files, add_words=-1))

@@ -22,7 +22,7 @@ def corpus(tmp_path_factory):
     return toy_corpus(tmp_path_factory.mktemp("toy"), documents=60)
 
 
-def asked(recipe, corpus):
+def make_config(recipe, corpus):
     config, _ = read_config(f"experiments/configs/{recipe}")
     config.update(data=str(corpus), steps=8, batch_size=16, length=32, sequences=2, eval_batches=1)
     config.update(eval_every=4, checkpoint_every=1, keep=9)
@@ -32,7 +32,7 @@ def asked(recipe, corpus):
 
 @pytest.mark.long
 def test_a_modern_bert_resumes_exactly_and_is_loaded(corpus, tmp_path):
-    config = asked("bert_modern.py:toy", corpus)
+    config = make_config("bert_modern.py:toy", corpus)
     config.update(causal_share=0.25)
     config.model.dropout = 0.1  # so that a key that went wrong would show
     config.masking.rates = 3
@@ -57,25 +57,25 @@ def test_a_modern_bert_resumes_exactly_and_is_loaded(corpus, tmp_path):
     assert encoder.config.changed.keys() == {"norm", "feed_forward", "position", "layer_bias"}
     assert not encoder.config.causal
     texts = ["the river bank", "a bank"]
-    packed, alone = encoder.encode(texts), [encoder.encode([text]) for text in texts]
-    for number, one in enumerate(alone):
+    packed, single_encodings = encoder.encode(texts), [encoder.encode([text]) for text in texts]
+    for number, one in enumerate(single_encodings):
         size = one.last.shape[1]
         np.testing.assert_allclose(packed.last[number, :size], one.last[0], atol=1e-5)
 
 
 @pytest.mark.long
 def test_a_run_from_before_these_fields_goes_on(corpus, tmp_path):
-    config = asked("bert.py:toy", corpus)
+    config = make_config("bert.py:toy", corpus)
     config.steps = 2
     assert pretrain(config, tmp_path) == 0
     before = {}
     for name in ("model.json", "run.json"):
-        facts = json.loads((tmp_path / name).read_text(encoding="utf-8"))
-        fields = facts["config" if name == "model.json" else "model"]
+        content = json.loads((tmp_path / name).read_text(encoding="utf-8"))
+        fields = content["config" if name == "model.json" else "model"]
         assert set(BertConfig.ADDED) <= set(fields)
         for field in BertConfig.ADDED:
             del fields[field]
-        before[name] = json.dumps(facts)
+        before[name] = json.dumps(content)
         (tmp_path / name).write_text(before[name], encoding="utf-8")
     assert not load(tmp_path).config.changed
     assert pretrain(config, tmp_path) == 0

@@ -41,5 +41,5 @@ def test_the_same_update(choice, way):
     devices, accumulate = WAYS[way]
     batch = PackedBatches((Shape(8, 40),), 0, devices * accumulate, choices=3)(rows, 16)
     assert batch["tokens"].shape == (8, 40) and batch["nsp_positions"].shape == (8, 10, 3)
-    found = update(head, params, batch, devices, accumulate)
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-6), found, expected)
+    packed_update = update(head, params, batch, devices, accumulate)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-6), packed_update, expected)

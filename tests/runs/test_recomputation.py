@@ -40,21 +40,21 @@ def test_a_run_keeps_activations_where_they_fit(tmp_path, monkeypatch, capsys):
     for name, memory in (("large", 2**40), ("small", 2**10)):
         monkeypatch.setattr(recomputation, "device_memory", lambda memory=memory: memory)
         assert pretrain(config_of("bert:toy", remat="auto"), tmp_path / name) == 0
-        said = capsys.readouterr().err
-        line = re.search(r"remat=auto: needs ([\d.]+) GiB, and [\d.]+ GiB may be used: remat=(\w+), scan=\2", said)
+        output = capsys.readouterr().err
+        line = re.search(r"remat=auto: needs ([\d.]+) GiB, and [\d.]+ GiB may be used: remat=(\w+), scan=\2", output)
         needs[name] = line.groups()
     assert needs["large"][0] == needs["small"][0]
     assert [again for _, again in needs.values()] == ["False", "True"]
     models = [read_model(tmp_path / name) for name in needs]
     assert [(model["remat"], model["scan"]) for model in models] == [(False, False), (True, True)]
     assert read_losses(tmp_path / "large") == pytest.approx(read_losses(tmp_path / "small"), rel=1e-5)
-    asked = json.loads((tmp_path / "small" / "run.json").read_text(encoding="utf-8"))
-    assert asked["remat"] == "auto"
+    settings = json.loads((tmp_path / "small" / "run.json").read_text(encoding="utf-8"))
+    assert settings["remat"] == "auto"
     assert pretrain(config_of("bert:toy", remat="auto"), tmp_path / "small") == 0  # the run is complete already
 
 
 @pytest.mark.usefixtures("as_users_run")
-def test_what_cannot_choose_is_refused_before_the_data_are_made(tmp_path):
+def test_unusable_remat_values_are_refused_before_the_data_are_made(tmp_path):
     refused = (
         ("elmo:toy", "auto", "jit", r"config.remat=auto is for models with the field model.remat: leave it empty"),
         ("bert:toy", "auto", "pmap", r"config.remat=auto is for one process and --parallel=jit"),

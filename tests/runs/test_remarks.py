@@ -21,19 +21,19 @@ def test_the_largest_jump_of_each_figure():
         "held_out/perplexity rose from 4 (step 2, the best before) to 20 (step 4)."
     ]
     assert find_remarks(held_out(1.0, 1.3, name="dev/loss")) == []
-    [said] = find_remarks(held_out(1.0, 2.0, name="dev/loss"))
-    assert said.startswith("dev/loss rose from 1 (step 1")
+    [remark] = find_remarks(held_out(1.0, 2.0, name="dev/loss"))
+    assert remark.startswith("dev/loss rose from 1 (step 1")
 
 
 def test_a_figure_that_is_not_finite_any_more():
-    [said] = find_remarks(held_out(4.0, None))
-    assert said.endswith("to a number that is not finite (step 2).")
+    [remark] = find_remarks(held_out(4.0, None))
+    assert remark.endswith("to a number that is not finite (step 2).")
 
 
 def test_a_figure_that_was_never_finite():
-    [said] = find_remarks(held_out(None, None))
-    assert said == "held_out/perplexity was not finite at its first measurement (step 1)."
-    assert find_remarks(held_out(None, 4.0)) == [said]
+    [remark] = find_remarks(held_out(None, None))
+    assert remark == "held_out/perplexity was not finite at its first measurement (step 1)."
+    assert find_remarks(held_out(None, 4.0)) == [remark]
     assert len(find_remarks(held_out(None, 4.0, 20.0))) == 2
 
 
@@ -52,8 +52,8 @@ def test_other_figures_may_rise(name):
 
 def test_steps_that_updated_nothing():
     lines = [{"step": step, "loss": None, "gradient_norm": None} for step in range(1, 8)]
-    [said] = find_remarks([*lines, {"step": 8, "loss": 1.0, "gradient_norm": 1.0}])
-    assert said == (
+    [remark] = find_remarks([*lines, {"step": 8, "loss": 1.0, "gradient_norm": 1.0}])
+    assert remark == (
         "The loss or a gradient was not finite in 7 steps (1, 2, 3, 4, 5, …), which updated nothing."
     )  # fmt: skip
 

@@ -23,7 +23,7 @@ def test_every_figure_is_drawn_and_what_was_asked_is_told(tmp_path):
     assert 'name="viewport"' in page
 
 
-def test_what_says_nothing_new_is_not_drawn(tmp_path):
+def test_redundant_curves_are_not_drawn(tmp_path):
     with Metrics(tmp_path, 0) as metrics:
         for step in range(1, 60):
             line = {"held_out/perplexity": 9.0 / step, "held_out/score": -9.0 / step}

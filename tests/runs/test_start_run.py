@@ -17,15 +17,15 @@ def test_a_point_runs_with_its_fields(capsys):
     assert capsys.readouterr().out == "Kim trains 100 steps\n"
 
 
-@pytest.mark.parametrize("said", ["can't start new thread", "RESOURCE_EXHAUSTED: Out of memory for 9 bytes\nmore"])
-def test_short_memory_is_one_line(said, tmp_path, monkeypatch):
-    def fail(*given, **options):
-        raise RuntimeError(said)
+@pytest.mark.parametrize("message", ["can't start new thread", "RESOURCE_EXHAUSTED: Out of memory for 9 bytes\nmore"])
+def test_short_memory_is_one_line(message, tmp_path, monkeypatch):
+    def fail(*arguments, **options):
+        raise RuntimeError(message)
 
     monkeypatch.setattr(extract, "extract", fail)
     done = run_program("extract", "--model=a", "--input=b", f"--output={tmp_path / 'c.h5'}")
-    assert (done.status, done.err.splitlines()[-1]) == (2, f"extract: out of memory: {said.splitlines()[0]}")
-    said = "another error"
+    assert (done.status, done.err.splitlines()[-1]) == (2, f"extract: out of memory: {message.splitlines()[0]}")
+    message = "another error"
     with pytest.raises(RuntimeError, match="another error"):
         run_program("extract", "--model=a", "--input=b", f"--output={tmp_path / 'c.h5'}")
 
@@ -60,6 +60,6 @@ def test_the_loss_of_another_process_is_one_line_and_an_end_at_once(monkeypatch,
     with pytest.raises(Ended) as ended:
         compute("pretrain", train)
     assert ended.value.args == (75,)
-    said = capsys.readouterr().err
-    assert said.startswith("pretrain: another process of this run has ended, or cannot be reached (UNKNOWN: Gloo ")
-    assert said.endswith("the same commands resume\n") and said.count("\n") == 1
+    output = capsys.readouterr().err
+    assert output.startswith("pretrain: another process of this run has ended, or cannot be reached (UNKNOWN: Gloo ")
+    assert output.endswith("the same commands resume\n") and output.count("\n") == 1

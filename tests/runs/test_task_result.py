@@ -252,7 +252,7 @@ MEASURE = """<script>parent.document.title += " " + Math.max(...[...document.que
 @pytest.mark.long
 @pytest.mark.skipif(CHROMIUM is None, reason="needs a browser: chromium")
 @pytest.mark.parametrize("language", ["en", "ko"])
-def test_nothing_runs_off_the_edge_of_a_phone(language, tmp_path):
+def test_a_report_fits_the_width_of_a_phone(language, tmp_path):
     frames = []
     for number, case in enumerate(cases()):
         run = tmp_path / str(number)

@@ -56,7 +56,7 @@ def make_config(corpus, teacher, fields=()):
 
 
 @pytest.fixture(scope="module")
-def alone(tmp_path_factory, corpus, teacher):
+def uninterrupted_run(tmp_path_factory, corpus, teacher):
     """An uninterrupted run."""
     workdir = tmp_path_factory.mktemp("runs") / "alone"
     with pytest.MonkeyPatch.context() as patch:
@@ -66,40 +66,40 @@ def alone(tmp_path_factory, corpus, teacher):
 
 
 @pytest.mark.long
-def test_a_run_is_complete_without_its_teacher(alone):
-    lines = read_metrics(alone)
+def test_a_run_is_complete_without_its_teacher(uninterrupted_run):
+    lines = read_metrics(uninterrupted_run)
     assert {"mlm", "soft", "cosine"} <= set(lines[-1])
     assert lines[-1]["loss"] == pytest.approx(
         2 * lines[-1]["mlm"] + 5 * lines[-1]["soft"] + lines[-1]["cosine"], rel=1e-5
     )
     assert {"held_out/soft", "held_out/cosine", "held_out/mlm_perplexity"} <= set(lines[-1])
-    student = load(alone)
+    student = load(uninterrupted_run)
     assert student.num_layers == 1
     assert sorted(student.params) == ["encoder", "mlm"]
-    assert json.loads((alone / "teacher.json").read_text())["fingerprint"]
+    assert json.loads((uninterrupted_run / "teacher.json").read_text())["fingerprint"]
 
 
 @pytest.mark.long
-def test_it_resumes_exactly_with_a_teacher_that_has_moved(alone, corpus, teacher, tmp_path):
+def test_it_resumes_exactly_with_a_teacher_that_has_moved(uninterrupted_run, corpus, teacher, tmp_path):
     workdir, moved = tmp_path / "run", tmp_path / "moved"
     shutil.copytree(teacher, moved)
-    shutil.copytree(alone, workdir)
+    shutil.copytree(uninterrupted_run, workdir)
     for step in (4, 6):
         shutil.rmtree(workdir / "checkpoints" / str(step), ignore_errors=True)
     assert [folder.name for folder in (workdir / "checkpoints").iterdir()] == ["2"]
     assert pretrain(make_config(corpus, moved), workdir) == 0
-    assert (workdir / "metrics.jsonl").read_bytes() == (alone / "metrics.jsonl").read_bytes()
-    jax.tree.map(np.testing.assert_array_equal, load_params(workdir)[1], load_params(alone)[1])
+    assert (workdir / "metrics.jsonl").read_bytes() == (uninterrupted_run / "metrics.jsonl").read_bytes()
+    jax.tree.map(np.testing.assert_array_equal, load_params(workdir)[1], load_params(uninterrupted_run)[1])
 
 
 @pytest.mark.long
-def test_another_teacher_is_refused(alone, corpus, tmp_path):
+def test_another_teacher_is_refused(uninterrupted_run, corpus, tmp_path):
     other = write_model(tmp_path / "other", corpus, seed=3)
     with pytest.raises(ValueError, match=re.escape(f"config.teacher={other} is another model (")):
-        pretrain(make_config(corpus, other), alone)
+        pretrain(make_config(corpus, other), uninterrupted_run)
 
 
-def test_what_is_refused(corpus, teacher, tmp_path):
+def test_wrong_inputs_are_refused(corpus, teacher, tmp_path):
     """No file is written."""
     elsewhere = toy_corpus(tmp_path / "elsewhere", documents=60, language="ko", vocab_size=1500)
     wide = {"model.hidden_size": 32}
@@ -124,9 +124,9 @@ def test_what_is_refused(corpus, teacher, tmp_path):
 
 
 @pytest.mark.long
-def test_given_weights_and_the_teachers_contradict_each_other(alone, corpus, teacher, tmp_path):
+def test_given_weights_and_the_teachers_contradict_each_other(uninterrupted_run, corpus, teacher, tmp_path):
     with pytest.raises(ValueError, match=r"both choose the first parameters: add --config\.init_from_teacher=False"):
-        pretrain(make_config(corpus, teacher), tmp_path, init=str(alone))
+        pretrain(make_config(corpus, teacher), tmp_path, init=str(uninterrupted_run))
 
 
 @pytest.mark.long

@@ -179,7 +179,7 @@ def test_runs_of_a_grid_or_a_sweep_have_a_group(tmp_path, mlflow):
     assert mlflow.records["id0"]["tags"]["group"] == "sweep"
 
 
-def test_what_cannot_work_is_said_before_the_training(tmp_path, monkeypatch, wandb):
+def test_unusable_trackers_are_refused_before_the_training(tmp_path, monkeypatch, wandb):
     monkeypatch.setitem(sys.modules, "mlflow", None)
     with pytest.raises(ImportError, match=r"--track=mlflow needs mlflow: pip install 'bert_elmo_jax\[mlflow\]'"):
         check_trackers(["mlflow"])

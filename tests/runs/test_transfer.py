@@ -131,11 +131,11 @@ def test_each_part_moves_in_its_steps_only(name, way, files, bert, tmp_path):
     depth_of = get_family(name).depth_of
     moved = steps_moved(follow(config, ready, tmp_path / "run", 7), depth_of)
     depths = sorted(part for part in moved if isinstance(part, int))
-    wanted = {depth: expected(way, n, len(depths), 7) for n, depth in enumerate(depths)}
-    wanted["head"] = expected(way, "head", len(depths), 7)
+    expected_steps = {depth: expected(way, n, len(depths), 7) for n, depth in enumerate(depths)}
+    expected_steps["head"] = expected(way, "head", len(depths), 7)
     if "top" in moved:
-        wanted["top"] = wanted[depths[-1]]
-    assert moved == wanted
+        expected_steps["top"] = expected_steps[depths[-1]]
+    assert moved == expected_steps
 
 
 def test_frozen_parts_have_no_state_and_no_gradient(files, bert):
@@ -160,15 +160,15 @@ def test_frozen_parts_have_no_state_and_no_gradient(files, bert):
 def plan(**changes):
     config = importlib.import_module("experiments.configs.finetune").get_config()
     config.update(changes)
-    return jax.tree.map(lambda own: own.steps, plan_unfreezing(config, DEPTH_OF, PARAMS, 10))
+    return jax.tree.map(lambda spans: spans.steps, plan_unfreezing(config, DEPTH_OF, PARAMS, 10))
 
 
 def test_the_steps_of_each_part():
-    found = plan(transfer="chain_thaw", head_epochs=0.5)
-    parts = [found["classify"]["bias"], found["encoder"]["embeddings"]["word"]]
-    parts += [found["encoder"][f"layer_{n}"]["kernel"] for n in range(3)]
+    steps = plan(transfer="chain_thaw", head_epochs=0.5)
+    parts = [steps["classify"]["bias"], steps["encoder"]["embeddings"]["word"]]
+    parts += [steps["encoder"][f"layer_{n}"]["kernel"] for n in range(3)]
     assert parts == [((5 * n, 5 * n + 5), (25, None)) for n in range(5)]
-    assert found["encoder"]["pooler"]["bias"] == parts[-1] and found["words"]["table"] == parts[0]
+    assert steps["encoder"]["pooler"]["bias"] == parts[-1] and steps["words"]["table"] == parts[0]
     upper = plan(transfer="upper", upper_layers=2)["encoder"]
     assert [upper[f"layer_{n}"]["kernel"] for n in range(3)] == [(), ((0, None),), ((0, None),)]
     assert upper["embeddings"]["word"] == () and upper["pooler"]["bias"] == ((0, None),)
@@ -204,7 +204,7 @@ def test_each_layer_learns_slower_than_the_one_above(files, bert):
         # The head has been trained more often in all ways but one, so layers are compared with each other only there.
         if way in ("all", "head_first", "upper"):
             of = [float(updates["encoder"][f"layer_{n}"]["kernel"][0]) for n in range(3)]
-            ratios = [above / own for own, above in itertools.pairwise(of) if own]
+            ratios = [above / lower for lower, above in itertools.pairwise(of) if lower]
             assert ratios == pytest.approx([2.6] * (1 if way == "upper" else 2))
             assert float(updates["classify"]["bias"][0]) / of[2] == pytest.approx(2.6, rel=0.1)
 
@@ -214,15 +214,15 @@ def test_gradients_are_clipped_before_they_are_scaled():
     config = importlib.import_module("experiments.configs.finetune").get_config()
     config.optimizer.update({"name": "adagrad", "schedule": "constant", "warmup": 0.0, "learning_rate": 1.0})
     config.optimizer.update({"clip": 0.5, "gradient_scale": 4.0})
-    found = []
+    updates = []
     for way in ("all", "head_first"):
         config.update(transfer=way, head_epochs=0.1)
         method = build_transfer(config, DEPTH_OF, {"encoder": LAYERS, "tag": jnp.ones(2)}, Length(100, 10, 1, 1)).method
         params = {"encoder": LAYERS, "tag": jnp.ones(2)}
         zeros = jax.tree.map(jnp.zeros_like, params)
         only = {**zeros, "tag": jnp.array([0.3, 0.4])}
-        found.append(method.update(only, method.init(params), params)[0]["tag"])
-    np.testing.assert_allclose(found[0], found[1], rtol=1e-6)
+        updates.append(method.update(only, method.init(params), params)[0]["tag"])
+    np.testing.assert_allclose(updates[0], updates[1], rtol=1e-6)
 
 
 @pytest.mark.parametrize("family", [family for family in all_families() if family.presets], ids=lambda f: f.name)
@@ -282,8 +282,8 @@ def test_frozen_is_true_of_an_encoder_that_is_not_tuned(files, bert):
 def test_a_run_too_short_for_its_last_stage_says_so(files, bert, capsys):
     config, start = config_of("bert", files, bert, transfer="top_down", epochs=2.0)
     prepare(config, start)
-    said = "transfer=top_down: this run of 4 steps ends before its last stage, which begins after 5; config.epochs of "
-    assert f"{said}more than 2.5 reach it" in capsys.readouterr().err
+    hint = "transfer=top_down: this run of 4 steps ends before its last stage, which begins after 5; config.epochs of "
+    assert f"{hint}more than 2.5 reach it" in capsys.readouterr().err
     config, start = config_of("bert", files, bert, transfer="top_down", epochs=3.0)
     prepare(config, start)
     assert "last stage" not in capsys.readouterr().err
@@ -306,11 +306,11 @@ def test_a_run_that_dies_in_a_stage_ends_as_if_left_alone(name, way, died, files
     assert run(config, source, tmp_path / "alone") == 0
 
     class Dies(TaskBatches):
-        given = 0
+        batch_count = 0
 
         def __next__(self):
-            self.given += 1
-            if self.given > died:
+            self.batch_count += 1
+            if self.batch_count > died:
                 raise RuntimeError("killed")
             return super().__next__()
 
@@ -327,8 +327,8 @@ def test_a_run_that_dies_in_a_stage_ends_as_if_left_alone(name, way, died, files
 
 def test_a_network_of_an_earlier_version_goes_on_as_it_was(files, bert, tmp_path):
     """The run.json of an earlier version has none of these fields."""
-    asked = config_of("elmo", files, bert)[0].to_dict() | {"head_epochs": 1.0}
-    train.same_run(tmp_path, {name: x for name, x in asked.items() if name not in (*ADDED, "upper_layers")})
-    train.same_run(tmp_path, asked, FREE, ADDED)
+    settings = config_of("elmo", files, bert)[0].to_dict() | {"head_epochs": 1.0}
+    train.same_run(tmp_path, {name: x for name, x in settings.items() if name not in (*ADDED, "upper_layers")})
+    train.same_run(tmp_path, settings, FREE, ADDED)
     with pytest.raises(ValueError, match=r'transfer: "all" then, "gradual" now'):
-        train.same_run(tmp_path, asked | {"transfer": "gradual"}, FREE, ADDED)
+        train.same_run(tmp_path, settings | {"transfer": "gradual"}, FREE, ADDED)

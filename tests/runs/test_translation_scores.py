@@ -54,13 +54,13 @@ def test_which_texts_are_translated(run, corpus):
     tokenizer = load_tokenizer(corpus / "tokenizer")
     pairs = [[tokenizer.decode(side) for side in document] for document in open_store(corpus, "heldout")]
     for step, reverse in ((1, False), (-1, True)):
-        found = translate_held_out(run, config_of(corpus, reverse=reverse, translations=3), str(corpus))
-        assert list(zip(found.sources, found.references)) == [tuple(pair[::step]) for pair in pairs[:3]]
-        assert len(found.translations) == 3 and all(isinstance(text, str) for text in found.translations)
+        texts = translate_held_out(run, config_of(corpus, reverse=reverse, translations=3), str(corpus))
+        assert list(zip(texts.sources, texts.references)) == [tuple(pair[::step]) for pair in pairs[:3]]
+        assert len(texts.translations) == 3 and all(isinstance(text, str) for text in texts.translations)
     short = config_of(corpus, length=8, translations=1_000)
-    kept = [pair for pair in pairs if len(tokenizer.encode(pair[0])) <= 8]
-    assert translate_held_out(run, short, str(corpus)).sources == [source for source, _ in kept]
-    assert 0 < len(kept) < len(pairs)
+    short_pairs = [pair for pair in pairs if len(tokenizer.encode(pair[0])) <= 8]
+    assert translate_held_out(run, short, str(corpus)).sources == [source for source, _ in short_pairs]
+    assert 0 < len(short_pairs) < len(pairs)
     assert translate_held_out(run, config_of(corpus, length=3), str(corpus)) is None
 
 

@@ -69,18 +69,18 @@ def test_checkpoints_hold_what_is_trained_and_load_merges(run, model):
 @pytest.mark.long
 def test_interrupted_it_ends_as_if_left_alone(run, files, model, tmp_path, monkeypatch):
     config = config_of(files, checkpoint_every=1)
-    whole = tmp_path / "whole"
-    assert finetune(config, whole, init=model) == 0
+    uninterrupted_run = tmp_path / "whole"
+    assert finetune(config, uninterrupted_run, init=model) == 0
     monkeypatch.setattr(train.Checkpoints, "save", stop_after(3))
     with pytest.raises(KeyboardInterrupt):
         finetune(config, tmp_path / "killed", init=model)
     monkeypatch.undo()
     assert finetune(config, tmp_path / "killed", init=model) == 0
-    ours, theirs = (flatten(load_params(folder)[1]) for folder in (tmp_path / "killed", whole))
+    ours, theirs = (flatten(load_params(folder)[1]) for folder in (tmp_path / "killed", uninterrupted_run))
     assert ours.keys() == theirs.keys()
     for name, value in theirs.items():
         np.testing.assert_array_equal(ours[name], value, name)
-    assert read_metrics(tmp_path / "killed") == read_metrics(whole)
+    assert read_metrics(tmp_path / "killed") == read_metrics(uninterrupted_run)
 
 
 def test_resumed_with_another_encoder_it_is_refused(run, files, tmp_path):

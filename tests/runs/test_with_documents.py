@@ -26,11 +26,11 @@ from ..experiments.task_files import BAD, GOOD, OTHER, write_task
 
 pytestmark = pytest.mark.usefixtures("one_device", "as_users_run")
 
-KNOWN = ["<S>", "</S>", "<UNK>", *dict.fromkeys((*OTHER, *GOOD, *BAD, ","))]  # without "really", which every text has
+WORDS = ["<S>", "</S>", "<UNK>", *dict.fromkeys((*OTHER, *GOOD, *BAD, ","))]  # without "really", which every text has
 SIZES = {"embedding_size": 8, "cell_size": 12, "num_layers": 2}
 
 
-def write_lm(folder, direction="forward", words=KNOWN):
+def write_lm(folder, direction="forward", words=WORDS):
     """Write a language model with random weights and a vocabulary of its own."""
     config = AwdLstmConfig(vocab_size=len(words), direction=direction, **SIZES)
     params = init_awd_lstm_params(config, jax.random.key(direction == "backward"), lm=True)
@@ -74,21 +74,21 @@ def run(files, models, tmp_path_factory):
 def read(folder):
     """Return all results of a run."""
     folders = [folder / name for name in ("adapted", "adapted_backward", "backward", ".")]
-    found = {
+    params = {
         f"{n}/{name}": value for n, one in enumerate(folders) for name, value in flatten(load_params(one)[1]).items()
     }
     lines = [read_metrics(one) for one in folders]
-    return found, lines, json.loads((folder / "result.json").read_text(encoding="utf-8"))
+    return params, lines, json.loads((folder / "result.json").read_text(encoding="utf-8"))
 
 
 @pytest.mark.long
 def test_it_learns_the_task(run):
-    found, lines, result = read(run)
+    params, lines, result = read(run)
     assert result["dev"]["accuracy"] > 0.8
     perplexities = [[line["held_out/perplexity"] for line in one if "held_out/perplexity" in line] for one in lines[:2]]
     assert all(one[-1] < one[0] for one in perplexities)
-    figures = found["3/classifier/layer_0/norm/variance"]
-    assert found["3/classifier/layer_0/norm/mean"].any() and (figures != 1).all() and (figures > 0).all()
+    figures = params["3/classifier/layer_0/norm/variance"]
+    assert params["3/classifier/layer_0/norm/mean"].any() and (figures != 1).all() and (figures > 0).all()
     report = (run / "report.html").read_text(encoding="utf-8")
     assert "Perplexity of held-out texts of the task" in report and "adapted_backward" in report
 
@@ -97,28 +97,28 @@ def test_it_learns_the_task(run):
 def test_predictions_are_the_mean_of_both_directions(run, tmp_path):
     model = load(run)
     texts = [f"a {GOOD[0]} film", f"a {BAD[0]} film, really", "\u200b영화"]
-    found = model.predict(texts)
-    assert [label.label for label in found[:2]] == ["재미", "노잼"]
-    each = [one.probabilities for one in found]
+    predictions = model.predict(texts)
+    assert [label.label for label in predictions[:2]] == ["재미", "노잼"]
+    each = [one.probabilities for one in predictions]
     assert all(sum(one.values()) == pytest.approx(1, abs=1e-5) for one in each)
-    alone = load(run / "backward").predict(texts)
+    backward = load(run / "backward").predict(texts)
     [other] = model.others
     assert other.encoder.config.direction == "backward"
     np.testing.assert_allclose(
         [list(one.probabilities.values()) for one in other.predict(texts)],
-        [list(one.probabilities.values()) for one in alone], atol=1e-6,
+        [list(one.probabilities.values()) for one in backward], atol=1e-6,
     )  # fmt: skip
     # By hand: the forward half is the encoder's own `classify`.
     rows = [model.family.inputs.documents.read(model.config, model.encoder.vocabulary, text) for text in texts]
     width = max(map(len, rows))
     ids = np.array([np.pad(row, (0, width - len(row))) for row in rows])
     forward = softmax(model.encoder.classify(words=ids, lengths=np.array([len(row) for row in rows])))
-    mean = (forward + np.array([list(one.probabilities.values()) for one in alone], np.float32)) / 2
+    mean = (forward + np.array([list(one.probabilities.values()) for one in backward], np.float32)) / 2
     np.testing.assert_allclose([list(one.values()) for one in each], mean, atol=1e-5)
     (tmp_path / "texts.txt").write_text("\n".join(texts) + "\n", encoding="utf-8")
     assert predict_file(str(run), str(tmp_path / "texts.txt"), str(tmp_path / "out.jsonl")) == 3
     lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()]
-    assert [line["label"] for line in lines] == [label.label for label in found]
+    assert [line["label"] for line in lines] == [label.label for label in predictions]
     assert repr(model) == (
         f"DocumentModel(AwdLstmEncoder({run}: 12 × 8, forward) and AwdLstmEncoder({run}/backward: 12 × 8, backward): "
         "노잼, 재미)"
@@ -137,7 +137,7 @@ def test_two_directions_are_not_converted_to_one_model(run, tmp_path):
 def test_new_words_are_added(run, capsys):
     """All stages and both directions have the new words; a word that is seen once is not added."""
     words = load(run).encoder.vocabulary.words
-    assert words == (*KNOWN, "really") and load(run / "backward").encoder.vocabulary.words == words
+    assert words == (*WORDS, "really") and load(run / "backward").encoder.vocabulary.words == words
     assert load(run / "adapted").vocabulary.words == words
 
 
@@ -168,8 +168,8 @@ def test_killed_in_any_stage_it_ends_as_if_left_alone(run, files, models, tmp_pa
     for name, value in theirs.items():
         np.testing.assert_array_equal(ours[name], value, name)
     assert (our_lines, our_result) == (their_lines, their_result)
-    said = capfd.readouterr().err
-    assert "resuming from step" in said
+    output = capfd.readouterr().err
+    assert "resuming from step" in output
 
 
 def stop_after(count):

@@ -37,8 +37,8 @@ def test_written_and_loaded(tmp_path):
     assert network.config == CONFIG
     assert network.labels == ("ADV", "NOUN")
     assert network.encoder is None
-    facts = json.loads((tmp_path / "run" / "model.json").read_text(encoding="utf-8"))
-    assert (facts["family"], facts["encoder"], facts["labels"]) == ("tagger", None, ["ADV", "NOUN"])
+    content = json.loads((tmp_path / "run" / "model.json").read_text(encoding="utf-8"))
+    assert (content["family"], content["encoder"], content["labels"]) == ("tagger", None, ["ADV", "NOUN"])
     check_same_network(tmp_path / "new", CONFIG, ("ADV", "NOUN"), "0123")
     check_same_network(tmp_path / "run", CONFIG, ("ADV", "NOUN"), LEXICON.fingerprint)
     for config, labels, words in (
@@ -60,7 +60,7 @@ def test_a_reader_of_questions_has_no_labels_and_resumes(tmp_path):
         check_same_network(tmp_path, config, ("A",), LEXICON.fingerprint)
 
 
-def test_what_does_not_belong_together(tmp_path):
+def test_parts_of_different_networks_are_refused(tmp_path):
     elmo = word_encoder("tests/goldens/elmo_tiny")
     layers, width = layer_shape(elmo)
     reads = dataclasses.replace(CONFIG, encoder_layers=layers, encoder_width=width)
@@ -89,9 +89,9 @@ def test_a_folder_that_was_changed(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"there is no lexicon\.json"):
         load(folder)
     other = write(tmp_path / "other")
-    facts = json.loads((other / "model.json").read_text(encoding="utf-8"))
-    facts["config"]["lstm_size"] = 5
-    (other / "model.json").write_text(json.dumps(facts), encoding="utf-8")
+    content = json.loads((other / "model.json").read_text(encoding="utf-8"))
+    content["config"]["lstm_size"] = 5
+    (other / "model.json").write_text(json.dumps(content), encoding="utf-8")
     with pytest.raises(ValueError, match="layer_0"):
         load(other)
 
@@ -107,10 +107,10 @@ def test_a_run_of_an_earlier_version(tmp_path):
     """Its config lacks later fields; it loads and resumes with the behaviour that it had then."""
     write(tmp_path / "run")
     file = tmp_path / "run" / "model.json"
-    facts = json.loads(file.read_text(encoding="utf-8"))
+    content = json.loads(file.read_text(encoding="utf-8"))
     for name in TaggerConfig.ADDED:
-        del facts["config"][name]
-    file.write_text(json.dumps(facts), encoding="utf-8")
+        del content["config"][name]
+    file.write_text(json.dumps(content), encoding="utf-8")
     assert load(tmp_path / "run").config == CONFIG
     check_same_network(tmp_path / "run", CONFIG, ("ADV", "NOUN"), LEXICON.fingerprint)
     with pytest.raises(ValueError, match="was started with other training data, vectors or encoder"):

@@ -66,8 +66,8 @@ def test_in_batch_negatives_are_those_of_all_devices_and_rows(devices, way):
     assert loss > 1.0 and not np.array_equal(changed["sentence"]["dense_0"]["bias"], np.zeros(6))
     batch = PackedBatches((Shape(8, 56),), 0, devices, choices=3)(rows, 16)
     mesh = train.make_mesh(devices=jax.devices()[:devices])
-    found = update(params, batch, train.Placement(mesh) if way == "jit" else train.Placement(axis=train.DEVICES))
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=2e-5), found, (changed, loss))
+    outcome = update(params, batch, train.Placement(mesh) if way == "jit" else train.Placement(axis=train.DEVICES))
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=2e-5), outcome, (changed, loss))
 
 
 def test_a_batch_in_parts_has_the_loss_and_the_gradient_of_the_whole_batch():
@@ -75,10 +75,10 @@ def test_a_batch_in_parts_has_the_loss_and_the_gradient_of_the_whole_batch():
     params = jax.tree.map(np.asarray, init_task_params(FAMILY, CONFIG, HEAD, jax.random.key(1)))
     placement, batch = train.Placement(train.make_mesh(devices=jax.devices()[:1])), collate(make_rows(14), 16, 16, 0)
     options = {"both_ways": True, "widths": (6, 2)}
-    whole, parts = (update(params, batch, placement, parts=parts, **options) for parts in (1, 4))
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6), whole, parts)
+    full_update, parts = (update(params, batch, placement, parts=parts, **options) for parts in (1, 4))
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6), full_update, parts)
     narrow = [update(params, batch, placement, both_ways=True, widths=(width,))[1] for width in (6, 2)]
-    np.testing.assert_allclose(whole[1], sum(narrow), rtol=1e-6)
+    np.testing.assert_allclose(full_update[1], sum(narrow), rtol=1e-6)
 
 
 @pytest.fixture(scope="module")
@@ -106,10 +106,10 @@ def test_from_scores_to_a_folder(files, model, tmp_path):
     assert result["score"] == "spearman" and set(result["dev"]) == {"spearman", "pearson"}
     losses = [line["loss"] for line in read_metrics(tmp_path / "run") if "loss" in line]
     assert losses[-1] < losses[0] / 2
-    made = load(tmp_path / "run")
-    assert made.sentence_head == SentenceHead(("cls", "mean"), ("normalize",), 32)
-    a, b = made.sentences(["the good film", "좋다 영화"])
-    assert made.predict([("the good film", "좋다 영화")])[0].value == pytest.approx(float(a @ b), abs=1e-5)
+    trained_model = load(tmp_path / "run")
+    assert trained_model.sentence_head == SentenceHead(("cls", "mean"), ("normalize",), 32)
+    a, b = trained_model.sentences(["the good film", "좋다 영화"])
+    assert trained_model.predict([("the good film", "좋다 영화")])[0].value == pytest.approx(float(a @ b), abs=1e-5)
     convert(str(tmp_path / "run"), tmp_path / "out")
     assert np.array_equal(load(tmp_path / "out").sentences(["the good film"])[0], a)
 
@@ -128,8 +128,8 @@ def test_pairs_and_triplets_are_learned(files, model, tmp_path, loss):
     (tmp_path / "train.tsv").write_text("\n".join([head, *lines]) + "\n", encoding="utf-8")
     config = config_of({**files, "train": str(tmp_path / "train.tsv")}, epochs=1.0)
     assert finetune(config, tmp_path / "run", init=str(model)) == 0
-    made = load(tmp_path / "run")
-    assert made.task.loss == loss and made.task.top_score == 5.0
+    trained_model = load(tmp_path / "run")
+    assert trained_model.task.loss == loss and trained_model.task.top_score == 5.0
 
 
 @pytest.mark.parametrize(
@@ -165,8 +165,8 @@ def test_a_model_with_a_pooling_keeps_it(files, model, tmp_path):
     with pytest.raises(ValueError, match="the model given by --init pools by max: leave them out"):
         finetune(config_of(files, **{"sentences.pooling": "mean"}), tmp_path / "run", init=str(tmp_path / "max"))
     assert finetune(config_of(files, epochs=0.5, max_length=0), tmp_path / "run", init=str(tmp_path / "max")) == 0
-    made = load(tmp_path / "run")
-    assert made.sentence_head == encoder.sentence_head and made.task.prompt == "film: "
-    a, b = made.sentences(["the good film", "좋다 영화"])
+    trained_model = load(tmp_path / "run")
+    assert trained_model.sentence_head == encoder.sentence_head and trained_model.task.prompt == "film: "
+    a, b = trained_model.sentences(["the good film", "좋다 영화"])
     cosine = float(a @ b) / np.linalg.norm(a) / np.linalg.norm(b)
-    assert made.predict([("the good film", "좋다 영화")])[0].value == pytest.approx(float(cosine), abs=1e-5)
+    assert trained_model.predict([("the good film", "좋다 영화")])[0].value == pytest.approx(float(cosine), abs=1e-5)

@@ -42,8 +42,8 @@ def write_small(tmp_path):
     def write(steps=None, seeds=(0, 1, 2), more=None, text=SMALL):
         file = tmp_path / "small.py"
         steps = steps or {"a": 10, "b": 20, "c": 30}
-        known = f"\nSTEPS, SEEDS, MORE = {steps!r}, {seeds!r}, {more or {}!r}\n"
-        file.write_text(textwrap.dedent(text).strip() + "\n" + known, encoding="utf-8")
+        constants = f"\nSTEPS, SEEDS, MORE = {steps!r}, {seeds!r}, {more or {}!r}\n"
+        file.write_text(textwrap.dedent(text).strip() + "\n" + constants, encoding="utf-8")
         return str(file)
 
     return write

@@ -27,9 +27,9 @@ def train(config, workdir, **options):
             print("강가에 배가 없다", file=sys.stderr)
             sys.exit(3)
         if trouble == "saves" and not list(workdir.parent.glob("*/saved.txt")):
-            asked = []
-            signal.signal(signal.SIGTERM, lambda *_: asked.append(1))
-            while not asked:
+            signals = []
+            signal.signal(signal.SIGTERM, lambda *_: signals.append(1))
+            while not signals:
                 time.sleep(0.05)
             time.sleep(1)
             (workdir / "saved.txt").write_text("saved")
@@ -37,8 +37,8 @@ def train(config, workdir, **options):
         if "init" in options:
             assert (Path(options["init"]) / "report.html").is_file(), "its need is missing"
         time.sleep(0.03)
-        told = json.dumps(config.to_dict(), sort_keys=True, default=str)
-        score = int(hashlib.sha256(told.encode()).hexdigest()[:4], 16) / 0xFFFF
+        config_text = json.dumps(config.to_dict(), sort_keys=True, default=str)
+        score = int(hashlib.sha256(config_text.encode()).hexdigest()[:4], 16) / 0xFFFF
         partial = workdir / "result.partial"
         if "task" in config:
             partial.write_text(json.dumps({"step": 1, "score": "f1", "dev": {"f1": score}}))

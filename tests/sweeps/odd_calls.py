@@ -6,27 +6,27 @@ import sys
 import time
 
 
-def behave(config, workdir, what):
-    """Do what `what` says."""
-    print(what, os.environ.get("CUDA_VISIBLE_DEVICES"), flush=True)
-    if what == "wait":
-        asked = []
-        signal.signal(signal.SIGTERM, lambda *_: asked.append(1))
+def behave(config, workdir, action):
+    """Do what `action` names."""
+    print(action, os.environ.get("CUDA_VISIBLE_DEVICES"), flush=True)
+    if action == "wait":
+        signals = []
+        signal.signal(signal.SIGTERM, lambda *_: signals.append(1))
         print("waiting", flush=True)
         until = time.monotonic() + 60
-        while not asked and time.monotonic() < until:
+        while not signals and time.monotonic() < until:
             time.sleep(0.02)
         print("saved", flush=True)
         return 75
-    if what == "kill":
+    if action == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
-    elif what == "refuse":
+    elif action == "refuse":
         raise ValueError("강가에")
-    elif what == "break":
+    elif action == "break":
         raise KeyError("강가에")
-    elif what == "text":
+    elif action == "text":
         sys.exit("in words")
-    elif what == "cores":
+    elif action == "cores":
         print(*os.sched_getaffinity(0))
         time.sleep(0.3)
-    return 7 if what == "7" else None
+    return 7 if action == "7" else None

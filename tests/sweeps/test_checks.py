@@ -120,7 +120,7 @@ def test_refused(read, body, point, message):
 
 
 @pytest.mark.usefixtures("as_users_run")
-def test_what_can_be_meant_passes(read, data):
+def test_points_that_fit_each_other_pass(read, data):
     sweep = read(
         "b, e = bert(), elmo()",
         "(tuned,) = cell(init=b, **{'features.layers': '-1'})",
@@ -133,13 +133,13 @@ def test_what_can_be_meant_passes(read, data):
 
 
 def test_data_that_have_changed_are_refused_where_runs_have_read_them(read, data, tmp_path):
-    file, kept = data / "t" / "dev.tsv", (data / "t" / "dev.tsv").read_bytes()
+    file, original_bytes = data / "t" / "dev.tsv", (data / "t" / "dev.tsv").read_bytes()
     sweep = read("cell(init=bert())")
     run = read.folders.claim(sweep.points[1])
     try:
         os.utime(file, (1, 1))
         read("cell(init=bert())")  # the same again, copied
-        file.write_bytes(kept.replace(b"\t1", b"\t2").replace(b"\t0", b"\t1").replace(b"\t2", b"\t0"))
+        file.write_bytes(original_bytes.replace(b"\t1", b"\t2").replace(b"\t0", b"\t1").replace(b"\t2", b"\t0"))
         for _ in range(2):
             with pytest.raises(ValueError, match="has changed since 1 runs have read it: restore the old") as error:
                 read("cell(init=bert())")
@@ -148,28 +148,28 @@ def test_data_that_have_changed_are_refused_where_runs_have_read_them(read, data
         run.rmdir()
         read("cell(init=bert())")  # and then it is what the runs to come read
         read.folders.run(sweep.points[1]).mkdir()
-        file.write_bytes(kept)
+        file.write_bytes(original_bytes)
         read("cell(init=bert(seed=9))")  # of other runs, which have read nothing yet
         with pytest.raises(ValueError, match="has changed since"):
             read("cell(init=bert())")
     finally:
-        file.write_bytes(kept)
+        file.write_bytes(original_bytes)
 
 
 def test_a_corpus_is_read_by_all_that_begins_with_its_model(read, data):
-    file, kept = data / "pieces" / "manifest.json", (data / "pieces" / "manifest.json").read_bytes()
+    file, original_bytes = data / "pieces" / "manifest.json", (data / "pieces" / "manifest.json").read_bytes()
     sweep = read("(tuned,) = cell(init=Step(bert(keep=2), 4))", "cell('b', init=tuned)")
     runs = [read.folders.claim(point) for point in sweep.points]
     assert len(runs) == 3
     try:
-        file.write_bytes(kept + b"\n")
+        file.write_bytes(original_bytes + b"\n")
         for left in (3, 2, 1):
             with pytest.raises(ValueError, match=f"has changed since {left} runs have read it"):
                 read("(tuned,) = cell(init=Step(bert(keep=2), 4))", "cell('b', init=tuned)")
             runs[3 - left].rmdir()
         read("(tuned,) = cell(init=Step(bert(keep=2), 4))", "cell('b', init=tuned)")
     finally:
-        file.write_bytes(kept)
+        file.write_bytes(original_bytes)
 
 
 def test_data_of_another_folder_are_other_data(read, sweeps, data, tmp_path):
@@ -192,8 +192,8 @@ def test_data_of_another_folder_are_other_data(read, sweeps, data, tmp_path):
 
 
 def test_made_data_that_somebody_cut_are_refused(sweeps, tmp_path):
-    folders, made = sweeps.folders.Folders(tmp_path), sweeps.toy_tasks.ToyData(2, 2, 30, 30)
-    file = made.file("topics", "train")
+    folders, toy_data = sweeps.folders.Folders(tmp_path), sweeps.toy_tasks.ToyData(2, 2, 30, 30)
+    file = toy_data.file("topics", "train")
     sweeps.toy_tasks.make_files(tmp_path / "tasks", [file])
     point = sweeps.points.Point("t", "finetune", "finetune", {"train": file})
     paper = sweeps.definition.Paper("none", ("x",), {"a": (None,)}, "a")

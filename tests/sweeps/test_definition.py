@@ -68,7 +68,7 @@ def test_the_sweeps_of_the_repository(sweeps, file):
     for part in ("xpected score:", "Cost:", "Command:", f"--sweep={file.stem}", "Scales:"):
         assert part in text, part
     assert len(text.splitlines()) <= 75
-    told = " ".join(_scales.__doc__.split())
+    docstring = " ".join(_scales.__doc__.split())
     scales = re.search(r"SCALES = \((.*)\)", text)[1].replace('"', "").split(", ")
     # Real text at hand replaces the larger scales where the paper has no such table.
     real = ("ulmfit_real", "story", "elmo_inputs", "elmo_to_bert", "collobert_tagger", "unknown_words")
@@ -86,7 +86,7 @@ def test_the_sweeps_of_the_repository(sweeps, file):
         assert all(len(cell.seeds) >= least for cell in tasks)
         for data in {data for point in sweep.points for data in point.files if not data.made}:
             folder, _, name = data.name.partition("/")
-            assert f"{folder}/" in told and (folder == "corpora" or Path(name).suffix in told), data.name
+            assert f"{folder}/" in docstring and (folder == "corpora" or Path(name).suffix in docstring), data.name
             assert scale != "toy"
 
 
@@ -96,11 +96,11 @@ def test_every_command_is_one_that_its_program_takes(sweeps, file, tmp_path):
     for scale in re.search(r"SCALES = \((.*)\)", file.read_text(encoding="utf-8"))[1].replace('"', "").split(", "):
         folders = sweeps.folders.Folders(tmp_path, tmp_path / "data")
         sweep = read_once(file.stem, scale)
-        seen = set()
+        cell_names = set()
         for point in sweep.points:
             cell = point.name.rpartition(", seed ")[0] or point.name
-            if cell not in seen:
-                seen.add(cell)
+            if cell not in cell_names:
+                cell_names.add(cell)
                 config = parse(point, folders.command(point))
                 assert dict(list_fields(config)) == dict(list_fields(folders.config(point))), point.name
                 {"pretrain": check_pretraining, "finetune": check_finetuning}[point.program](point, config)
@@ -164,12 +164,12 @@ def check_finetuning(point, config):
 def test_toy_data_are_made(sweeps, tmp_path):
     """The toy data of all sweeps are made together, each file once."""
     toys = [read_once(file.stem, "toy") for file in SWEEPS]
-    made = {data for sweep in toys for point in sweep.points for data in point.files}
-    assert all(data.made for data in made)
-    small = [data for data in made if "corpus" not in data.name and "vocabulary" not in data.name]
+    files = {data for sweep in toys for point in sweep.points for data in point.files}
+    assert all(data.made for data in files)
+    small = [data for data in files if "corpus" not in data.name and "vocabulary" not in data.name]
     sweeps.toy_tasks.make_files(tmp_path, small)
     assert all((tmp_path / data.name).stat().st_size > 1000 for data in small)
-    corpora = sorted(data.name for data in made if data not in small)
+    corpora = sorted(data.name for data in files if data not in small)
     patterns = (sweeps.toy_tasks.CORPUS, sweeps.toy_tasks.TEXTS)
     assert all(any(re.fullmatch(pattern, name) for pattern in patterns) for name in corpora)
     world = sweeps.toy_tasks.ToyData(2, 2, 40, 300)
@@ -237,8 +237,8 @@ def test_a_language_model_that_another_run_adapted(sweeps, tmp_path):
     task = {"task": "trec", "train": sweeps.points.File("train.txt")}
     tuned, plain = (Point("tuned", "finetune", "ulmfit", {"init": lm, "lm.epochs": n, **task}) for n in (2.0, 0.0))
     after = Point("after", "finetune", "ulmfit", {"init": Adapted(tuned), "lm.epochs": 0.0, **task})
-    whole = Point("b", "finetune", "ulmfit", {**after.settings, "init": tuned})
-    assert after.needs == whole.needs == [tuned] and after.identity != whole.identity
+    whole_model = Point("b", "finetune", "ulmfit", {**after.settings, "init": tuned})
+    assert after.needs == whole_model.needs == [tuned] and after.identity != whole_model.identity
     assert after.identity == Point("b", "finetune", "ulmfit", {**after.settings, "init": Adapted(tuned)}).identity
     assert f" --init={folders.run(tuned)}/adapted " in folders.command(after)
     with pytest.raises(ValueError, match=r"tuned adapts no language model: set its lm\.epochs"):
@@ -303,8 +303,8 @@ def test_the_scale_by_default(sweeps, tmp_path, scales, scale):
 
 def test_the_example_is_a_sweep(sweeps, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    said = sweeps.new_sweep.write_example("mine.py")
-    assert said.endswith("python -m experiments.sweep --sweep=mine.py --data=. --workdir=runs/sweeps")
+    hint = sweeps.new_sweep.write_example("mine.py")
+    assert hint.endswith("python -m experiments.sweep --sweep=mine.py --data=. --workdir=runs/sweeps")
     sweep = sweeps.definition.read_sweep("mine.py")
     assert len(sweep.cells) == 6 and len(sweep.points) == 18 and "my_sweep" not in (tmp_path / "mine.py").read_text()
     assert sweep.plot({("rate 5e-5", "2 epochs"): 80.0}).series == {"2 epochs": [(5e-5, 80.0)], "4 epochs": []}
@@ -346,10 +346,10 @@ def test_files_that_are_no_sweeps(sweeps, tmp_path):
     ],
 )
 def test_files_with_mistakes(sweeps, tmp_path, text, message):
-    known = '"""X."""\nfrom bert_elmo_jax.sweeps.definition import Paper\nSCALES, sweep = ("toy",), print\n'
-    known += 'PAPER = Paper("", ("x",), {"a": (1.0,)}, "a")\n'
-    whole = known + text if isinstance(text, str) and " = " in text else text
-    (tmp_path / "x.py").write_bytes(whole if isinstance(whole, bytes) else whole.encode())
+    header = '"""X."""\nfrom bert_elmo_jax.sweeps.definition import Paper\nSCALES, sweep = ("toy",), print\n'
+    header += 'PAPER = Paper("", ("x",), {"a": (1.0,)}, "a")\n'
+    contents = header + text if isinstance(text, str) and " = " in text else text
+    (tmp_path / "x.py").write_bytes(contents if isinstance(contents, bytes) else contents.encode())
     with pytest.raises(ValueError, match=re.escape(message)):
         sweeps.definition.read_sweep(str(tmp_path / "x.py"), "toy")
 
@@ -377,7 +377,7 @@ def test_missing_data_are_all_named(sweeps, tmp_path):
     assert "sst2/train.tsv" not in str(error.value)
 
 
-def test_what_a_point_is(sweeps):
+def test_the_identity_of_a_point(sweeps):
     Point, File = sweeps.points.Point, sweeps.points.File
     bert = Point("bert", "pretrain", "bert:toy", {"steps": 100})
 
@@ -394,7 +394,7 @@ def test_what_a_point_is(sweeps):
         tagger(config=str(ROOT / "experiments" / "configs" / "finetune.py")),
     ]
     assert {point.identity for point in same} == {first}
-    others = [
+    different_points = [
         tagger(seed=1),
         tagger(epochs=4.0),
         tagger(train=File("y.iob2")),
@@ -403,7 +403,7 @@ def test_what_a_point_is(sweeps):
         tagger(config="finetune:entities"),
         bert,
     ]
-    assert len({first, *(point.identity for point in others)}) == len(others) + 1
+    assert len({first, *(point.identity for point in different_points)}) == len(different_points) + 1
 
 
 def test_where_a_point_lies(sweeps, tmp_path):

@@ -12,28 +12,28 @@ import pytest
 from bert_elmo_jax import platform_support
 from bert_elmo_jax.sweeps.runners import Job, Processes, show_device, stop_asked
 
-HERE, ROOT = Path(__file__).parent, Path(__file__).parents[2]
+FOLDER, ROOT = Path(__file__).parent, Path(__file__).parents[2]
 
 
 @pytest.fixture
 def odd(tmp_path, monkeypatch):
     """Return jobs of `odd_calls`, selected by their action."""
-    monkeypatch.syspath_prepend(str(HERE))
+    monkeypatch.syspath_prepend(str(FOLDER))
     import odd_calls
 
-    def job(what):
+    def job(action):
         config = str(ROOT / "experiments" / "configs" / "finetune.py")
-        return Job(what, odd_calls.behave, config, {"seed": "3"}, str(tmp_path / what), {"what": what})
+        return Job(action, odd_calls.behave, config, {"seed": "3"}, str(tmp_path / action), {"action": action})
 
     return job
 
 
 def collect(runner, count):
-    found = {}
+    ended_jobs = {}
     until = time.monotonic() + 60
-    while len(found) < count and time.monotonic() < until:
-        found |= {ended.key: ended for ended in runner.wait(0.2)}
-    return found
+    while len(ended_jobs) < count and time.monotonic() < until:
+        ended_jobs |= {ended.key: ended for ended in runner.wait(0.2)}
+    return ended_jobs
 
 
 def wait_for(file, text, seconds=60):
@@ -56,15 +56,15 @@ ENDS = {"0": 0, "7": 7, "refuse": 2, "break": 1, "kill": -9, "text": 1}
 def test_every_way_to_end(odd, tmp_path, monkeypatch, method, words):
     monkeypatch.setattr(platform_support, "start_method", lambda: method)
     runner = Processes(2, devices=["3", "5"])
-    found = {}
+    ended_jobs = {}
     try:
         for pair in zip(words[::2], words[1::2]):
             for word in pair:
                 runner.start(odd(word))
-            found |= collect(runner, 2)
+            ended_jobs |= collect(runner, 2)
     finally:
         runner.close()
-    assert {key: ended.status for key, ended in found.items()} == {word: ENDS[word] for word in words}
+    assert {key: ended.status for key, ended in ended_jobs.items()} == {word: ENDS[word] for word in words}
     logs = {word: (tmp_path / word / "log.txt").read_text(encoding="utf-8") for word in words}
     assert logs["refuse"].endswith("behave: 강가에\n"), "one line for an expected error"
     if len(words) == len(ENDS):
@@ -79,8 +79,8 @@ def test_each_has_its_own_cores(odd, tmp_path, monkeypatch):
         five.setattr(os, "sched_getaffinity", lambda _: {5, 2, 7, 3, 11})
         assert platform_support.split_cores(2) == [[2, 5], [3, 7]], "equally many for each"
         assert platform_support.split_cores(1) == [[]] and platform_support.split_cores(6) == [[]] * 6
-    there = os.sched_getaffinity(0)
-    if len(there) < 2:
+    cores = os.sched_getaffinity(0)
+    if len(cores) < 2:
         pytest.skip("this machine has one core")
     runner = Processes(2)
     try:
@@ -90,7 +90,7 @@ def test_each_has_its_own_cores(odd, tmp_path, monkeypatch):
     finally:
         runner.close()
     a, b = (set(map(int, (tmp_path / key / "log.txt").read_text().split("\n")[1].split())) for key in "ab")
-    assert a and b and not a & b and a | b <= there
+    assert a and b and not a & b and a | b <= cores
 
 
 def test_without_affinity_the_number_of_threads_is_limited(monkeypatch):
@@ -125,7 +125,7 @@ from bert_elmo_jax.sweeps.runners import Job, Processes
 if __name__ == "__main__":
     runner = Processes(1)
     try:
-        job = Job("w", odd_calls.behave, "experiments/configs/finetune.py", {{}}, sys.argv[1], {{"what": "wait"}})
+        job = Job("w", odd_calls.behave, "experiments/configs/finetune.py", {{}}, sys.argv[1], {{"action": "wait"}})
         runner.start(job)
         print(runner.wait(60))
     finally:
@@ -137,7 +137,7 @@ if __name__ == "__main__":
 def sweep(tmp_path):
     """Return a process that runs a job, and the job's log."""
     file = tmp_path / "sweep.py"
-    file.write_text(SWEEP.format(here=str(HERE)), encoding="utf-8")
+    file.write_text(SWEEP.format(here=str(FOLDER)), encoding="utf-8")
     process = subprocess.Popen(
         [sys.executable, str(file), str(tmp_path / "w")], cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)},
         start_new_session=True,
@@ -179,7 +179,7 @@ def test_jobs_that_share_a_device_share_its_memory():
 
 
 def test_timeout_sends_sigterm_twice():
-    with stop_asked() as asked:
+    with stop_asked() as stop_requests:
         signal.raise_signal(signal.SIGTERM)
         signal.raise_signal(signal.SIGTERM)
-        assert asked() == 1
+        assert stop_requests() == 1

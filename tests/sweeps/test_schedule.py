@@ -29,8 +29,8 @@ class Scripted:
             return []
         key = self.running.pop(0)
         point = self.of[key]
-        some = self._ends.get(point.name, [])
-        status = some.pop(0) if some else 0
+        statuses = self._ends.get(point.name, [])
+        status = statuses.pop(0) if statuses else 0
         run = self.folders.run(point)
         (run / "log.txt").write_bytes(f"step 1\r배 {status}\rthe last words\n".encode())
         if status == 0:
@@ -55,9 +55,9 @@ def go(sweeps, write_small, tmp_path):
         sweep = sweeps.definition.read_sweep(write_small(**changes), "toy")
         folders = sweeps.folders.Folders(tmp_path / "w")
         runner = Scripted(sweeps.runners, folders, sweep.points, slots, ends)
-        said = []
-        state = sweeps.schedule.run_points(sweep.points, folders, runner, retries=retries, say=said.append, stop=stop)
-        return state, runner, "\n".join(said), folders
+        lines = []
+        state = sweeps.schedule.run_points(sweep.points, folders, runner, retries=retries, say=lines.append, stop=stop)
+        return state, runner, "\n".join(lines), folders
 
     return run
 
@@ -84,9 +84,9 @@ def test_a_changed_definition_runs_again_only_what_it_changes(go):
 
 
 def test_a_failure_is_tried_again(go, sweeps):
-    state, runner, said, folders = go({"BERT a": [-9], "b, NER, seed 1": [1]})
+    state, runner, output, folders = go({"BERT a": [-9], "b, NER, seed 1": [1]})
     assert not state.failed and runner.started.count("BERT a") == 2 == runner.started.count("b, NER, seed 1")
-    assert "BERT a: killed by signal 9; trying again (1 of 1)" in said
+    assert "BERT a: killed by signal 9; trying again (1 of 1)" in output
     [point] = [point for point in state.points if point.name == "BERT a"]
     run = folders.run(point)
     assert json.loads((run / "point.json").read_text(encoding="utf-8"))["statuses"] == [-9, 0]
@@ -94,7 +94,7 @@ def test_a_failure_is_tried_again(go, sweeps):
 
 
 def test_and_then_reported_while_the_others_go_on(go):
-    state, _, said, _ = go({"BERT a": [76, 76], "b, NER, seed 1": [2, 2, 2]}, retries=1)
+    state, _, output, _ = go({"BERT a": [76, 76], "b, NER, seed 1": [2, 2, 2]}, retries=1)
     names = {point.identity: point.name for point in state.points}
     assert {names[n]: why for n, why in state.failed.items()} == {
         "BERT a": "diverged (status 76)",
@@ -103,7 +103,7 @@ def test_and_then_reported_while_the_others_go_on(go):
     assert {names[n] for n in state.blocked} == {f"a, {c}, seed {n}" for c in ("NER", "MNLI") for n in range(3)}
     assert set(state.blocked.values()) == {"BERT a"}
     assert len(state.done) == 21 - 2 - 6
-    assert "the last words" in said and "배 2" not in said, "only the visible part of an overwritten line"
+    assert "the last words" in output and "배 2" not in output, "only the visible part of an overwritten line"
 
 
 def test_no_retries(go):
@@ -112,28 +112,28 @@ def test_no_retries(go):
 
 
 def test_asked_to_stop(go):
-    asked = iter([0, 0, 1, 1, 2, *[2] * 99])
-    state, runner, said, _ = go(slots=4, stop=lambda: next(asked))
+    stop_requests = iter([0, 0, 1, 1, 2, *[2] * 99])
+    state, runner, output, _ = go(slots=4, stop=lambda: next(stop_requests))
     assert runner.stopped[:2] == [False, True]
     assert state.stopping and not state.running and 0 < len(state.done) < 21
-    assert "save and stop" in said
+    assert "save and stop" in output
 
 
 def test_a_run_that_is_still_held_is_waited_for(go, sweeps, write_small, tmp_path):
     sweep = sweeps.definition.read_sweep(write_small(), "toy")
     run = sweeps.folders.Folders(tmp_path / "w").run(sweep.points[0])
     run.mkdir(parents=True)
-    held = FileLock(run / "lock")
-    held.acquire()
+    run_lock = FileLock(run / "lock")
+    run_lock.acquire()
     left = time.monotonic() + 1.0
 
     def stop():
         if time.monotonic() > left:
-            held.release()
+            run_lock.release()
         return 0
 
-    state, runner, said, _ = go(stop=stop)
-    assert said.count(f"{sweep.points[0].name}: another process still writes") == 1
+    state, runner, output, _ = go(stop=stop)
+    assert output.count(f"{sweep.points[0].name}: another process still writes") == 1
     assert len(state.done) == 21 and runner.started[0] != sweep.points[0].name
 
 
@@ -155,38 +155,38 @@ def test_refused_because_another_was_first(go, sweeps, write_small, tmp_path):
     """No try is used up: the sweep waits for the run."""
     point = sweeps.definition.read_sweep(write_small(), "toy").points[0]
     run = sweeps.folders.Folders(tmp_path / "w").claim(point)
-    held = FileLock(run / "lock")
+    run_lock = FileLock(run / "lock")
 
     class Late(list):
         def pop(self, n=0):
-            held.acquire()  # between the check and the start
+            run_lock.acquire()  # between the check and the start
             return super().pop(n)
 
     left = time.monotonic() + 1.5
 
     def stop():
         if time.monotonic() > left:
-            held.release()
+            run_lock.release()
         return 0
 
-    state, runner, said, _ = go({point.name: Late([2])}, retries=0, stop=stop)
+    state, runner, output, _ = go({point.name: Late([2])}, retries=0, stop=stop)
     assert not state.failed and len(state.done) == 21 and runner.started.count(point.name) == 2
-    assert f"{point.name}: another process still writes" in said
+    assert f"{point.name}: another process still writes" in output
 
 
 def test_a_run_directory_that_is_deleted_is_no_end(go, sweeps, monkeypatch):
-    taken = []
+    deletions = []
     is_done = sweeps.folders.Folders.is_done
 
     def gone(folders, point):
-        if not taken and point.name == "b, NER, seed 1" and folders.run(point).is_dir() and is_done(folders, point):
-            taken.append(folders.run(point))
+        if not deletions and point.name == "b, NER, seed 1" and folders.run(point).is_dir() and is_done(folders, point):
+            deletions.append(folders.run(point))
             shutil.rmtree(folders.run(point))
         return is_done(folders, point)
 
     monkeypatch.setattr(sweeps.folders.Folders, "is_done", gone)
     state, runner, _, _ = go()
-    assert taken and len(state.done) == 21 and runner.started.count("b, NER, seed 1") == 2
+    assert deletions and len(state.done) == 21 and runner.started.count("b, NER, seed 1") == 2
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"statuses"', "3"])
@@ -202,8 +202,8 @@ def test_damaged_facts_are_written_again(go, sweeps, text):
 def test_the_end_of_a_log(sweeps, tmp_path):
     log = tmp_path / "log.txt"
     log.write_bytes("처음\n".encode() + b"x" * 3_000_000 + "\n\x1b[31m끝\x07\n".encode())
-    told = sweeps.schedule.read_last_lines(log)
-    assert told.endswith("[31m끝") and "\x1b" not in told and len(told) < 1000 and "처음" not in told
+    tail = sweeps.schedule.read_last_lines(log)
+    assert tail.endswith("[31m끝") and "\x1b" not in tail and len(tail) < 1000 and "처음" not in tail
 
 
 def test_the_time_left_is_that_of_the_longest(sweeps, tmp_path):
@@ -220,7 +220,7 @@ def test_the_time_left_is_that_of_the_longest(sweeps, tmp_path):
     progress._bar.close()
 
 
-def test_what_the_terminal_shows(sweeps, write_small, tmp_path, capsys):
+def test_progress_in_the_terminal(sweeps, write_small, tmp_path, capsys):
     sweep = sweeps.definition.read_sweep(write_small(), "toy")
     folders = sweeps.folders.Folders(tmp_path)
     progress = sweeps.schedule.Progress(folders, 2)
@@ -237,5 +237,5 @@ def test_what_the_terminal_shows(sweeps, write_small, tmp_path, capsys):
     progress.say("a line")
     progress._bar.close()
     name = sweep.points[2].name
-    said = f"{name}: done · 1 of 21 done · about 10 minutes left · 1 failed or lost by it\na line\n"
-    assert capsys.readouterr().err == said
+    expected_output = f"{name}: done · 1 of 21 done · about 10 minutes left · 1 failed or lost by it\na line\n"
+    assert capsys.readouterr().err == expected_output

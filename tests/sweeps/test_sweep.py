@@ -54,13 +54,13 @@ def test_commands_for_others(tmp_path, capsys, monkeypatch):
     flags = ROOT.joinpath("experiments", "finetune.py").read_text(encoding="utf-8")
     for words in lines:
         assert words[:2] == ["python", "-m"]
-        given = dict(word.removeprefix("--").split("=", 1) for word in words[3:])
-        assert all(f'("{name}", ' in flags for name in given if not name.startswith("config."))
-    config, _ = read_config(given["config"])
-    config.update({name: given[name] for name in ("task", "train", "dev", "text", "label")})
+        options = dict(word.removeprefix("--").split("=", 1) for word in words[3:])
+        assert all(f'("{name}", ' in flags for name in options if not name.startswith("config."))
+    config, _ = read_config(options["config"])
+    config.update({name: options[name] for name in ("task", "train", "dev", "text", "label")})
     assert len(read_data(config).train) >= 120, "its data are there"
     # One is run elsewhere: the sweep finds it done.
-    run = Path(given["workdir"])
+    run = Path(options["workdir"])
     run.mkdir(parents=True)
     (run / "result.json").write_text("{}")
     assert len(write_commands()[1]) == 41
@@ -69,11 +69,11 @@ def test_commands_for_others(tmp_path, capsys, monkeypatch):
 @pytest.mark.long
 def test_a_sweep_of_real_trainings(write_toy, tmp_path):
     """A pretraining, and a task with and without it, use all features of a sweep."""
-    said = run_toy(write_toy(), tmp_path, quick=True)
+    output = run_toy(write_toy(), tmp_path, quick=True)
     folder = tmp_path / "tiny-toy"
     text = (folder / "table.md").read_text(encoding="utf-8")
     assert re.search(r"\| from nothing \(reference\) \| \d+\.\d\d ± \d+\.\d\d \| 70.5 \|", text)
-    assert text in said and "order of rows" in text
+    assert text in output and "order of rows" in text
     lines = list(csv.DictReader((folder / "costs.csv").read_text(encoding="utf-8").splitlines()))
     assert {line["device"] for line in lines} == {"1 × cpu"} and all(float(line["seconds"]) > 0 for line in lines)
     assert [line["row"] for line in lines if line["column"] == "shared"] == ["BERT"]
@@ -98,12 +98,12 @@ def test_a_sweep_of_elmo_and_its_layers(write_toy, tmp_path):
 
 
 @pytest.mark.long
-def test_what_others_ran_has_its_cost(write_toy, tmp_path):
+def test_runs_of_printed_commands_have_their_cost(write_toy, tmp_path):
     """The sweep finds runs of printed commands, with their cost and device."""
     file = write_toy(seeds=(0,))
     run_toy(file, tmp_path / "here")
-    asked = [sys.executable, "-m", "experiments.sweep", f"--sweep={file}", f"--workdir={tmp_path / 'there'}"]
-    printed = subprocess.run([*asked, "--runner=print"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    command = [sys.executable, "-m", "experiments.sweep", f"--sweep={file}", f"--workdir={tmp_path / 'there'}"]
+    printed = subprocess.run([*command, "--runner=print"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     commands = [shlex.split(line)[1:] for line in printed.splitlines() if line.startswith("python")]
     assert len(commands) == 3
     walls = []
@@ -117,9 +117,9 @@ def test_what_others_ran_has_its_cost(write_toy, tmp_path):
         for name in ("table.md", "costs.csv")
     )
     assert tables[0] == tables[1]
-    here, there = (list(csv.DictReader(text.splitlines())) for text in costs)
-    assert [line["run"] for line in there] == [words[-1].rpartition("/")[2] for words in commands]
-    for mine, other, wall in zip(here, there, walls, strict=True):
+    sweep_rows, command_rows = (list(csv.DictReader(text.splitlines())) for text in costs)
+    assert [line["run"] for line in command_rows] == [words[-1].rpartition("/")[2] for words in commands]
+    for mine, other, wall in zip(sweep_rows, command_rows, walls, strict=True):
         assert (mine["starts"], mine["device"]) == (other["starts"], other["device"]) == ("1", "1 × cpu")
         assert 0.1 * wall < float(other["seconds"]) < wall and float(other["processor seconds"]) > 0, (other, wall)
 

@@ -11,7 +11,7 @@ import pytest
 
 
 @pytest.fixture
-def made(sweeps, write_small, tmp_path):
+def tabulate(sweeps, write_small, tmp_path):
     """Return the small sweep's table of given results."""
     sweep = sweeps.definition.read_sweep(write_small(), "toy")
     folders = sweeps.folders.Folders(tmp_path / "w")
@@ -39,16 +39,16 @@ SCORES = {
 }
 
 
-def test_means_and_deviations(made):
-    table = made(SCORES)
+def test_means_and_deviations(tabulate):
+    table = tabulate(SCORES)
     score = table.scores["a", "NER"]
     assert score.mean == pytest.approx(82) and score.deviation == pytest.approx(2) and score.count == 3
     assert table.scores["c", "MNLI"].values == (pytest.approx(60), None, None)
     assert table.scores["c", "MNLI"].deviation is None
 
 
-def test_a_path_has_the_gain_of_each_row_over_the_one_above(made, sweeps):
-    table = made(SCORES)
+def test_a_path_has_the_gain_of_each_row_over_the_one_above(tabulate, sweeps):
+    table = tabulate(SCORES)
     assert "gain" not in sweeps.report.list_cells(table)[0]
     table = dataclasses.replace(table, sweep=dataclasses.replace(table.sweep, path=True))
     gain = table.gain("b", "NER")
@@ -59,8 +59,8 @@ def test_a_path_has_the_gain_of_each_row_over_the_one_above(made, sweeps):
     assert "A gain is the difference to the row above" in sweeps.report.write_markdown(table)
 
 
-def test_the_paired_test(made):
-    table = made(SCORES)
+def test_the_paired_test(tabulate):
+    table = tabulate(SCORES)
     # Differences 1, 2, 3: mean 2, deviation 1, t = 2 · √3 with two degrees of freedom; p = 1 − t / √(t² + 2).
     t = 2 * math.sqrt(3)
     assert table.p("b", "NER") == pytest.approx(1 - t / math.sqrt(t * t + 2))
@@ -69,29 +69,29 @@ def test_the_paired_test(made):
     assert table.p("c", "MNLI") is None, "one pair"
 
 
-def test_order(made):
-    order = made(SCORES).order("MNLI")
+def test_order(tabulate):
+    order = tabulate(SCORES).order("MNLI")
     # Paper a > b > c, here b > a > c: two of three pairs agree, τ = (2 − 1) / 3.
     assert order.tau == pytest.approx(1 / 3) and order.pairs == 3
     [pair] = order.against
     assert (pair.better, pair.worse, pair.paper) == ("a", "b", 1.0)
     assert pair.ours == pytest.approx(-3.0) and 0 < pair.p < 1
-    assert made(SCORES).order("NER").pairs == 1, "the paper has no figure for c"
+    assert tabulate(SCORES).order("NER").pairs == 1, "the paper has no figure for c"
 
 
-def test_what_is_written(sweeps, made, tmp_path):
-    lost = {made.sweep.cells[5].points[1].identity: "failed: killed by signal 9"}
-    table = made({**SCORES, ("c", "MNLI"): ()}, lost)
+def test_tables_and_reports_are_written(sweeps, tabulate, tmp_path):
+    lost = {tabulate.sweep.cells[5].points[1].identity: "failed: killed by signal 9"}
+    table = tabulate({**SCORES, ("c", "MNLI"): ()}, lost)
     text = sweeps.report.write_markdown(table)
     assert "| a (reference) | 82.00 ± 2.00 | 90 | 70.00 ± 0.00 | 80 |" in text
     assert "| c | 92.00 ± 2.00 |  | failed: killed by signal 9 | 70 |" in text
     assert "2.48 times the standard deviation" in text
     assert "a > b (paper by 1.0, here -3.00, p = 0.12: within chance)" in text
     assert str(tmp_path) not in text and "second" not in text
-    marked = made({("a", "NER"): (0.1, 0.2, 0.3), ("b", "NER"): (0.11, 0.2101, 0.31)})
+    marked = tabulate({("a", "NER"): (0.1, 0.2, 0.3), ("b", "NER"): (0.11, 0.2101, 0.31)})
     assert "21.00 ± 10.00 *" in sweeps.report.write_markdown(marked)
-    sweeps.report.write_tables(table, made.folders, tmp_path / "out")
-    sweeps.report.write_sweep_report(table, made.folders, tmp_path / "out", "python -m experiments.sweep --sweep=…")
+    sweeps.report.write_tables(table, tabulate.folders, tmp_path / "out")
+    sweeps.report.write_sweep_report(table, tabulate.folders, tmp_path / "out", "python -m experiments.sweep --sweep=…")
     lines = list(csv.DictReader(io.StringIO((tmp_path / "out" / "table.csv").read_text())))
     assert len(lines) == 6 and lines[0]["scores"].split()[0] == repr(100 * 0.80)
     assert float(lines[2]["p against the reference"]) == pytest.approx(table.p("b", "NER"))
@@ -99,15 +99,15 @@ def test_what_is_written(sweeps, made, tmp_path):
     assert "<title>A small sweep</title>" in page and "82.00 ± 2.00" in page
     assert "python -m experiments.finetune" in page and "http" not in page.replace("https://arxiv", "")
     costs = (tmp_path / "out" / "costs.csv").read_text()
-    assert costs.count("python -m experiments.") == len(made.sweep.points)
+    assert costs.count("python -m experiments.") == len(tabulate.sweep.points)
 
 
-def test_a_report_in_korean_has_the_same_figures(sweeps, made, tmp_path):
+def test_a_report_in_korean_has_the_same_figures(sweeps, tabulate, tmp_path):
     """Only names and descriptions of the sweep's own file stay as they are."""
-    table = made({**SCORES, ("b", "NER"): (0.11, 0.2101, None)}, {})
+    table = tabulate({**SCORES, ("b", "NER"): (0.11, 0.2101, None)}, {})
     pages = []
     for language in ("en", "ko"):
-        sweeps.report.write_sweep_report(table, made.folders, tmp_path, "…", language)
+        sweeps.report.write_sweep_report(table, tabulate.folders, tmp_path, "…", language)
         pages.append((tmp_path / "report.html").read_text(encoding="utf-8"))
     numbers = [sorted(re.findall(r"\d+\.\d+", re.sub(r"<style>.*?</style>", "", page))) for page in pages]
     assert numbers[0] == numbers[1]
@@ -137,79 +137,79 @@ def test_seeds_are_paired_by_their_numbers(sweeps):
     assert Score((1.0, None, 3.0), seeds=(7, 8, 9)).by_seed == {7: 1.0, 9: 3.0}
 
 
-def test_rows_may_have_seeds_in_another_order(sweeps, made, write_small):
-    table = made({**SCORES, ("b", "NER"): (0.81, 0.80, 0.79)})
+def test_rows_may_have_seeds_in_another_order(sweeps, tabulate, write_small):
+    table = tabulate({**SCORES, ("b", "NER"): (0.81, 0.80, 0.79)})
     cells = [
         cell if (cell.row, cell.column) != ("b", "NER") else dataclasses.replace(cell, seeds=(2, 1, 0))
-        for cell in made.sweep.cells
+        for cell in tabulate.sweep.cells
     ]
-    turned = sweeps.table.read_table(dataclasses.replace(made.sweep, cells=tuple(cells)), made.folders)
-    assert turned.p("b", "NER") == pytest.approx(made(SCORES).p("b", "NER")) and table.p("b", "NER") != turned.p(
+    turned = sweeps.table.read_table(dataclasses.replace(tabulate.sweep, cells=tuple(cells)), tabulate.folders)
+    assert turned.p("b", "NER") == pytest.approx(tabulate(SCORES).p("b", "NER")) and table.p("b", "NER") != turned.p(
         "b", "NER"
     )
 
 
-def test_a_difference_that_does_not_vary_is_told(sweeps, made):
-    text = sweeps.report.write_markdown(made(SCORES))
+def test_a_difference_that_does_not_vary_is_told(sweeps, tabulate):
+    text = sweeps.report.write_markdown(tabulate(SCORES))
     assert (
         "where all seeds differ by the same from the reference row: c, NER.\n" in text
         and "Compared 2 times: 0.1" in text
     )
     one = {place: scores for place, scores in SCORES.items() if place in {("a", "MNLI"), ("b", "MNLI")}}
-    for file in made.folders.workdir.glob("points/*/result.json"):
+    for file in tabulate.folders.workdir.glob("points/*/result.json"):
         file.unlink()
-    assert "Compared once: 0.05 would be marked" in sweeps.report.write_markdown(made(one))
+    assert "Compared once: 0.05 would be marked" in sweeps.report.write_markdown(tabulate(one))
 
 
-def test_ties(made):
-    equal = made({(row, "MNLI"): (0.5, 0.6) for row in "abc"}).order("MNLI")
+def test_ties(tabulate):
+    equal = tabulate({(row, "MNLI"): (0.5, 0.6) for row in "abc"}).order("MNLI")
     assert equal.tau is None and len(equal.against) == equal.pairs == 3
-    half = made({("a", "MNLI"): (0.5,), ("b", "MNLI"): (0.5,), ("c", "MNLI"): (0.4,)}).order("MNLI")
+    half = tabulate({("a", "MNLI"): (0.5,), ("b", "MNLI"): (0.5,), ("c", "MNLI"): (0.4,)}).order("MNLI")
     assert half.tau == pytest.approx(2 / 3) and len(half.against) == 1, "two pairs agree, one is no pair of ours"
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, None, "0.5"])
-def test_what_is_no_number_is_in_no_mean(sweeps, made, tmp_path, value):
-    table = made({**SCORES, ("b", "NER"): (0.79, value, 0.81), ("c", "MNLI"): (value,) * 3})
+def test_scores_that_are_no_numbers_are_left_out_of_means(sweeps, tabulate, tmp_path, value):
+    table = tabulate({**SCORES, ("b", "NER"): (0.79, value, 0.81), ("c", "MNLI"): (value,) * 3})
     assert table.scores["b", "NER"].by_seed == {0: pytest.approx(79), 2: pytest.approx(81)}
     text = sweeps.report.write_markdown(table)
     assert "80.00 ± 1.41 (2 of 3 seeds)" in text and f"| c | 92.00 ± 2.00 |  | f1 is {value}, no number | 70 |" in text
-    sweeps.report.write_tables(table, made.folders, tmp_path / "out")
-    sweeps.report.write_sweep_report(table, made.folders, tmp_path / "out", "…")
+    sweeps.report.write_tables(table, tabulate.folders, tmp_path / "out")
+    sweeps.report.write_sweep_report(table, tabulate.folders, tmp_path / "out", "…")
     text = (tmp_path / "out" / "table.csv").read_text(encoding="utf-8")
     [line] = [row for row in csv.DictReader(text.splitlines()) if row["row"] + row["column"] == "bNER"]
     assert line["scores"].split()[1] == "–" and line["missing"] == f"f1 is {value}, no number"
 
 
-def test_figures_that_are_not_there(sweeps, made):
+def test_figures_that_are_not_there(sweeps, tabulate):
     """The cell says so; other cells, and runs still to come, do not depend on it."""
-    made(SCORES)
-    cell = dataclasses.replace(made.sweep.cells[0], score="accurcy")
-    told = sweeps.table.read_value(cell, cell.points[0], made.folders)
-    assert told == "there is no figure 'accurcy'; there are accuracy, f1; did you mean accuracy?"
+    tabulate(SCORES)
+    cell = dataclasses.replace(tabulate.sweep.cells[0], score="accurcy")
+    message = sweeps.table.read_value(cell, cell.points[0], tabulate.folders)
+    assert message == "there is no figure 'accurcy'; there are accuracy, f1; did you mean accuracy?"
     for text in ("", "[]", "{}", '{"dev": 3, "score": "f1"}'):
-        (made.folders.run(cell.points[1]) / "result.json").write_text(text)
-        told = sweeps.table.read_value(cell, cell.points[1], made.folders)
-        assert told.startswith(f"{made.folders.run(cell.points[1])} cannot be read") and "delete it" in told
-    table = sweeps.table.read_table(dataclasses.replace(made.sweep, cells=(cell,)), made.folders)
+        (tabulate.folders.run(cell.points[1]) / "result.json").write_text(text)
+        message = sweeps.table.read_value(cell, cell.points[1], tabulate.folders)
+        assert message.startswith(f"{tabulate.folders.run(cell.points[1])} cannot be read") and "delete it" in message
+    table = sweeps.table.read_table(dataclasses.replace(tabulate.sweep, cells=(cell,)), tabulate.folders)
     assert "there is no figure 'accurcy'" in sweeps.report.write_markdown(table)
 
 
-def test_a_plot_that_fails_is_said(sweeps, made, tmp_path):
+def test_a_plot_that_fails_is_said(sweeps, tabulate, tmp_path):
     def plot(means):
         return means["a", "nowhere"]
 
-    table = made(SCORES)
-    table = dataclasses.replace(table, sweep=dataclasses.replace(made.sweep, plot=plot))
-    sweeps.report.write_sweep_report(table, made.folders, tmp_path, "…")
+    table = tabulate(SCORES)
+    table = dataclasses.replace(table, sweep=dataclasses.replace(tabulate.sweep, plot=plot))
+    sweeps.report.write_sweep_report(table, tabulate.folders, tmp_path, "…")
     assert "The plot of the sweep's file fails: KeyError" in (tmp_path / "report.html").read_text("utf-8")
 
 
-def test_a_reference_row_without_cells(sweeps, made):
-    some = tuple(cell for cell in made.sweep.cells if cell.row != "a")
-    made(SCORES)
+def test_a_reference_row_without_cells(sweeps, tabulate):
+    cells = tuple(cell for cell in tabulate.sweep.cells if cell.row != "a")
+    tabulate(SCORES)
     text = sweeps.report.write_markdown(
-        sweeps.table.read_table(dataclasses.replace(made.sweep, cells=some), made.folders)
+        sweeps.table.read_table(dataclasses.replace(tabulate.sweep, cells=cells), tabulate.folders)
     )
     assert "the reference row, a, has no cells at this scale" in text and "\\*" not in text
 
@@ -221,11 +221,11 @@ def test_one_seed_says_nothing_of_chance(sweeps, write_small, tmp_path):
     assert "±" not in sweeps.report.write_markdown(table).split("paper |")[1]
 
 
-def test_a_report_escapes_what_it_shows(sweeps, made, tmp_path):
+def test_a_report_escapes_what_it_shows(sweeps, tabulate, tmp_path):
     bad = "<script>alert(1)</script>"
-    table = made(SCORES)
+    table = tabulate(SCORES)
     sweep = dataclasses.replace(table.sweep, scale=bad, notes=bad, about=f"{bad}\n\n{bad}")
-    sweeps.report.write_sweep_report(dataclasses.replace(table, sweep=sweep), made.folders, tmp_path, bad)
+    sweeps.report.write_sweep_report(dataclasses.replace(table, sweep=sweep), tabulate.folders, tmp_path, bad)
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "<script" not in page
     assert page.count("&lt;script&gt;") >= 6, "the title twice, the scale, the notes, the command, the description"

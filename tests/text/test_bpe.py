@@ -92,5 +92,5 @@ def test_saved_tokenizers_load_in_transformers(byte_bpe, tmp_path):
     theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
     for text in ("The naïve captain [MASK] sailed.", "배를 타고 강을 건너서", ""):
         assert theirs(text)["input_ids"] == byte_bpe.encode(text).ids.tolist()
-        found, ours = theirs(text, "배"), byte_bpe.encode(text, "배")
-        assert (found["input_ids"], found["token_type_ids"]) == (ours.ids.tolist(), ours.types.tolist())
+        expected, ours = theirs(text, "배"), byte_bpe.encode(text, "배")
+        assert (expected["input_ids"], expected["token_type_ids"]) == (ours.ids.tolist(), ours.types.tolist())

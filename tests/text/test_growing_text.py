@@ -74,10 +74,10 @@ def test_a_continuation_joins_its_prompt(train):
     tokenizer = train(["배를 타고 강을 건넜다", "the river was muddy"] * 9, vocab_size=300)
     text = "the river 강을 건넜다"
     ids = tokenizer.encode(text, specials=False).ids.tolist()
-    whole = tokenizer.decode(ids)
+    output = tokenizer.decode(ids)
     for cut in range(len(ids) + 1):
         before = tokenizer.decode(ids[:cut]).rstrip("\ufffd")
-        assert before + continuation(tokenizer, ids[:cut])(ids[cut:]) == whole
+        assert before + continuation(tokenizer, ids[:cut])(ids[cut:]) == output
         # A long prompt is not decoded as a whole.
-        assert continuation(tokenizer, [*ids, *ids[:cut]])(ids[cut:]) == whole[len(before) :] if cut else f" {whole}"
-    assert continuation(tokenizer, [10**6, -1])([10**6, *ids, 10**6]) == whole
+        assert continuation(tokenizer, [*ids, *ids[:cut]])(ids[cut:]) == output[len(before) :] if cut else f" {output}"
+    assert continuation(tokenizer, [10**6, -1])([10**6, *ids, 10**6]) == output

@@ -9,7 +9,7 @@ from bert_elmo_jax.text import Lexicon, WordVectors
 from bert_elmo_jax.text.lexicon import CLASSES, NEW, OFTEN, places_of, random_vector, word_class
 
 COUNTS = {"the": 9, "강": OFTEN, "배": OFTEN - 1, "Walking": 1}
-KNOWN = WordVectors(("walking", "배"), np.array([[1, 2, 3], [4, 5, 6]], np.float32), 2, 0)
+PRETRAINED = WordVectors(("walking", "배"), np.array([[1, 2, 3], [4, 5, 6]], np.float32), 2, 0)
 LATER = WordVectors(("walking", "배", "눈"), np.array([[1, 2, 3], [4, 5, 6], [7, 8, 9]], np.float32), 3, 0)
 WAYS = ("unk", "classes", "characters", "vectors", "random", "vectors_or_random")
 
@@ -38,11 +38,11 @@ def test_characters_of_all_words_beside_any_way(tmp_path):
 
 
 def test_words_with_a_pretrained_vector_have_a_row():
-    lexicon = build("unk", pretrained=KNOWN)
+    lexicon = build("unk", pretrained=PRETRAINED)
     assert lexicon.words == ("the", "강", "배", "Walking")
-    _, table = lexicon.table(KNOWN)
+    _, table = lexicon.table(PRETRAINED)
     assert table[2:].tolist() == [[4, 5, 6], [1, 2, 3]]  # the second in lower case
-    assert build("unk", pretrained=KNOWN, tuned=False).words == ("배", "Walking")
+    assert build("unk", pretrained=PRETRAINED, tuned=False).words == ("배", "Walking")
     vectors = WordVectors(("배", "river"), np.ones((2, 2), np.float32), 2, 0)
     assert places_of(["River", "배", "눈"], vectors).tolist() == [1, 0, -1]
 
@@ -89,11 +89,11 @@ def test_word_class():
 
 
 def test_later_words_use_kept_vectors():
-    lexicon = build("vectors", pretrained=KNOWN)
+    lexicon = build("vectors", pretrained=PRETRAINED)
     words = ["눈", "배", "nowhere", "WALKING"]
     assert lexicon.ids(words).tolist() == [NEW, 3, 0, NEW]
     assert lexicon.vectors(words).tolist() == [[7, 8, 9], [0, 0, 0], [0, 0, 0], [1, 2, 3]]
-    chained, drawn = build("vectors_or_random", pretrained=KNOWN), build("random", pretrained=KNOWN)
+    chained, drawn = build("vectors_or_random", pretrained=PRETRAINED), build("random", pretrained=PRETRAINED)
     assert chained.ids(words).tolist() == [NEW, 3, NEW, NEW]
     expected = [[7, 8, 9], [0, 0, 0], drawn.vectors(["nowhere"])[0].tolist(), [1, 2, 3]]
     assert chained.vectors(words).tolist() == expected
@@ -101,22 +101,22 @@ def test_later_words_use_kept_vectors():
 
 def test_random_vectors_depend_on_word_and_seed():
     """The same word has the same vector in every text and process."""
-    lexicon = build("random", pretrained=KNOWN)
+    lexicon = build("random", pretrained=PRETRAINED)
     question, context = lexicon.vectors(["누리호", "the"]), lexicon.vectors(["눈", "누리호"])
     assert (question[0] == context[1]).all()
     assert not (context[0] == context[1]).any()
     assert not question[1].any()
-    assert (lexicon.vectors(["누리호"]) == build("random", pretrained=KNOWN).vectors(["누리호"])).all()
-    assert not (lexicon.vectors(["누리호"]) == build("random", pretrained=KNOWN, seed=1).vectors(["누리호"])).any()
+    assert (lexicon.vectors(["누리호"]) == build("random", pretrained=PRETRAINED).vectors(["누리호"])).all()
+    assert not (lexicon.vectors(["누리호"]) == build("random", pretrained=PRETRAINED, seed=1).vectors(["누리호"])).any()
     many = lexicon.vectors([f"새말{n}" for n in range(3000)])
-    assert many.std() == pytest.approx(KNOWN.vectors.std(), rel=0.05)  # the deviation of the pretrained vectors
+    assert many.std() == pytest.approx(PRETRAINED.vectors.std(), rel=0.05)  # the deviation of the pretrained vectors
     assert abs(many.mean()) < 0.1
     assert (random_vector("강", 0, 3) == random_vector("강", 0, 3)).all()
 
 
 @pytest.mark.parametrize("unknown", WAYS)
 def test_save_and_load(unknown, tmp_path):
-    lexicon = build(unknown, pretrained=KNOWN, seed=3)
+    lexicon = build(unknown, pretrained=PRETRAINED, seed=3)
     lexicon.save(tmp_path)
     again = Lexicon.load(tmp_path)
     words = ["the", "강", "눈", "처음", "a\nb", "Walking", "1999"]
@@ -128,8 +128,8 @@ def test_save_and_load(unknown, tmp_path):
 
 
 def test_fingerprints_differ():
-    found = {build(unknown, seed=seed).fingerprint for unknown in WAYS for seed in (0, 1)}
-    assert len(found) == 2 * len(WAYS)
+    fingerprints = {build(unknown, seed=seed).fingerprint for unknown in WAYS for seed in (0, 1)}
+    assert len(fingerprints) == 2 * len(WAYS)
 
 
 def test_broken_lexicons_raise(tmp_path):

@@ -61,8 +61,8 @@ def folder(tmp_path, models, joint):
 
 
 def expected(model, text, vocabulary):
-    found = sentencepiece.SentencePieceProcessor(model_proto=model).encode(text, out_type=str)
-    return [vocabulary.get(piece, vocabulary["<unk>"]) for piece in found]
+    pieces = sentencepiece.SentencePieceProcessor(model_proto=model).encode(text, out_type=str)
+    return [vocabulary.get(piece, vocabulary["<unk>"]) for piece in pieces]
 
 
 @pytest.mark.parametrize("text", [ENGLISH.split("\n")[0], "the  river Ж😀", "", "[MASK] 배를"])
@@ -97,8 +97,8 @@ def test_decoding(folder, joint):
     tokenizer = load_tokenizer(folder)
     text = "배를 타고 강"
     ids = [number for number in tokenizer.encode_target(text).ids.tolist() if number != tokenizer.unk_id]
-    known = "".join(tokenizer.tokens[number] for number in ids[:-1]).replace("▁", " ").strip()
-    assert tokenizer.decode([tokenizer.pad_id, *ids, tokenizer.pad_id]) == known
+    expected_text = "".join(tokenizer.tokens[number] for number in ids[:-1]).replace("▁", " ").strip()
+    assert tokenizer.decode([tokenizer.pad_id, *ids, tokenizer.pad_id]) == expected_text
     assert tokenizer.decode([5, tokenizer.unk_id]).endswith("[UNK]")
     assert tokenizer.normalize("the  river") == "the river" and tokenizer.decode([]) == ""
     with pytest.raises(ValueError, match="is not in this vocabulary"):

@@ -48,8 +48,8 @@ def test_rules_compose_every_spelling_of_every_character():
     assert len(composite) > 12_000
     for form in ("NFC", "NFD"):
         spelled = [unicodedata.normalize(form, c) for c in composite]
-        wanted = [unicodedata.normalize("NFC", c) for c in composite]
-        assert [s for s, w in zip(spelled, wanted) if normalizer.normalize(s) != w] == []
+        composed = [unicodedata.normalize("NFC", c) for c in composite]
+        assert [s for s, w in zip(spelled, composed) if normalizer.normalize(s) != w] == []
     assert normalizer.normalize("ấ ấ ậ ậ") == "ấ ấ ậ ậ"
     assert normalizer.normalize("ㅋㅋ ½ ﬁ Ａ ①") == "ㅋㅋ ½ ﬁ Ａ ①", "nothing but composition: no compatibility"
 

@@ -35,9 +35,9 @@ def test_ids_are_those_of_the_model_shifted_by_one(released_model, texts, tmp_pa
     tokenizer = load_tokenizer(folder)
     assert tokenizer.vocab_size == library.vocab_size() + 2
     for text in [*texts[:9], "Ｆｕｌｌ  ㎏ ½", "漢字 river"]:
-        found = [3 if number == 0 else number + 1 for number in library.encode(text)]
-        assert tokenizer.encode(text).ids.tolist() == [0, *found, 2], text
-        assert tokenizer.encode_lines([text])[0].tolist() == found
+        shifted_ids = [3 if number == 0 else number + 1 for number in library.encode(text)]
+        assert tokenizer.encode(text).ids.tolist() == [0, *shifted_ids, 2], text
+        assert tokenizer.encode_lines([text])[0].tolist() == shifted_ids
     text = "배를 타고  강을"
     assert tokenizer.decode(tokenizer.encode(text).ids) == tokenizer.normalize(text) == "배를 타고 강을"
     tokenizer.save(tmp_path / "b")

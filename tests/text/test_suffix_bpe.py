@@ -71,8 +71,8 @@ def test_words_end_with_their_last_piece(files):
     ids, _ = tokenizer.encode_lines(["The CAPTAIN's quay"])
     assert tokenizer.word_starts[ids].sum() == 5
     assert not vocabulary_of(tokenizer).continues.any()
-    given = tokenizer.encode_words(["The", "CAPTAIN's", "quay"])
-    assert given.ids.tolist() == encoding.ids.tolist() and sorted(set(given.word_ids.tolist())) == [0, 1, 2]
+    presplit = tokenizer.encode_words(["The", "CAPTAIN's", "quay"])
+    assert presplit.ids.tolist() == encoding.ids.tolist() and sorted(set(presplit.word_ids.tolist())) == [0, 1, 2]
     # A text of a corpus reads no special piece.
     ids, lengths = tokenizer.encode_lines(["a <unk> b", ""])
     assert lengths.tolist() == [len(ids), 0]

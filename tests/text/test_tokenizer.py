@@ -81,8 +81,8 @@ def test_encoding_is_consistent(tokenizer, text, pair, specials):
         assert (np.diff(words) >= 0).all()
         assert (np.diff(words) <= 1).all()
         assert words[:1].tolist() in ([], [0])
-        alone = tokenizer.encode(original, specials=False)
-        assert encoding.ids[mine].tolist() == alone.ids.tolist()
+        single_encoding = tokenizer.encode(original, specials=False)
+        assert encoding.ids[mine].tolist() == single_encoding.ids.tolist()
 
 
 def test_pairs_have_the_layout_of_bert(tokenizer):
@@ -213,9 +213,9 @@ def test_the_side_at_which_texts_are_cut_is_saved(tokenizer, tmp_path):
     assert again.cuts_start and again.fingerprint == tokenizer.fingerprint
     ids = tokenizer.encode("the river, 배를 타고", specials=False).ids.tolist()
     rows = [part.batch(["the river, 배를 타고"], length=5)["tokens"][0].tolist() for part in (tokenizer, again)]
-    kept = 5 - tokenizer.frame.count(pair=False)
+    piece_count = 5 - tokenizer.frame.count(pair=False)
     first = len(tokenizer.frame.before)
-    assert [row[first : first + kept] for row in rows] == [ids[:kept], ids[-kept:]]
+    assert [row[first : first + piece_count] for row in rows] == [ids[:piece_count], ids[-piece_count:]]
 
 
 def test_word_starts(tokenizer):
@@ -260,7 +260,7 @@ def test_broken_configurations_and_edited_vocabularies_raise(wordpiece, tmp_path
 
 def test_fingerprints_depend_on_options_and_pieces(texts):
     options = ({}, {"lowercase": True}, {"strip_accents": True})
-    fingerprints = {train_wordpiece(texts, 300, **some).fingerprint for some in options}
+    fingerprints = {train_wordpiece(texts, 300, **flags).fingerprint for flags in options}
     assert len(fingerprints | {train_wordpiece(texts, 299).fingerprint}) == 4
 
 

@@ -82,7 +82,7 @@ def test_special_pieces_and_frames(folders):
 
 
 def test_mask_swallows_the_space_before_it_if_the_file_says_so(folders, tmp_path):
-    folder = edit(folders / "roberta_tiny", tmp_path / "a", lambda whole: whole["added_tokens"][4].update(lstrip=True))
+    folder = edit(folders / "roberta_tiny", tmp_path / "a", lambda spec: spec["added_tokens"][4].update(lstrip=True))
     tokenizer = load_tokenizer(folder)
     # As transformers has it.
     assert tokenizer.encode("A b <mask>").ids.tolist() == [0, 37, 276, 4, 2]
@@ -108,7 +108,7 @@ def test_settings_beside_the_file(folders, tmp_path):
 
 def test_normalisation_of_the_file_is_followed(folders, tmp_path):
     lower = {"type": "Sequence", "normalizers": [{"type": "NFKC"}, {"type": "Lowercase"}]}
-    folder = edit(folders / "roberta_tiny", tmp_path, lambda whole: whole.update(normalizer=lower))
+    folder = edit(folders / "roberta_tiny", tmp_path, lambda spec: spec.update(normalizer=lower))
     tokenizer = load_tokenizer(folder)
     plain = load_tokenizer(folders / "roberta_tiny")
     assert tokenizer.encode("Ａ RIVER 배").ids.tolist() == plain.encode("a river 배").ids.tolist()
@@ -120,7 +120,7 @@ def test_normalisation_of_the_file_is_followed(folders, tmp_path):
 
 def test_wordpiece_with_rules_of_its_own(tmp_path):
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "play", "##ing", "배", "##를"]
-    whole = {
+    spec = {
         "version": "1.0",
         "normalizer": {"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "Lowercase"}]},
         "pre_tokenizer": {"type": "Whitespace"},
@@ -128,7 +128,7 @@ def test_wordpiece_with_rules_of_its_own(tmp_path):
         "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##"}
         | {"max_input_chars_per_word": 100, "vocab": {piece: number for number, piece in enumerate(pieces)}},
     }
-    (tmp_path / "tokenizer.json").write_text(json.dumps(whole))
+    (tmp_path / "tokenizer.json").write_text(json.dumps(spec))
     tokenizer = load_tokenizer(tmp_path)
     encoding = tokenizer.encode("PLAYING [MASK]", "배를")
     assert encoding.ids.tolist() == [2, 5, 6, 4, 3, 7, 8, 3]
@@ -164,10 +164,10 @@ def test_words_are_numbered_by_their_spaces(folders):
         words[word] = words.get(word, "") + token
     assert list(words.values()) == ["Hello,", "Ġworld", "Ġ", "<mask>"]
     joined = tokenizer.encode("Hello 배를 don't", specials=False)
-    given = tokenizer.encode_words(["Hello", "배를", "", "don't"], specials=False)
-    assert given.ids.tolist() == joined.ids.tolist()
-    assert sorted(set(given.word_ids.tolist())) == [0, 1, 3]
-    for word, (start, end) in zip(given.word_ids.tolist(), given.offsets.tolist()):
+    presplit = tokenizer.encode_words(["Hello", "배를", "", "don't"], specials=False)
+    assert presplit.ids.tolist() == joined.ids.tolist()
+    assert sorted(set(presplit.word_ids.tolist())) == [0, 1, 3]
+    for word, (start, end) in zip(presplit.word_ids.tolist(), presplit.offsets.tolist()):
         assert 0 <= start <= end <= len(["Hello", "배를", "", "don't"][word])
 
 
@@ -212,10 +212,10 @@ def test_files_that_cannot_be_honoured_raise(folders, tmp_path):
 
 
 def test_truncation_and_padding_of_the_file_are_left_to_batches(folders, tmp_path):
-    def change(whole):
-        whole["truncation"] = {"direction": "Right", "max_length": 4, "strategy": "LongestFirst", "stride": 0}
-        whole["padding"] = {"strategy": {"Fixed": 9}, "direction": "Right", "pad_to_multiple_of": None}
-        whole["padding"] |= {"pad_id": 1, "pad_type_id": 0, "pad_token": "<pad>"}
+    def change(spec):
+        spec["truncation"] = {"direction": "Right", "max_length": 4, "strategy": "LongestFirst", "stride": 0}
+        spec["padding"] = {"strategy": {"Fixed": 9}, "direction": "Right", "pad_to_multiple_of": None}
+        spec["padding"] |= {"pad_id": 1, "pad_type_id": 0, "pad_token": "<pad>"}
 
     folder = edit(folders / "roberta_tiny", tmp_path, change)
     check_golden(load_tokenizer(folder), folders / "roberta_tiny" / "encodings.json")

@@ -55,8 +55,8 @@ def test_training_is_deterministic_and_silent(tmp_path):
     file.write_text(json.dumps([lines[i] for i in rng.permutation(len(lines))]))
     for number, (name, size, options) in enumerate(TRAINERS):
         getattr(text, name)(lines, size, **options).save(tmp_path / "here" / str(number))
-    here = {path.relative_to(tmp_path / "here"): path.read_bytes() for path in tmp_path.glob("here/*/*")}
-    assert len(here) == 8
+    files = {path.relative_to(tmp_path / "here"): path.read_bytes() for path in tmp_path.glob("here/*/*")}
+    assert len(files) == 8
     for threads in ("1", "3"):
         done = subprocess.run(
             [sys.executable, "-c", TRAIN, file, json.dumps(TRAINERS), tmp_path / threads],
@@ -66,7 +66,7 @@ def test_training_is_deterministic_and_silent(tmp_path):
             check=True,
         )
         assert (done.stdout, done.stderr) == ("", "")
-        for name, content in here.items():
+        for name, content in files.items():
             assert (tmp_path / threads / name).read_bytes() == content, (threads, name)
 
 

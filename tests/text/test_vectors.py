@@ -29,22 +29,22 @@ def write(folder, text):
 @pytest.mark.parametrize("name", FORMATS)
 def test_formats(name, tmp_path):
     file = write(tmp_path, FORMATS[name])
-    found = read_vectors(file, ["강", ". . .", "the", "at name@domain.com", "배"])
-    assert found.words == ("the", "강", ". . .", "at name@domain.com")
-    np.testing.assert_allclose(found.vectors, [[0.1, -0.2, 0.03], [1, 2, 3], [4, 5, 6], [7, 8, 9]], rtol=1e-6)
-    assert (found.in_file, found.repeated, width_of(file)) == (4, 0, 3)
-    assert read_vectors(file, None).words == found.words
+    loaded = read_vectors(file, ["강", ". . .", "the", "at name@domain.com", "배"])
+    assert loaded.words == ("the", "강", ". . .", "at name@domain.com")
+    np.testing.assert_allclose(loaded.vectors, [[0.1, -0.2, 0.03], [1, 2, 3], [4, 5, 6], [7, 8, 9]], rtol=1e-6)
+    assert (loaded.in_file, loaded.repeated, width_of(file)) == (4, 0, 3)
+    assert read_vectors(file, None).words == loaded.words
     assert read_vectors(file, None, most=2).words == ("the", "강")
 
 
 def test_only_requested_words_are_parsed_and_the_first_vector_of_a_word_is_kept(tmp_path):
     """Other lines are counted and must be complete, but their numbers are not parsed."""
     file = write(tmp_path, "a 1 2\nb x y\nc 3 nan\nd 5 6\n")
-    found = read_vectors(file, ["d", "a"])
-    assert (found.words, found.in_file) == (("a", "d"), 4)
+    loaded = read_vectors(file, ["d", "a"])
+    assert (loaded.words, loaded.in_file) == (("a", "d"), 4)
     assert read_vectors(file, []).vectors.shape == (0, 2)
-    found = read_vectors(write(tmp_path, "강 1 2\n배 3 4\n강 5 6\n강 7 8\n"), ["강"])
-    assert (found.vectors.tolist(), found.repeated) == ([[1.0, 2.0]], 2)
+    loaded = read_vectors(write(tmp_path, "강 1 2\n배 3 4\n강 5 6\n강 7 8\n"), ["강"])
+    assert (loaded.vectors.tolist(), loaded.repeated) == ([[1.0, 2.0]], 2)
 
 
 def test_numbers_odd_characters_and_first_lines_that_look_like_counts(tmp_path):
@@ -100,8 +100,8 @@ words = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_
 def test_write_and_read(tmp_path_factory, table):
     lines = [f"{word} {' '.join(map(repr, numbers))}\n" for word, numbers in table.items()]
     text = f"{len(table)} 3\n" + "".join(lines)
-    found = read_vectors(write(tmp_path_factory.mktemp("v"), text), table)
-    assert dict(zip(found.words, found.vectors.tolist())) == {w: list(map(float, row)) for w, row in table.items()}
+    loaded = read_vectors(write(tmp_path_factory.mktemp("v"), text), table)
+    assert dict(zip(loaded.words, loaded.vectors.tolist())) == {w: list(map(float, row)) for w, row in table.items()}
 
 
 def test_released_vectors(shared, tmp_path):
@@ -111,5 +111,5 @@ def test_released_vectors(shared, tmp_path):
         pytest.skip("needs the GloVe vectors of shared/data")
     subprocess.run([str(script), "-o", str(tmp_path), "glove_50d_5k"], check=True, capture_output=True)
     [file] = [path for path in tmp_path.rglob("*.txt") if "glove" in path.name.lower() and path.stat().st_size > 10**6]
-    found = read_vectors(file, ["the", "river", "no-such-word"])
-    assert (found.words, found.vectors.shape) == (("the", "river"), (2, 50)) and found.in_file > 4000
+    loaded = read_vectors(file, ["the", "river", "no-such-word"])
+    assert (loaded.words, loaded.vectors.shape) == (("the", "river"), (2, 50)) and loaded.in_file > 4000

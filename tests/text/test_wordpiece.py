@@ -32,7 +32,7 @@ def python_wordpiece(text: str, pieces: set[str], lowercase: bool) -> list[str]:
             words += [w for w in (current, character) if w] if mark else []
             current = "" if mark else current + character
         words += [current] if current else []
-    found = []
+    tokens = []
     for word in words:
         start, mine = 0, []
         while start < len(word):
@@ -43,8 +43,8 @@ def python_wordpiece(text: str, pieces: set[str], lowercase: bool) -> list[str]:
             else:
                 mine.append(prefix + word[start : ends[0]])
                 start = ends[0]
-        found += mine
-    return found
+        tokens += mine
+    return tokens
 
 
 @given(text=st.text(st.sampled_from("abcdeilnorstuvAEÉéüñÇ .,-'$+배를한국"), max_size=40), lowercase=st.booleans())

@@ -12,14 +12,14 @@ from bert_elmo_jax.text.wordpiece_files import WordPieceOptions, guess_options, 
 SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 
-def write(folder, pieces, config=None, whole=None):
+def write(folder, pieces, config=None, spec=None):
     folder.mkdir(exist_ok=True)
     if pieces is not None:
         (folder / "vocab.txt").write_bytes(("\n".join(pieces) + "\n").encode())
     if config is not None:
         (folder / "tokenizer_config.json").write_text(json.dumps(config))
-    if whole is not None:
-        (folder / "tokenizer.json").write_text(json.dumps(whole))
+    if spec is not None:
+        (folder / "tokenizer.json").write_text(json.dumps(spec))
     return folder
 
 
@@ -119,7 +119,7 @@ def test_tokenizer_json_is_enough_and_its_longest_word_survives_saving(tmp_path)
     pieces = [*SPECIALS, "play", "##ing", "a", "##a"]
     content = whole_file(pieces, added=list(enumerate(SPECIALS)), lowercase=True)
     content["model"]["max_input_chars_per_word"] = 7
-    tokenizer = load_tokenizer(write(tmp_path / "a", None, whole=content))
+    tokenizer = load_tokenizer(write(tmp_path / "a", None, spec=content))
     assert tokenizer.tokens == tuple(pieces)
     assert tokenizer.encode("Playing").tokens == ("[CLS]", "play", "##ing", "[SEP]")
     assert tokenizer.encode("a" * 8, specials=False).tokens == ("[UNK]",)
@@ -128,13 +128,13 @@ def test_tokenizer_json_is_enough_and_its_longest_word_survives_saving(tmp_path)
 
 
 UNSUPPORTED = [  # a change of the file, and the message
-    (lambda whole: whole["model"].update(type="BPE"), "model type is 'BPE'"),
-    (lambda whole: whole["normalizer"].update(type="Sequence"), "normalizer is 'Sequence'"),
-    (lambda whole: whole["normalizer"].update(type="Fold"), "normalizer is 'Fold'"),
-    (lambda whole: whole["pre_tokenizer"].update(type="Metaspace"), "pre_tokenizer is 'Metaspace'"),
-    (lambda whole: whole["model"].update(vocab=[["a", 0.5]]), "holds no WordPiece vocabulary"),
-    (lambda whole: whole["model"]["vocab"].update(gap=99), "ids of its 7 pieces are not 0 to 6"),
-    (lambda whole: whole["added_tokens"].append({"id": 6, "content": "<e>"}), r"'<e>' \(6\)"),
+    (lambda content: content["model"].update(type="BPE"), "model type is 'BPE'"),
+    (lambda content: content["normalizer"].update(type="Sequence"), "normalizer is 'Sequence'"),
+    (lambda content: content["normalizer"].update(type="Fold"), "normalizer is 'Fold'"),
+    (lambda content: content["pre_tokenizer"].update(type="Metaspace"), "pre_tokenizer is 'Metaspace'"),
+    (lambda content: content["model"].update(vocab=[["a", 0.5]]), "holds no WordPiece vocabulary"),
+    (lambda content: content["model"]["vocab"].update(gap=99), "ids of its 7 pieces are not 0 to 6"),
+    (lambda content: content["added_tokens"].append({"id": 6, "content": "<e>"}), r"'<e>' \(6\)"),
 ]
 ADDED = {"added_tokens_decoder": {"1": {"content": "[UNK]"}, "6": {"content": "<e1>"}}}
 WRONG_CONFIGS = [
@@ -152,7 +152,7 @@ def test_unsupported_files_raise(tmp_path):
         content = whole_file(pieces)
         spoil(content)
         with pytest.raises(ValueError, match=message):
-            load_tokenizer(write(tmp_path / "whole", None, whole=content))
+            load_tokenizer(write(tmp_path / "whole", None, spec=content))
     for config, message in WRONG_CONFIGS:
         with pytest.raises(ValueError, match=message):
             load_tokenizer(write(tmp_path / "config", pieces, config))

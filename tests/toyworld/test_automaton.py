@@ -74,14 +74,14 @@ sequences = st.lists(st.lists(st.integers(MASKED, VOCABULARY - 1), min_size=1, m
 def test_likelihoods_and_posteriors_equal_enumeration(parts, batch):
     lattice = infer(chain(*parts, vocabulary=VOCABULARY), batch)
     for row, words in enumerate(batch):
-        found = list(paths(parts, words))
-        total = sum(p for _, p in found)
+        all_paths = list(paths(parts, words))
+        total = sum(p for _, p in all_paths)
         np.testing.assert_allclose(np.exp(lattice.log_likelihood[row]), total, atol=1e-12)
         for position in range(len(words)):
             for state in range(len(parts[0])):
-                here = (lattice.sequences == row) & (lattice.positions == position) & (lattice.states == state)
-                expected = sum(p for path, p in found if path[position] == state) / total if total else 0.0
-                np.testing.assert_allclose(lattice.posteriors[here].sum(), expected, atol=1e-9)
+                entries = (lattice.sequences == row) & (lattice.positions == position) & (lattice.states == state)
+                expected = sum(p for path, p in all_paths if path[position] == state) / total if total else 0.0
+                np.testing.assert_allclose(lattice.posteriors[entries].sum(), expected, atol=1e-9)
 
 
 @given(automata(), st.lists(st.integers(0, VOCABULARY - 1), min_size=1, max_size=4))

@@ -114,14 +114,14 @@ def test_english_verbs_agree_with_their_subject_not_with_the_noun_before_them():
 
 def test_english_is_and_are_agree():
     numbers = {"is": "one", "was": "one", "are": "many", "were": "many"}
-    seen = set()
+    forms = set()
     for i in SAMPLE:
         for sentence in ToyWorld("en").document(i).sentences:
             if sentence.shape.frame in ("look", "compare"):
                 [be] = [word for word in sentence.words if word in numbers]
                 assert numbers[be] == sentence.shape.number, sentence.text
-                seen.add((be, sentence.shape.near))
-    assert len(seen) == 12
+                forms.add((be, sentence.shape.near))
+    assert len(forms) == 12
 
 
 def test_korean_elders_take_honorific_verbs_at_any_distance():

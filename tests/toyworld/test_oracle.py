@@ -37,13 +37,13 @@ def slot_words(world, token, topic, hero):
     """Return {word: (probability, tag)} of one token, from the lexicon alone."""
     if isinstance(token, str):
         return {token: (1.0, "O")}
-    found = {}
+    table = {}
     choices = lexicon(world.topics, world.words).entries(token.list, topic, hero)
     for choice, p in zip(choices, zipf(len(choices))):
         word = word_form(world.language, token, choice, hero)
         tag = LANGUAGES[world.language].sense(choice)
-        found[word] = (found.get(word, (0.0, tag))[0] + p, tag)
-    return found
+        table[word] = (table.get(word, (0.0, tag))[0] + p, tag)
+    return table
 
 
 @functools.cache
@@ -70,7 +70,7 @@ def blocks(world):
 
 
 @functools.cache
-def said(world, sentence, shapes, topic, hero):
+def probability_of(world, sentence, shapes, topic, hero):
     return sum(p for p, _ in readings(world, sentence.split(), shapes, topic, hero))
 
 
@@ -90,8 +90,8 @@ def test_probability_of_a_sentence(world, documents):
         expected = sum(
             prior
             * (
-                opening_share * said(world, sentence.text, OPENING, topic, hero)
-                + (1 - opening_share) * said(world, sentence.text, BODY, topic, hero)
+                opening_share * probability_of(world, sentence.text, OPENING, topic, hero)
+                + (1 - opening_share) * probability_of(world, sentence.text, BODY, topic, hero)
             )
             for prior, topic, hero in blocks(world)
         )
@@ -104,18 +104,18 @@ def test_probability_of_a_sentence(world, documents):
 def test_probability_of_a_document(world, documents):
     stop = 1 / (world.sentences - 1)
     for document in documents:
-        first, *rest = [sentence.text for sentence in document.sentences]
-        told = sum(
+        first, *body_texts = [sentence.text for sentence in document.sentences]
+        expected = sum(
             prior
-            * said(world, first, OPENING, topic, hero)
-            * np.prod([said(world, text, BODY, topic, hero) for text in rest])
+            * probability_of(world, first, OPENING, topic, hero)
+            * np.prod([probability_of(world, text, BODY, topic, hero) for text in body_texts])
             for prior, topic, hero in blocks(world)
-        ) * (1 - stop) ** (len(rest) - 1)
+        ) * (1 - stop) ** (len(body_texts) - 1)
         [forward] = word_log_probabilities(world, [document.text], "document")
         [backward] = word_log_probabilities(world, [document.text], "document", "backward")
-        np.testing.assert_allclose(np.exp(forward[:-1].sum()), told, rtol=1e-9)
+        np.testing.assert_allclose(np.exp(forward[:-1].sum()), expected, rtol=1e-9)
         np.testing.assert_allclose(np.exp(forward[-1]), stop, rtol=1e-9)
-        np.testing.assert_allclose(np.exp(backward.sum()), told * stop, rtol=1e-9)
+        np.testing.assert_allclose(np.exp(backward.sum()), expected * stop, rtol=1e-9)
 
 
 @pytest.mark.parametrize("masked", [[0], [1], [2], [1, 2], [0, 2, 3]])
@@ -132,8 +132,8 @@ def test_posterior_of_masked_words(world, documents, masked):
                         for word, (q, _) in tables[position].items():
                             expected[row, world.network.words.index(word)] += prior * share * p * q
         expected /= expected.sum(1, keepdims=True)
-        [found] = masked_posteriors(world, [" ".join(words)])
-        np.testing.assert_allclose(found, expected, atol=1e-9)
+        [posteriors] = masked_posteriors(world, [" ".join(words)])
+        np.testing.assert_allclose(posteriors, expected, atol=1e-9)
 
 
 def test_senses_and_topics_given_a_sentence(world, documents):
@@ -149,8 +149,8 @@ def test_senses_and_topics_given_a_sentence(world, documents):
                     for position, word in enumerate(words):
                         tag = tables[position][word][1]
                         senses[position, world.network.senses.index(tag)] += prior * share * p
-        [found] = sense_posteriors(world, [sentence])
-        np.testing.assert_allclose(found, senses / senses.sum(1, keepdims=True), atol=1e-9)
+        [posteriors] = sense_posteriors(world, [sentence])
+        np.testing.assert_allclose(posteriors, senses / senses.sum(1, keepdims=True), atol=1e-9)
         np.testing.assert_allclose(topic_posteriors(world, [sentence])[0], topics / topics.sum(), atol=1e-9)
 
 
@@ -158,8 +158,8 @@ def passage_mass(world, texts, follow):
     """Yield the unnormalised joint probability of consecutive sentences and each block, with `follow` more to come."""
     stop = 1 / (world.sentences - 1)
     for prior, topic, hero in blocks(world):
-        body = [said(world, text, BODY, topic, hero) for text in texts]
-        opening = said(world, texts[0], OPENING, topic, hero)
+        body = [probability_of(world, text, BODY, topic, hero) for text in texts]
+        opening = probability_of(world, texts[0], OPENING, topic, hero)
         # A document has one opening and 1 / stop other sentences; each of them has a successor with P = 1 - stop.
         steps = len(texts) - 1 + follow
         later = float(np.prod(body[1:]))
@@ -180,12 +180,12 @@ def test_next_sentence(world, documents, length):
         apart = sum(passage_mass(world, [a], follow=1)) / count(2) * sum(passage_mass(world, b, 0)) / count(length)
         return together / (together + apart)
 
-    told = [[s.text for s in d.sentences] for d in documents]
-    runs = [(texts[k], texts[k + 1 : k + 1 + length]) for texts in told for k in range(len(texts) - length)]
-    runs += [(a[0], b[1 : 1 + length]) for a in told for b in told if a is not b]
+    stories = [[s.text for s in d.sentences] for d in documents]
+    runs = [(texts[k], texts[k + 1 : k + 1 + length]) for texts in stories for k in range(len(texts) - length)]
+    runs += [(a[0], b[1 : 1 + length]) for a in stories for b in stories if a is not b]
     right = [expected(a, b) for a, b in runs]
-    found = next_sentence_probabilities(world, [(a, " ".join(b)) for a, b in runs])
-    np.testing.assert_allclose(found, right, atol=1e-9)
+    probabilities = next_sentence_probabilities(world, [(a, " ".join(b)) for a, b in runs])
+    np.testing.assert_allclose(probabilities, right, atol=1e-9)
     # The sample must contain enough uncertain cases.
     assert sum(0.01 < p < 0.99 for p in right) > 5
 
@@ -218,8 +218,8 @@ def test_pairs_that_cannot_be_consecutive_are_read_separately():
     a, b = "The captain pulls the net .", "One night Mina was in the quiet garden ."
     assert next_sentence_probabilities(world, [(a, b)]) == 0
     [pair] = masked_posteriors(world, [(a, mask_words(b, [7]))])
-    [alone] = masked_posteriors(world, [mask_words(b, [7])])
-    np.testing.assert_allclose(pair, alone)
+    [single] = masked_posteriors(world, [mask_words(b, [7])])
+    np.testing.assert_allclose(pair, single)
 
 
 def test_documents_of_two_sentences():

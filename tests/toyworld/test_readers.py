@@ -35,8 +35,8 @@ def slot_words(world, token, topic, hero):
 def windows(world, size):
     """Return the weights of `size` tokens on either side of each token, with borders; slots without their names."""
     weights = Counter()
-    rest = world.sentences - 1
-    for share, shapes in ((1, opening_shapes()), (rest, body_shapes())):
+    bodies = world.sentences - 1
+    for share, shapes in ((1, opening_shapes()), (bodies, body_shapes())):
         for weight, shape in shapes:
             tokens = [t if isinstance(t, str) else t._replace(name="") for t in LANGUAGES[world.language].render(shape)]
             padded = [BORDER] * size + tokens + [BORDER] * size
@@ -122,8 +122,8 @@ def test_every_view_of_a_small_chain_is_that_of_all_sequences(view, hidden):
                 views[left, shown[n], right][state % 2] += p
         best = sum(max(labels.values()) for labels in views.values())
         total = sum(sum(labels.values()) for labels in views.values())
-        found = sum_views(chain, visits, lambda states, _: states % 2, np.ones(3, bool), view, hidden=hidden)
-        assert found == pytest.approx(best / total)
+        ceiling = sum_views(chain, visits, lambda states, _: states % 2, np.ones(3, bool), view, hidden=hidden)
+        assert ceiling == pytest.approx(best / total)
 
 
 @pytest.mark.parametrize("task", ["senses", pytest.param("topics", marks=pytest.mark.long)])

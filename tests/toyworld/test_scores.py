@@ -41,7 +41,7 @@ def test_context_decides_the_sense(language):
     assert np.mean(hits) > 0.99
 
 
-KNOWN = {  # a sentence, the position of a word, and its sense
+SENSE_EXAMPLES = {  # a sentence, the position of a word, and its sense
     "en": [
         ("The bankers close the bank .", 4, "bank.money"),
         ("The angler photographs the bank .", 4, "bank.riverside"),
@@ -59,7 +59,7 @@ KNOWN = {  # a sentence, the position of a word, and its sense
 
 
 def test_known_sentences():
-    for language, rows in KNOWN.items():
+    for language, rows in SENSE_EXAMPLES.items():
         world = ToyWorld(language)
         for posterior, (_, position, sense) in zip(sense_posteriors(world, [text for text, _, _ in rows]), rows):
             assert posterior[position, world.network.senses.index(sense)] > 0.95

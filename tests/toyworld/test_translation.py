@@ -17,7 +17,7 @@ SIZE = {"topics": 2, "words": 2}
 def spelled_out():
     """Say every meaning of two frames in both languages: {language: {sentence: {translation: probability}}}."""
     worlds = {language: ToyWorld(language, **SIZE) for language in ("en", "ko")}
-    found = {language: defaultdict(lambda: defaultdict(float)) for language in worlds}
+    probabilities = {language: defaultdict(lambda: defaultdict(float)) for language in worlds}
     entries = lexicon(**SIZE).entries
     for weight, shape in body_shapes():
         if shape.frame not in ("say", "compare") or shape.tense == "present":
@@ -29,9 +29,9 @@ def spelled_out():
                 for chances, choice in zip(lists, choices):
                     share *= chances[choice]
                 english, korean = (world.say(topic, hero, shape, choices).text for world in worlds.values())
-                found["en"][english][korean] += share
-                found["ko"][korean][english] += share
-    return found
+                probabilities["en"][english][korean] += share
+                probabilities["ko"][korean][english] += share
+    return probabilities
 
 
 @pytest.mark.parametrize("language", ["en", "ko"])
@@ -41,9 +41,9 @@ def test_translations_are_all_meanings(spelled_out, language):
     for text in sentences[:: max(1, len(sentences) // 150)]:
         expected = spelled_out[language][text]
         total = sum(expected.values())
-        found = translations(world, text)
-        assert found == pytest.approx({said: share / total for said, share in expected.items()}, abs=1e-9)
-        assert list(found.values()) == sorted(found.values(), reverse=True)
+        shares = translations(world, text)
+        assert shares == pytest.approx({target: share / total for target, share in expected.items()}, abs=1e-9)
+        assert list(shares.values()) == sorted(shares.values(), reverse=True)
 
 
 @pytest.mark.parametrize("size", [SIZE, {"topics": 8}])
@@ -58,7 +58,7 @@ def test_pronouns_and_numbers_are_ambiguous():
     korean = set(translations(ToyWorld("en"), "She peeled the pear ."))
     assert korean == {"그녀는 배를 깎았다 .", "그분께서는 배를 깎으셨다 ."}
     english = set(translations(ToyWorld("ko"), "그분께서는 배를 깎으셨다 ."))
-    assert english == {f"{who} peeled the {what} ." for who in ("She", "He") for what in ("pear", "pears")}
+    assert english == {f"{who} peeled the {fruit} ." for who in ("She", "He") for fruit in ("pear", "pears")}
 
 
 def test_distinct_pairs_keep_their_order():

@@ -89,7 +89,7 @@ def test_frequencies_are_those_of_the_automaton(language):
     world, count = ToyWorld(language, topics=4, words=3), 3000
     network = world.network
     start = automaton(world, "document").start
-    seen = Counter(world.document(i).sentences[1].words[0] for i in range(count))
+    first_words = Counter(world.document(i).sentences[1].words[0] for i in range(count))
     # All openings have the same length; after an opening every automaton moves to a body sentence.
     exact = np.zeros(len(network.words))
     opening = world.document(0).sentences[0]
@@ -100,17 +100,17 @@ def test_frequencies_are_those_of_the_automaton(language):
     for state, weight in zip(finals, prior, strict=True):
         for arc in range(document.arc_offsets[state], document.arc_offsets[state + 1]):
             row = document.rows[document.arc_targets[arc]]
-            here = slice(document.emission_offsets[row], document.emission_offsets[row + 1])
-            exact[document.emission_words[here]] += weight * document.arc_weights[arc] * document.emission_weights[here]
+            span = slice(document.emission_offsets[row], document.emission_offsets[row + 1])
+            exact[document.emission_words[span]] += weight * document.arc_weights[arc] * document.emission_weights[span]
     assert exact.sum() == pytest.approx(1)
     common = [word for word, p in zip(network.words, exact) if p * count >= 5]
     expected = np.array([exact[network.words.index(word)] * count for word in common])
-    found = np.array([seen[word] for word in common])
-    rest = count - expected.sum(), count - found.sum()
-    chi_square = ((found - expected) ** 2 / expected).sum() + (rest[1] - rest[0]) ** 2 / max(rest[0], 1)
+    observed = np.array([first_words[word] for word in common])
+    tails = count - expected.sum(), count - observed.sum()
+    chi_square = ((observed - expected) ** 2 / expected).sum() + (tails[1] - tails[0]) ** 2 / max(tails[0], 1)
     freedom = len(common)
     assert abs(chi_square - freedom) < 4 * np.sqrt(2 * freedom), (chi_square, freedom)
-    assert set(seen) <= {word for word, p in zip(network.words, exact) if p}
+    assert set(first_words) <= {word for word, p in zip(network.words, exact) if p}
     assert np.isfinite(infer(automaton(world, "passage"), [encode(world, opening.text)]).log_likelihood).all()
 
 

@@ -33,13 +33,13 @@ def test_the_mean_is_that_of_the_last(run):
 
 def test_it_is_read_until_there_is_a_newer_checkpoint(run):
     assert load_average(run) is None
-    seen = []
-    facts = write_average(run, 2, lambda mean: seen.append(mean) or {"held_out/accuracy": 0.5})
-    assert facts == {"steps": [30, 40], "figures": {"held_out/accuracy": 0.5}}
-    assert seen[0]["encoder"]["w"][0] == 35
+    means = []
+    summary = write_average(run, 2, lambda mean: means.append(mean) or {"held_out/accuracy": 0.5})
+    assert summary == {"steps": [30, 40], "figures": {"held_out/accuracy": 0.5}}
+    assert means[0]["encoder"]["w"][0] == 35
     steps, mean = load_average(run)
     assert (steps, mean["encoder"]["w"][0]) == ([30, 40], 35)
-    assert write_average(run, 2, lambda mean: pytest.fail("it is there already")) == facts
+    assert write_average(run, 2, lambda mean: pytest.fail("it is there already")) == summary
     assert saved_steps(run) == [10, 20, 30, 40]
     save_params(run, 50, params(50))
     assert load_average(run) is None
@@ -68,7 +68,7 @@ def test_without_checkpoints(tmp_path):
 
 
 @pytest.mark.parametrize(("average", "keep", "message"), [(5, 4, "average=5 checkpoints, but .* newest 4: use keep=5")])
-def test_what_cannot_be_averaged(average, keep, message):
+def test_averages_of_more_than_are_kept_are_refused(average, keep, message):
     with pytest.raises(ValueError, match=message):
         check_average(average, keep)
     check_average(None, 1)

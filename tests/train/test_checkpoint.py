@@ -27,7 +27,7 @@ def files(run, step=3):
     return sorted(p for p in (run / "checkpoints" / str(step) / "params").rglob("*") if p.is_file())
 
 
-def test_what_was_saved_comes_back(run):
+def test_saved_parameters_come_back(run):
     save_params(run, 20, {"head": {"bias": np.zeros(3, np.float32)}})
     assert saved_steps(run) == [3, 20]
     assert load_params(run)[0] == 20
@@ -49,25 +49,25 @@ def test_what_was_saved_comes_back(run):
 def test_every_damaged_file_is_found_in_one_short_message(run, harm, message):
     save_params(run, 5, PARAMS)
     for file in files(run):
-        kept = file.read_bytes()
+        content = file.read_bytes()
         harm(file)
-        if not file.exists() or file.read_bytes() != kept:
+        if not file.exists() or file.read_bytes() != content:
             with pytest.raises(ValueError, match=message) as caught:
                 load_params(run, 3)
-            said = str(caught.value)
-            assert file.name in said
-            assert "checkpoints/3 is damaged" in said
-            assert "use another step (5), or copy it again" in said
-            assert len(said.splitlines()) == 1
-        file.write_bytes(kept)
+            error_text = str(caught.value)
+            assert file.name in error_text
+            assert "checkpoints/3 is damaged" in error_text
+            assert "use another step (5), or copy it again" in error_text
+            assert len(error_text.splitlines()) == 1
+        file.write_bytes(content)
     assert load_params(run, 3)[0] == 3
 
 
 def test_many_damaged_files_are_counted(run):
-    there = files(run)
-    for file in there:
+    all_files = files(run)
+    for file in all_files:
         file.unlink()
-    with pytest.raises(ValueError, match=f"; and {len(there) - 3} more; copy it again$"):
+    with pytest.raises(ValueError, match=f"; and {len(all_files) - 3} more; copy it again$"):
         load_params(run)
 
 
@@ -88,7 +88,7 @@ def test_a_damaged_list_of_files(run, content):
         load_params(run)
 
 
-def test_what_orbax_itself_refuses_is_said_in_one_line(run, monkeypatch):
+def test_an_error_of_orbax_takes_one_line(run, monkeypatch):
     def refuse(self, path, like):
         raise ValueError("a new layout\nwith\nmany lines")
 
@@ -98,7 +98,7 @@ def test_what_orbax_itself_refuses_is_said_in_one_line(run, monkeypatch):
 
 
 @pytest.mark.devices
-def test_what_eight_devices_wrote_one_reads(tmp_path):
+def test_one_device_reads_the_files_of_eight(tmp_path):
     """A run of many devices is opened on a laptop."""
     import subprocess
     import sys
@@ -122,14 +122,14 @@ def test_what_eight_devices_wrote_one_reads(tmp_path):
 def test_a_checkpoint_that_lost_an_array_is_none(tmp_path):
     from bert_elmo_jax.train.checkpoint import Checkpoints
 
-    rest = {"m": np.zeros(2, np.float32), "v": np.zeros((2, 5), np.float32)}
+    moments = {"m": np.zeros(2, np.float32), "v": np.zeros((2, 5), np.float32)}
     with Checkpoints(tmp_path) as checkpoints:
-        checkpoints.save(1, PARAMS, rest, {})
+        checkpoints.save(1, PARAMS, moments, {})
         checkpoints.wait()
         writer = checkpoints._writers["rest"]
-        whole = writer.save
-        writer.save = lambda path, tree: whole(path, {"m": tree["m"]})
-        checkpoints.save(2, PARAMS, rest, {})
+        save_tree = writer.save
+        writer.save = lambda path, tree: save_tree(path, {"m": tree["m"]})
+        checkpoints.save(2, PARAMS, moments, {})
         with pytest.raises(
             OSError, match=r"of step 2 could not be written; the one of step 1 is intact: .*float32\[2, 5\]"
         ):

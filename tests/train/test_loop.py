@@ -75,23 +75,23 @@ def run(
     folder, batches=None, *, checkpoint_every=3, devices=1, keep=20, progress=False, failures=3, spoil=None, **options
 ):
     """Start or resume the run; return the state and the reported lines."""
-    said = []
+    reports = []
     parallel = compile_step(devices, spoil)
     schedule = Schedule(
         STEPS, log_every=2, eval_every=4, checkpoint_every=checkpoint_every, stop_after_failures=failures
     )
     with only_process(folder), Checkpoints(folder, keep=keep) as checkpoints:
         checkpoints.discard_unfinished()
-        state, found = restore(checkpoints, fresh(), parallel)
-        said += found.damaged if found else ()
+        state, restored = restore(checkpoints, fresh(), parallel)
+        reports += restored.damaged if restored else ()
         batches = batches or Batches()
-        batches.at = found.record["position"]["at"] if found else 0
-        options = {"report": said.append, "evaluate": evaluate, "score": "heldout/norm", **options}
+        batches.at = restored.record["position"]["at"] if restored else 0
+        options = {"report": reports.append, "evaluate": evaluate, "score": "heldout/norm", **options}
         state, stopped = train(
             state, parallel, batches, run=folder, schedule=schedule, checkpoints=checkpoints, progress=progress,
             **options,
         )  # fmt: skip
-    return jax.device_get(parallel.gather(state)), said, stopped
+    return jax.device_get(parallel.gather(state)), reports, stopped
 
 
 def fresh():
@@ -103,10 +103,10 @@ def lines(folder):
 
 
 @pytest.fixture(scope="module")
-def alone(tmp_path_factory):
+def full_run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("alone")
-    state, said, stopped = run(folder)
-    assert (said, stopped) == ([], None)
+    state, reports, stopped = run(folder)
+    assert (reports, stopped) == ([], None)
     return state, lines(folder)
 
 
@@ -117,15 +117,15 @@ def same(state, other):
         np.testing.assert_array_equal(ours, theirs)
 
 
-def test_whoever_watches_sees_the_evaluations(tmp_path, capsys, monkeypatch):
+def test_a_terminal_shows_the_evaluations(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     run(tmp_path, progress=True)
-    said = capsys.readouterr().err
-    found = [line for line in map(json.loads, lines(tmp_path).splitlines()) if "heldout/norm" in line]
-    assert len(found) == 3
-    for line in found:
-        assert f"step {line['step']}: heldout/norm {line['heldout/norm']:.4g}\n" in said
-    shown = said.split("\r")
+    output = capsys.readouterr().err
+    evaluations = [line for line in map(json.loads, lines(tmp_path).splitlines()) if "heldout/norm" in line]
+    assert len(evaluations) == 3
+    for line in evaluations:
+        assert f"step {line['step']}: heldout/norm {line['heldout/norm']:.4g}\n" in output
+    shown = output.split("\r")
     assert any(line.startswith("compiling the evaluation: ") for line in shown)
     compiling = [n for n, line in enumerate(shown) if line.startswith("compiling the step")]
     stepped = [n for n, line in enumerate(shown) if re.match(r" *\d+%\|.*[2-9]/12", line)]
@@ -133,21 +133,21 @@ def test_whoever_watches_sees_the_evaluations(tmp_path, capsys, monkeypatch):
     assert max(compiling) < min(stepped)  # and no more of it, once the first step is done
 
 
-def test_what_is_said_while_the_bar_shows_has_a_line_of_its_own(tmp_path, capsys):
+def test_reports_beside_the_bar_have_lines_of_their_own(tmp_path, capsys):
     batches = Batches(on=(5, lambda: os.kill(os.getpid(), signal.SIGTERM)))
     run(tmp_path, batches, progress=True, report=lambda line: print(line, file=sys.stderr))
-    said = capsys.readouterr().err
+    output = capsys.readouterr().err
     for line in ("asked to stop: saving and ending", "asked to stop: saved at step"):
-        before = said[: said.index(line)].rpartition("\n")[2]
+        before = output[: output.index(line)].rpartition("\n")[2]
         assert not before.rpartition("\r")[2].strip(), before  # the bar was cleared away
-    assert said.index("saving and ending") < said.index("saved at step")
+    assert output.index("saving and ending") < output.index("saved at step")
 
 
-def test_a_line_a_step(alone):
-    found = [json.loads(line) for line in alone[1].splitlines()]
-    assert [line["step"] for line in found] == list(range(1, STEPS + 1))
-    assert [line["step"] for line in found if "heldout/norm" in line] == [4, 8, 12]
-    assert all(np.isfinite(line["loss"]) for line in found)
+def test_a_line_a_step(full_run):
+    records = [json.loads(line) for line in full_run[1].splitlines()]
+    assert [line["step"] for line in records] == list(range(1, STEPS + 1))
+    assert [line["step"] for line in records if "heldout/norm" in line] == [4, 8, 12]
+    assert all(np.isfinite(line["loss"]) for line in records)
 
 
 class Killed(BaseException):
@@ -155,61 +155,61 @@ class Killed(BaseException):
 
 
 @pytest.mark.parametrize("at", [2, 4, 7])  # before the first checkpoint, and after one and two
-def test_going_on_is_as_if_nothing_had_been(tmp_path, alone, at):
+def test_going_on_is_as_if_nothing_had_been(tmp_path, full_run, at):
     def kill():
         raise Killed
 
     with pytest.raises(Killed):
         run(tmp_path, Batches(on=(at, kill)))
     state, _, _ = run(tmp_path)
-    same(state, alone[0])
-    assert lines(tmp_path) == alone[1]
+    same(state, full_run[0])
+    assert lines(tmp_path) == full_run[1]
 
 
-def test_a_signal_saves_and_the_next_start_goes_on(tmp_path, alone):
+def test_a_signal_saves_and_the_next_start_goes_on(tmp_path, full_run):
     before = signal.getsignal(signal.SIGTERM)
     batches = Batches(on=(5, lambda: os.kill(os.getpid(), signal.SIGTERM)))
-    state, said, stopped = run(tmp_path, batches, checkpoint_every=0)
+    state, reports, stopped = run(tmp_path, batches, checkpoint_every=0)
     assert stopped == signal.SIGTERM
     assert 1 <= int(state.step) < STEPS
-    assert said == [
+    assert reports == [
         "asked to stop: saving and ending after this step (a second Ctrl-C ends at once)",  # said when it comes
         f"asked to stop: saved at step {int(state.step)}; run the same command to resume",
     ]
     assert signal.getsignal(signal.SIGTERM) == before
     state, _, stopped = run(tmp_path, checkpoint_every=0)
     assert stopped is None
-    same(state, alone[0])
-    assert lines(tmp_path) == alone[1]
+    same(state, full_run[0])
+    assert lines(tmp_path) == full_run[1]
 
 
 @pytest.mark.devices
-def test_on_another_mesh(tmp_path, alone):
+def test_on_another_mesh(tmp_path, full_run):
     with pytest.raises(FileNotFoundError):
         run(tmp_path, Batches(fail=9), devices=4)
     state, _, _ = run(tmp_path, devices=2)
-    for ours, theirs in zip(jax.tree.leaves(state.params), jax.tree.leaves(alone[0].params), strict=True):
+    for ours, theirs in zip(jax.tree.leaves(state.params), jax.tree.leaves(full_run[0].params), strict=True):
         np.testing.assert_allclose(ours, theirs, atol=1e-5)
 
 
-def test_finished_is_finished(tmp_path, alone):
+def test_finished_is_finished(tmp_path, full_run):
     run(tmp_path)
     state, _, _ = run(tmp_path)
-    same(state, alone[0])
-    assert lines(tmp_path) == alone[1]
+    same(state, full_run[0])
+    assert lines(tmp_path) == full_run[1]
 
 
-def test_a_deleted_shard_is_said_and_nothing_lost(tmp_path, alone):
+def test_a_deleted_shard_is_said_and_nothing_lost(tmp_path, full_run):
     with pytest.raises(FileNotFoundError, match="shard-00003"):
         run(tmp_path, Batches(fail=8))
     state, _, _ = run(tmp_path)
-    same(state, alone[0])
+    same(state, full_run[0])
 
 
 def test_one_batch_that_is_not_finite(tmp_path):
-    state, said, _ = run(tmp_path, Batches(spoiled=(5, 6)))
+    state, reports, _ = run(tmp_path, Batches(spoiled=(5, 6)))
     assert int(state.failed) == 0
-    assert [line for line in said if "not finite" in line] == [
+    assert [line for line in reports if "not finite" in line] == [
         "step 5: the loss or a gradient is not finite; nothing was updated (1 in a row)",
         "step 6: the loss or a gradient is not finite; nothing was updated (2 in a row)",
     ]
@@ -259,16 +259,16 @@ def vars_of(state):
     return to_arrays(state)
 
 
-def test_a_damaged_newest_checkpoint_is_passed_over(tmp_path, alone):
+def test_a_damaged_newest_checkpoint_is_passed_over(tmp_path, full_run):
     with pytest.raises(FileNotFoundError):
         run(tmp_path, Batches(fail=8))
     newest = max((tmp_path / "checkpoints").iterdir(), key=lambda path: int(path.name))
     victim = max((path for path in newest.rglob("*") if path.is_file()), key=lambda path: path.stat().st_size)
     victim.write_bytes(victim.read_bytes()[:-7])
-    state, said, _ = run(tmp_path)
-    assert any(f"the checkpoint of step {newest.name} is damaged and was skipped" in line for line in said)
-    same(state, alone[0])
-    assert lines(tmp_path) == alone[1]
+    state, reports, _ = run(tmp_path)
+    assert any(f"the checkpoint of step {newest.name} is damaged and was skipped" in line for line in reports)
+    same(state, full_run[0])
+    assert lines(tmp_path) == full_run[1]
 
 
 def test_all_damaged_is_an_error(tmp_path):
@@ -280,7 +280,7 @@ def test_all_damaged_is_an_error(tmp_path):
 
 
 @pytest.mark.parametrize("where", ["save", "wait_until_finished"])
-def test_a_full_disk_during_a_save(tmp_path, alone, monkeypatch, where):
+def test_a_full_disk_during_a_save(tmp_path, full_run, monkeypatch, where):
     import orbax.checkpoint as ocp
 
     real, calls = getattr(ocp.StandardCheckpointer, where), []
@@ -292,13 +292,13 @@ def test_a_full_disk_during_a_save(tmp_path, alone, monkeypatch, where):
         return real(self, *args, **kwargs)
 
     monkeypatch.setattr(ocp.StandardCheckpointer, where, full)
-    state, said, _ = run(tmp_path)
-    (line,) = (line for line in said if "could not be written" in line)
+    state, reports, _ = run(tmp_path)
+    (line,) = (line for line in reports if "could not be written" in line)
     assert re.search(
         "the checkpoint of step (3|6) could not be written; (the one of step 3 is|there is no earlier one)", line
     )
     assert "No space left on device" in line
-    same(state, alone[0])
+    same(state, full_run[0])
     assert {int(path.name) for path in (tmp_path / "checkpoints").iterdir()} >= {9, 12}
 
 
@@ -320,8 +320,8 @@ def test_the_newest_and_the_best_are_kept(tmp_path):
 
 
 def test_one_process_at_a_time(tmp_path):
-    held = rf"written by process {os.getpid()}: wait for it"
-    with only_process(tmp_path), pytest.raises(BlockingIOError, match=held):
+    message = rf"written by process {os.getpid()}: wait for it"
+    with only_process(tmp_path), pytest.raises(BlockingIOError, match=message):
         run(tmp_path)
 
 
@@ -332,8 +332,8 @@ def test_a_place_that_cannot_be_written(tmp_path):
 
 
 def test_enough_ends_it_after_an_evaluation(tmp_path):
-    seen = []
-    state, _, stopped = run(tmp_path, enough=lambda figures: seen.append(figures) or len(seen) == 2)
+    evaluations = []
+    state, _, stopped = run(tmp_path, enough=lambda figures: evaluations.append(figures) or len(evaluations) == 2)
     assert stopped is None
     assert int(state.step) == 8
     assert [line["step"] for line in read_metrics(tmp_path)] == list(range(1, 9))
@@ -341,16 +341,16 @@ def test_enough_ends_it_after_an_evaluation(tmp_path):
 
 
 def test_another_configuration_is_refused(tmp_path):
-    asked = {"steps": 10, "model": {"layers": 2, "name": "배"}, "mesh": "data"}
-    same_run(tmp_path, asked, free=("mesh",))
-    same_run(tmp_path, {**asked, "mesh": "fsdp"}, free=("mesh",))
+    config = {"steps": 10, "model": {"layers": 2, "name": "배"}, "mesh": "data"}
+    same_run(tmp_path, config, free=("mesh",))
+    same_run(tmp_path, {**config, "mesh": "fsdp"}, free=("mesh",))
     with pytest.raises(
         ValueError, match=r'model.layers: 2 then, 3 now\nmodel.name: "배" then, nothing now\nseed: nothing'
     ):
         same_run(tmp_path, {"steps": 10, "model": {"layers": 3}, "seed": 1}, free=("mesh",))
     (tmp_path / "run.json").write_text("{")
     with pytest.raises(ValueError, match="is not JSON"):
-        same_run(tmp_path, asked)
+        same_run(tmp_path, config)
 
 
 def test_fields_that_an_earlier_version_did_not_have(tmp_path):
@@ -364,14 +364,14 @@ def test_fields_that_an_earlier_version_did_not_have(tmp_path):
         same_run(tmp_path, now, added={"model.norm": "post"})
 
 
-def test_a_torn_last_line_is_dropped(tmp_path, alone):
+def test_a_torn_last_line_is_dropped(tmp_path, full_run):
     with pytest.raises(FileNotFoundError):
         run(tmp_path, Batches(fail=10))
     with open(tmp_path / "metrics.jsonl", "a") as file:
         file.write('{"step": 9, "lo')
     assert [line["step"] for line in read_metrics(tmp_path)][:3] == [1, 2, 3]
     run(tmp_path)
-    assert lines(tmp_path) == alone[1]
+    assert lines(tmp_path) == full_run[1]
 
 
 def test_prefetching_ends_with_its_reader():

@@ -16,7 +16,7 @@ def test_other_files_are_refused_and_stay_alone(tmp_path, name):
     assert [file.name for file in tmp_path.iterdir()] == [name]
 
 
-def test_what_an_interrupted_start_may_leave(tmp_path):
+def test_files_of_an_interrupted_start_are_allowed(tmp_path):
     refuse_other_files(tmp_path / "new")
     refuse_other_files(tmp_path)
     for name in ("lock", "costs.jsonl", "log.txt", "point.json", "run.json.123.partial", ".DS_Store", "slurm-7.out"):

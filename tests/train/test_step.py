@@ -53,13 +53,13 @@ def batches():
 
 
 @functools.cache
-def made():
+def initial_state():
     start = lambda params: new_state(params, OPTIMIZER, jax.random.key(1), jnp.zeros((2, ROWS), int))  # noqa: E731
     return jax.jit(start)(init_params(FAMILY, CONFIG, jax.random.key(0), ("mlm", "nsp")))
 
 
 def fresh():
-    return jax.tree.map(jnp.copy, made())  # a step takes its state for its own
+    return jax.tree.map(jnp.copy, initial_state())  # a step takes its state for its own
 
 
 def run(parallel):
@@ -76,7 +76,7 @@ def on_mesh(accumulate=1, devices=None, **axes):
 
 
 @pytest.fixture(scope="module")
-def alone():
+def one_device_run():
     return run(on_mesh(devices=jax.devices()[:1]))
 
 
@@ -93,12 +93,12 @@ def alone():
     ids=["data", "data fsdp tensor", "fsdp", "accumulate", "accumulate and mesh", "accumulate and pmap"],
 )
 @pytest.mark.devices
-def test_one_answer_everywhere(make, alone):
+def test_one_answer_everywhere(make, one_device_run):
     lines, state = run(make())
-    np.testing.assert_allclose(lines, alone[0], rtol=1e-5, atol=1e-5)
-    np.testing.assert_array_equal(state.carry, alone[1].carry)
+    np.testing.assert_allclose(lines, one_device_run[0], rtol=1e-5, atol=1e-5)
+    np.testing.assert_array_equal(state.carry, one_device_run[1].carry)
     assert state.step == STEPS
-    for ours, theirs in zip(jax.tree.leaves(state.params), jax.tree.leaves(alone[1].params), strict=True):
+    for ours, theirs in zip(jax.tree.leaves(state.params), jax.tree.leaves(one_device_run[1].params), strict=True):
         np.testing.assert_allclose(ours, theirs, atol=2e-4)  # Adam divides by small numbers
 
 
@@ -120,7 +120,7 @@ def simple(params, batch, key, carry):
     return {"sum": (total, batch["weight"].sum())}, {}, carry + batch["x"].sum(1)
 
 
-def test_what_is_not_finite_changes_nothing():
+def test_numbers_that_are_not_finite_change_nothing():
     optimizer = optax.adam(0.1)
     step = jax.jit(make_step(simple, optimizer, {"sum": 1.0}))
     state = new_state({"w": jnp.ones(2)}, optimizer, jax.random.key(0), carry=jnp.zeros(4))
@@ -137,7 +137,7 @@ def test_what_is_not_finite_changes_nothing():
     assert not np.array_equal(three.params["w"], one.params["w"])
 
 
-def test_nothing_counted_is_nothing_lost():
+def test_a_batch_without_weight_has_no_loss():
     optimizer = optax.sgd(0.1)
     state = new_state({"w": jnp.ones(2)}, optimizer, jax.random.key(0), carry=jnp.zeros(4))
     none = {"x": np.ones((4, 2), np.float32), "weight": np.zeros(4, np.float32)}
@@ -232,7 +232,7 @@ def run_sampled(*, rows, pmap=False, accumulate=1, devices=1, tensor=1):
     step = make_step(sampled, optimizer, {"lm": 1.0}, axis=DEVICES if pmap else None, **options)
     mesh = make_mesh(tensor=tensor, devices=jax.devices()[:devices])
     parallel = over_pmap(step) if pmap else over_mesh(step, state, mesh)
-    state, found = parallel.place(state), []
+    state, losses = parallel.place(state), []
     random = np.random.default_rng(0)
     for _ in range(5):
         batch = {
@@ -241,8 +241,8 @@ def run_sampled(*, rows, pmap=False, accumulate=1, devices=1, tensor=1):
             "weights": (np.arange(16) % 3 > 0).astype(np.float32),
         }
         state, metrics = parallel.step(state, parallel.put(batch))
-        found.append(float(metrics["loss"]))
-    return found, jax.device_get(parallel.gather(state))
+        losses.append(float(metrics["loss"]))
+    return losses, jax.device_get(parallel.gather(state))
 
 
 def draw_for_test(batch, key):

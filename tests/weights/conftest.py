@@ -156,9 +156,9 @@ def opcode_value(value) -> bytes:
 def tensor_opcodes(key="0", kind="FloatStorage", size=6, offset=0, shape=(2, 3), strides=(3, 1)) -> bytes:
     storage = b"(" + opcode_value("storage") + opcode_global(f"torch.{kind}")
     storage += opcode_value(key) + opcode_value("cpu") + opcode_value(size) + b"tQ"
-    rest = opcode_value(offset) + opcode_value(shape) + opcode_value(strides) + b"\x89"
+    layout = opcode_value(offset) + opcode_value(shape) + opcode_value(strides) + b"\x89"
     hooks = opcode_global("collections.OrderedDict") + b")R"
-    return opcode_global("torch._utils._rebuild_tensor_v2") + b"(" + storage + rest + hooks + b"tR"
+    return opcode_global("torch._utils._rebuild_tensor_v2") + b"(" + storage + layout + hooks + b"tR"
 
 
 STORAGES = {"float32": "FloatStorage", "float16": "HalfStorage", "int64": "LongStorage", "float64": "DoubleStorage"}
@@ -246,7 +246,7 @@ def elmo_datasets(
 
 
 def elmo_options(
-    *, layers=2, dim=6, width=4, filters=((1, 2), (2, 3), (3, 4)), highways=1, embedding=3, characters=True, **rest
+    *, layers=2, dim=6, width=4, filters=((1, 2), (2, 3), (3, 4)), highways=1, embedding=3, characters=True, **extras
 ) -> dict:
     """Return the content of the `options.json` for these weights."""
     lstm = {"use_skip_connections": True, "projection_dim": width, "cell_clip": 3, "proj_clip": 3, "dim": dim}
@@ -260,7 +260,7 @@ def elmo_options(
             "n_characters": 262,
             "max_characters_per_token": 50,
         }
-    return options | rest
+    return options | extras
 
 
 @pytest.fixture(scope="session")

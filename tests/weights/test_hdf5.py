@@ -34,7 +34,7 @@ def test_tensors_groups_and_names_of_a_file(file):
 
 
 @pytest.mark.parametrize("look", [read_hdf5, lambda path: holds(path, ("a",))])
-def test_what_is_no_file_of_this_kind(tmp_path, file, look):
+def test_unreadable_files_are_refused(tmp_path, file, look):
     with pytest.raises(FileNotFoundError, match=r"absent\.hdf5"):
         look(tmp_path / "absent.hdf5")
     with pytest.raises(IsADirectoryError):
@@ -42,9 +42,9 @@ def test_what_is_no_file_of_this_kind(tmp_path, file, look):
     (tmp_path / "page.hdf5").write_text("<!doctype html>")
     with pytest.raises(ValueError, match=r"page\.hdf5 is not an HDF5 file but a web page"):
         look(tmp_path / "page.hdf5")
-    whole = file.read_bytes()
-    file.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(ValueError, match=rf"of {len(whole) // 2:,} bytes is cut short or damaged .*truncated"):
+    content = file.read_bytes()
+    file.write_bytes(content[: len(content) // 2])
+    with pytest.raises(ValueError, match=rf"of {len(content) // 2:,} bytes is cut short or damaged .*truncated"):
         look(file)
 
 

@@ -159,19 +159,19 @@ def test_traces_of_a_pooling_without_its_description(client, sentence_model):
 
 
 def test_pickles_only_for_parts_without_safetensors(client, tmp_path):
-    there = client.models[NAME] = tmp_path / "there" / "parts"
+    folder = client.models[NAME] = tmp_path / "there" / "parts"
     for file in (
         "README.md", "config.json", "model.safetensors", "pytorch_model.bin", "tf_model.h5", "flax_model.msgpack",
         "onnx/model.onnx", "onnx/config.json", "openvino/openvino_model.xml", "source.spm", "sentencepiece.bpe.model",
         "checkpoint-500/model.safetensors", "1_Pooling/config.json", "2_Dense/config.json", "2_Dense/pytorch_model.bin",
         "3_Dense/config.json", "3_Dense/model.safetensors", "3_Dense/pytorch_model.bin",
     ):  # fmt: skip
-        (there / file).parent.mkdir(parents=True, exist_ok=True)
-        (there / file).write_text(file)
+        (folder / file).parent.mkdir(parents=True, exist_ok=True)
+        (folder / file).write_text(file)
     parts = ["", "1_Pooling", "2_Dense", "3_Dense"]
     kinds = ["Transformer", "Pooling", "Dense", "Dense"]
     modules = [{"path": path, "type": f"sentence_transformers.models.{kind}"} for path, kind in zip(parts, kinds)]
-    (there / "modules.json").write_text(json.dumps(modules))
+    (folder / "modules.json").write_text(json.dumps(modules))
     resolve(NAME)
     assert downloaded(client) == [
         "1_Pooling/config.json", "2_Dense/config.json", "2_Dense/pytorch_model.bin", "3_Dense/config.json",
@@ -181,8 +181,8 @@ def test_pickles_only_for_parts_without_safetensors(client, tmp_path):
 
 
 def test_other_weights_where_there_is_nothing_better(client):
-    there = client.models[NAME]
-    (there / "model.safetensors").unlink()
+    folder = client.models[NAME]
+    (folder / "model.safetensors").unlink()
     with pytest.raises(FileNotFoundError, match=r"our-org/model on the hub has none of model.safetensors"):
         resolve(NAME)
     shutil.rmtree(client.cache)
@@ -191,11 +191,11 @@ def test_other_weights_where_there_is_nothing_better(client):
         {"flax_model.msgpack"}, {"tf_model.h5.index.json", "tf_model-00001-of-00001.h5"},
     ):  # fmt: skip
         for name in names:
-            (there / name).touch()
+            (folder / name).touch()
         assert names <= {path.name for path in resolve(NAME).iterdir()}
         shutil.rmtree(client.cache)
         for name in names:
-            (there / name).unlink()
+            (folder / name).unlink()
 
 
 def test_a_complete_cache_needs_no_network(client):
@@ -270,12 +270,12 @@ def test_links_out_of_the_cache_are_refused(client, tmp_path):
                "weightedmean_without_prompt"]
 )  # fmt: skip
 def test_released_layouts(client, layout):
-    there = Path(__file__).parents[3] / "shared" / "goldens" / "sentence_folders" / layout
-    if not there.is_dir():
+    folder = Path(__file__).parents[3] / "shared" / "goldens" / "sentence_folders" / layout
+    if not folder.is_dir():
         pytest.skip("the layouts are not part of the repository")
-    client.models[NAME] = there
-    texts = json.loads((there / "expected.json").read_text(encoding="utf-8"))["texts"]
-    expected = np.load(there / "expected.npz")["embeddings"]
+    client.models[NAME] = folder
+    texts = json.loads((folder / "expected.json").read_text(encoding="utf-8"))["texts"]
+    expected = np.load(folder / "expected.npz")["embeddings"]
     np.testing.assert_allclose(load(NAME).sentences(texts, overflow="truncate"), expected, atol=1e-5)
 
 

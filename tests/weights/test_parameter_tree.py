@@ -25,8 +25,8 @@ def test_paths_and_prefixes():
     assert ancestors("module.bert.", ".") == ["module.bert.", "module.", ""]
     tensors = {"bert.embeddings.word.weight": 0, "bert.pooler.bias": 0}
     assert encoder_prefix(tensors, "embeddings.word.weight", ".", "x") == "bert."
-    found = locate({"nsp/bias": "cls.bias"}, {"module.cls.bias": "module.cls.bias"}, "module.bert.", ".")
-    assert found == ({"nsp/bias": "module.cls.bias"}, {"nsp/bias": "cls.bias"})
+    names = locate({"nsp/bias": "cls.bias"}, {"module.cls.bias": "module.cls.bias"}, "module.bert.", ".")
+    assert names == ({"nsp/bias": "module.cls.bias"}, {"nsp/bias": "cls.bias"})
 
 
 def test_shapes_that_do_not_fit():

@@ -123,9 +123,9 @@ def test_data_that_is_changed_or_cut_short(write_bundle, tmp_path):
 
 def test_every_truncation_of_the_index_is_an_error(copy_of_golden):
     index = copy_of_golden / "one.ckpt.index"
-    whole = index.read_bytes()
-    for size in [0, 1, 7, 8, 47, 48, 49, *range(50, len(whole), 37), len(whole) - 1]:
-        index.write_bytes(whole[:size])
+    content = index.read_bytes()
+    for size in [0, 1, 7, 8, 47, 48, 49, *range(50, len(content), 37), len(content) - 1]:
+        index.write_bytes(content[:size])
         with pytest.raises(ValueError, match="not the index of a TensorFlow checkpoint, or it is cut short"):
             read_tensor_bundle(copy_of_golden / "one.ckpt")
 
@@ -133,9 +133,9 @@ def test_every_truncation_of_the_index_is_an_error(copy_of_golden):
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_a_changed_byte_of_the_index_never_changes_a_tensor(copy_of_golden, goldens, data):
-    whole = (goldens / "tensor_bundle" / "one.ckpt.index").read_bytes()
-    place = data.draw(st.integers(0, len(whole) - 1))
-    changed = bytearray(whole)
+    content = (goldens / "tensor_bundle" / "one.ckpt.index").read_bytes()
+    place = data.draw(st.integers(0, len(content) - 1))
+    changed = bytearray(content)
     changed[place] ^= data.draw(st.integers(1, 255))
     (copy_of_golden / "one.ckpt.index").write_bytes(changed)
     try:
@@ -143,7 +143,7 @@ def test_a_changed_byte_of_the_index_never_changes_a_tensor(copy_of_golden, gold
     except ValueError as problem:
         assert "one.ckpt.index" in str(problem)
     else:  # only the footer has no checksum; of it, the padding is not used
-        assert place >= len(whole) - 48
+        assert place >= len(content) - 48
         assert len(bundle) == len(read_tensor_bundle(goldens / "tensor_bundle" / "one.ckpt"))
 
 

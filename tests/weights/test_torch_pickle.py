@@ -19,7 +19,7 @@ FIRST = b"\x80\x02"
 
 
 @pytest.mark.parametrize("name", ["zip.bin", "legacy.bin", "nested.bin"])
-def test_what_torch_wrote(goldens, name):
+def test_files_that_torch_wrote(goldens, name):
     folder = goldens / "torch_pickle"
     truth = np.load(folder / "truth.npz")
     tensors = read_torch_pickle(folder / name)
@@ -165,9 +165,9 @@ def test_any_bytes_as_a_pickle_are_an_error_or_nothing(write_torch, tmp_path, no
 
 
 def test_a_backslash_in_a_name_is_no_warning(goldens, tmp_path):
-    whole = bytearray((goldens / "torch_pickle" / "legacy.bin").read_bytes())
-    whole[147] ^= 53  # found by the test below
-    (tmp_path / "legacy.bin").write_bytes(whole)
+    content = bytearray((goldens / "torch_pickle" / "legacy.bin").read_bytes())
+    content[147] ^= 53  # found by the test below
+    (tmp_path / "legacy.bin").write_bytes(content)
     with pytest.raises(ValueError, match=r"legacy\.bin"):
         read_torch_pickle(tmp_path / "legacy.bin")
 
@@ -175,11 +175,11 @@ def test_a_backslash_in_a_name_is_no_warning(goldens, tmp_path):
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data(), st.sampled_from(["zip.bin", "legacy.bin"]))
 def test_a_changed_byte_never_reads_outside(goldens, tmp_path, data, name):
-    whole = bytearray((goldens / "torch_pickle" / name).read_bytes())
-    place = data.draw(st.integers(0, len(whole) - 1))
-    whole[place] ^= data.draw(st.integers(1, 255))
+    content = bytearray((goldens / "torch_pickle" / name).read_bytes())
+    place = data.draw(st.integers(0, len(content) - 1))
+    content[place] ^= data.draw(st.integers(1, 255))
     path = tmp_path / name
-    path.write_bytes(whole)
+    path.write_bytes(content)
     try:
         tensors = read_torch_pickle(path)
     except ValueError as problem:
@@ -191,9 +191,9 @@ def test_a_changed_byte_never_reads_outside(goldens, tmp_path, data, name):
 
 @pytest.mark.parametrize("name", ["zip.bin", "legacy.bin"])
 def test_every_truncation_is_an_error(goldens, tmp_path, name):
-    whole = (goldens / "torch_pickle" / name).read_bytes()
-    for size in [*range(0, len(whole), 97), len(whole) - 1]:
-        (tmp_path / name).write_bytes(whole[:size])
+    content = (goldens / "torch_pickle" / name).read_bytes()
+    for size in [*range(0, len(content), 97), len(content) - 1]:
+        (tmp_path / name).write_bytes(content[:size])
         with pytest.raises(ValueError, match=r"cannot be read as PyTorch weights"):
             read_torch_pickle(tmp_path / name)
 

@@ -22,14 +22,14 @@ def documents(path, reading=None, cuts=()):
     tally = Tally(reading)
     source = describe(str(path), str(path))
     edges = sorted({0, source.size, *(c for c in cuts if c < source.size)})
-    found = []
+    all_documents = []
     for start, end in itertools.pairwise(edges):
-        found += [(place, list(s)) for place, s in iterate_documents(source, start, end, tally)]
-    return found, tally
+        all_documents += [(place, list(s)) for place, s in iterate_documents(source, start, end, tally)]
+    return all_documents, tally
 
 
-def texts(found):
-    return [sentences for _, sentences in found]
+def texts(all_documents):
+    return [sentences for _, sentences in all_documents]
 
 
 def write(path, content):
@@ -53,10 +53,10 @@ READ = [  # a file, how it is read, and the sentences of its documents
 def test_documents_do_not_depend_on_the_ranges(tmp_path, content, options, expected):
     path, reading = write(tmp_path / "a.txt", content), Reading(**options)
     assert not needs_unpacking(str(path), reading)
-    found, _ = documents(path, reading)
-    assert texts(found) == expected
+    all_documents, _ = documents(path, reading)
+    assert texts(all_documents) == expected
     for cut in range(1, path.stat().st_size):
-        assert documents(path, reading, [cut])[0] == found
+        assert documents(path, reading, [cut])[0] == all_documents
 
 
 def test_places_of_documents_and_lines_of_json(tmp_path):
@@ -147,11 +147,11 @@ def test_wide_encodings_become_plain_lines(tmp_path):
 @pytest.mark.parametrize("encoding", ["utf-8", "cp949"])
 def test_windows_line_ends_and_byte_order_marks_are_removed_and_counted(tmp_path, on_bad, encoding):
     path = write(tmp_path / "a.txt", "하나\r\n둘\n\r\n셋\r\n".encode(encoding))
-    found, tally = documents(path, Reading(on_bad=on_bad, encoding=encoding))
-    assert texts(found) == [["하나", "둘"], ["셋"]]
+    all_documents, tally = documents(path, Reading(on_bad=on_bad, encoding=encoding))
+    assert texts(all_documents) == [["하나", "둘"], ["셋"]]
     assert tally.skipped == {"a Windows line end (CR LF)": 2}
-    found, tally = documents(write(path, "하나\r\n".encode("utf-8-sig")), Reading(on_bad=on_bad))
-    assert texts(found) == [["하나"]]
+    all_documents, tally = documents(write(path, "하나\r\n".encode("utf-8-sig")), Reading(on_bad=on_bad))
+    assert texts(all_documents) == [["하나"]]
     assert tally.skipped == {"a byte-order mark": 1, "a Windows line end (CR LF)": 1}
 
 
@@ -184,11 +184,11 @@ def test_bad_lines_raise_or_are_counted(tmp_path, content, where, remedy, left):
     with pytest.raises(BadInput, match=rf"{path.name}, (?:{where})") as caught:
         documents(path)
     assert remedy in str(caught.value) and "\n" not in str(caught.value)
-    found, tally = documents(path, Reading(on_bad="skip"))
+    all_documents, tally = documents(path, Reading(on_bad="skip"))
     if is_json:
         assert sum(tally.skipped.values()) == 1
     else:
-        assert texts(found) == left and sum(tally.skipped.values()) >= 1
+        assert texts(all_documents) == left and sum(tally.skipped.values()) >= 1
 
 
 def test_sample_continues_through_small_files(tmp_path):

@@ -101,7 +101,7 @@ def test_flags(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("changed", "given", "message"),
+    ("changed", "flags_set", "message"),
     [
         ({"source": ["a"]}, (), "there are 1 --source and 0 --target files: give as many of both"),
         ({"source": ["a"], "target": ["b"], "input": ["c"]}, ("input",), "--input is for texts without translations"),
@@ -110,16 +110,16 @@ def test_flags(tmp_path):
         ({"source": ["none.en"], "target": ["none.ko"]}, (), "none.en: no file matches"),
     ],
 )
-def test_wrong_flags(changed, given, message):
-    with pytest.raises(ValueError, match=message), joined_inputs(flags(**changed), given):
+def test_wrong_flags(changed, flags_set, message):
+    with pytest.raises(ValueError, match=message), joined_inputs(flags(**changed), flags_set):
         pass
 
 
 def test_a_tokenizer_with_a_model_for_each_language(goldens, tmp_path):
     source, target = write(tmp_path, en="a\n", ko="가\n")
     marian = str(goldens / "tokenizers" / "marian")
-    asked = flags(source=[source], target=[target], tokenizer=marian)
-    with pytest.raises(ValueError, match="is Marian's, which splits each language"), joined_inputs(asked):
+    options = flags(source=[source], target=[target], tokenizer=marian)
+    with pytest.raises(ValueError, match="is Marian's, which splits each language"), joined_inputs(options):
         pass
     folder = toy_pairs(tmp_path / "pairs", documents=20, tokenizer=marian)
     with pytest.raises(ValueError, match="was prepared with Marian's tokenizer, which splits each language"):

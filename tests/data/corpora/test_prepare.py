@@ -61,8 +61,8 @@ def test_words_keep_every_surface_form(words, documents):
     forms = list(stores[0].forms)
     assert forms[:3] == ["<S>", "</S>", "<UNK>"]
     assert len(forms) == len(set(forms)) == len(stores[0].forms) > stores[0].vocab_size == 30
-    found = [[[forms[i] for i in s] for s in d] for store in stores for d in store]
-    assert sorted(found) == sorted([[split_words(s) for s in d] for d in documents])
+    stored_words = [[[forms[i] for i in s] for s in d] for store in stores for d in store]
+    assert sorted(stored_words) == sorted([[split_words(s) for s in d] for d in documents])
     train = np.concatenate([s for d in stores[0] for s in d])
     counts = np.load(words / "tokenizer" / "counts.npy")
     assert (np.bincount(train, minlength=30)[3:30] == counts[3:]).all()  # of the training part only
@@ -238,15 +238,15 @@ def test_empty_training_part_raises(tmp_path, tokenizer_folder):
 
 def test_progress_is_reported_within_a_document(tmp_path, tokenizer_folder):
     (tmp_path / "a.txt").write_text(("x" * 999 + "\n") * 1100)
-    told = []
+    byte_counts = []
 
     @contextlib.contextmanager
     def phase(name, size):
-        yield told.append
+        yield byte_counts.append
 
     prepare(ask(tmp_path, tmp_path / "out", tokenizer_folder, heldout=0.0), inline, phase)
-    assert len(told) > 10
-    assert sum(told) == (tmp_path / "a.txt").stat().st_size
+    assert len(byte_counts) > 10
+    assert sum(byte_counts) == (tmp_path / "a.txt").stat().st_size
 
 
 def test_changed_input_raises(tmp_path, tokenizer_folder):

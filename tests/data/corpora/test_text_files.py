@@ -15,8 +15,8 @@ def conll(tmp_path):
 @pytest.mark.parametrize("between", ["\t", " "])
 def test_number_sign_can_be_a_word(conll, between):
     lines = ["# O", "1 B-X", "fan O", "", "the O", "# O", "#강남 O", "", "# O", "", "## O", "#1 O"]
-    found = conll("\n".join(line.replace(" ", between) for line in lines))
-    assert found == [(1, ["#", "1", "fan"]), (5, ["the", "#", "#강남"]), (9, ["#"]), (11, ["##", "#1"])]
+    sentences = conll("\n".join(line.replace(" ", between) for line in lines))
+    assert sentences == [(1, ["#", "1", "fan"]), (5, ["the", "#", "#강남"]), (9, ["#"]), (11, ["##", "#1"])]
 
 
 LAYOUTS = [  # a file, the column, and the sentences with their lines
@@ -84,8 +84,8 @@ def test_texts_are_read_lazily(tmp_path):
 def test_layout_depends_on_the_ending_unless_given(tmp_path):
     for name in ("a.txt", "a.conll", "a.CONLLU"):
         (tmp_path / name).write_text("1\t강\tO\n", encoding="utf-8")
-    found = {name: list(each_text(tmp_path / name)) for name in ("a.txt", "a.conll", "a.CONLLU")}
-    assert found == {"a.txt": [(1, "1\t강\tO")], "a.conll": [(1, ["1"])], "a.CONLLU": [(1, ["강"])]}
+    texts = {name: list(each_text(tmp_path / name)) for name in ("a.txt", "a.conll", "a.CONLLU")}
+    assert texts == {"a.txt": [(1, "1\t강\tO")], "a.conll": [(1, ["1"])], "a.CONLLU": [(1, ["강"])]}
     assert list(each_text(tmp_path / "a.txt", "conll", 2)) == [(1, ["O"])]
     assert list(each_text(tmp_path / "a.CONLLU", "text")) == [(1, "1\t강\tO")]
 

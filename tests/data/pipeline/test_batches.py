@@ -72,10 +72,10 @@ def case(request, toy):
 
 def test_resuming_continues_with_the_exact_next_example(case):
     batches = train_batches(*case, 6, seed=3, window=SMALL)
-    states, made = [], []
+    states, first_batches = [], []
     for _ in range(60):
         states.append(json.dumps(batches.state()))
-        made.append(next(batches))
+        first_batches.append(next(batches))
     assert batches.state()["places"][0][:2] >= [0, 1]  # several windows later, in some cases several epochs
     assert len(states[-1]) < 1500
     again = train_batches(*case, 6, seed=3, window=SMALL)
@@ -85,22 +85,22 @@ def test_resuming_continues_with_the_exact_next_example(case):
         again.restore(state)
         assert again.epoch == state["epoch"]
         assert json.dumps(again.state()) == states[stop]
-        assert all(same(next(again), batch) for batch in made[stop : stop + 3])
+        assert all(same(next(again), batch) for batch in first_batches[stop : stop + 3])
     assert state["of"]["kind"] in ("pieces", "language_model", "pairs")
     state["of"]["kind"] = type(case[1]).__name__  # as checkpoints of earlier versions have it
     again.restore(state)
-    assert json.dumps(again.state()) == states[stop] and same(next(again), made[stop])
-    assert not same(next(train_batches(*case, 6, seed=4, window=SMALL)), made[0])
+    assert json.dumps(again.state()) == states[stop] and same(next(again), first_batches[stop])
+    assert not same(next(train_batches(*case, 6, seed=4, window=SMALL)), first_batches[0])
 
 
 def test_processes_get_the_parts_of_one_batch(case):
-    whole = train_batches(*case, 12, shards=6, window=SMALL)
+    full_batches = train_batches(*case, 12, shards=6, window=SMALL)
     parts = [train_batches(*case, 12, process=n, processes=3, shards=6, window=SMALL) for n in range(3)]
     for _ in range(12):
         pieces = [next(part) for part in parts]
-        for name, array in next(whole).items():
+        for name, array in next(full_batches).items():
             assert np.array_equal(np.concatenate([piece[name] for piece in pieces]), array), name
-    assert parts[0].state() == parts[2].state() == whole.state()
+    assert parts[0].state() == parts[2].state() == full_batches.state()
 
 
 def test_batches_do_not_depend_on_the_number_of_workers(toy, tmp_path):
@@ -143,9 +143,9 @@ def test_every_epoch_reads_every_token_once(toy):
     orders = []
     for epoch in range(3):
         assert batches.epoch == epoch
-        made = [next(batches) for _ in range(batches.epoch_size(epoch))]
-        assert sum((words_in(batch, tokenizer) for batch in made), Counter()) == everything
-        orders.append([batch["segments"].sum() for batch in made])
+        epoch_batches = [next(batches) for _ in range(batches.epoch_size(epoch))]
+        assert sum((words_in(batch, tokenizer) for batch in epoch_batches), Counter()) == everything
+        orders.append([batch["segments"].sum() for batch in epoch_batches])
     assert batches.epoch == 3
     assert orders[0] != orders[1] != orders[2]
     # Larger batches continue into the next epoch without a gap.
@@ -307,7 +307,7 @@ def test_shard_deleted_during_a_run_raises_and_no_batch_is_lost(toy, tmp_path):
 
 
 def test_windows_are_read_when_needed_and_once(toy, monkeypatch):
-    read, seen = [], {(0, 0)}
+    read, visited_windows = [], {(0, 0)}
     monkeypatch.setattr(windows, "read_window", lambda *args, real=windows.read_window: read.append(0) or real(*args))
     batches = train_batches(toy.english, BERT["nsp"], 4, window=SMALL)
     assert read == []
@@ -315,9 +315,9 @@ def test_windows_are_read_when_needed_and_once(toy, monkeypatch):
         next(batches)
         (epoch, window, row), *_ = batches.state()["places"]
         if row:
-            seen.add((epoch, window))
+            visited_windows.add((epoch, window))
         assert step or len(read) == 1
-    assert len(read) == len(seen) > 1
+    assert len(read) == len(visited_windows) > 1
 
 
 def test_phases_take_turns(toy):

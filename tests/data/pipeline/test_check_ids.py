@@ -25,8 +25,8 @@ def corpus(request, tmp_path):
     if request.param == "pieces":
         return toy_corpus(tmp_path / "c", documents=60, heldout=0.3), PieceExamples(length=32, objective="documents")
     if request.param == "words":
-        made = toy_corpus(tmp_path / "c", documents=60, heldout=0.3, tokenizer="words")
-        return made, LanguageModelExamples("sentences", 10, "words")
+        word_corpus = toy_corpus(tmp_path / "c", documents=60, heldout=0.3, tokenizer="words")
+        return word_corpus, LanguageModelExamples("sentences", 10, "words")
     pairs = toy_pairs(tmp_path / "c", topics=2, words=2, documents=200, heldout=0.3)
     return pairs, PairExamples(24, 24, start=2, end=3, pad=0)
 

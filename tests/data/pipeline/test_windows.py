@@ -45,9 +45,9 @@ def test_windows_have_about_the_given_size_and_mix_many_places(as_users_run):
     assert min(len(window) for window in windows) >= BLOCKS
     assert np.mean([len({block.shard for block in window}) for window in windows]) > 0.9 * BLOCKS
     store = imagined(*[(600, 2_000_000)] * 20)
-    first, again, *others = (plan_windows(store, key, 1 << 20) for key in ((0, 0), (0, 0), (0, 1), (1, 0)))
+    first, again, *other_plans = (plan_windows(store, key, 1 << 20) for key in ((0, 0), (0, 0), (0, 1), (1, 0)))
     assert first == again
-    assert first[0] != others[0][0] != others[1][0] != first[0]
+    assert first[0] != other_plans[0][0] != other_plans[1][0] != first[0]
 
 
 @pytest.mark.parametrize("documents", [1, 2, 3, 7])
@@ -65,12 +65,12 @@ def test_shard_deleted_or_truncated_during_a_run_raises(pieces, tmp_path):
     windows = plan_windows(store, (0, 0), 100)
     for name, count in (("tokens.npy", 0), ("sentences.npy", 1), ("documents.npy", 2)):
         path = store.shards[windows[count][0].shard].folder / name
-        whole = path.read_bytes()
-        path.write_bytes(whole[:-2])
-        with pytest.raises(DamagedStore, match=rf"{path}: {len(whole) - 2} bytes where {len(whole)} were written; it"):
+        data = path.read_bytes()
+        path.write_bytes(data[:-2])
+        with pytest.raises(DamagedStore, match=rf"{path}: {len(data) - 2} bytes where {len(data)} were written; it"):
             read_window(store, windows[count])
         path.unlink()
         with pytest.raises(DamagedStore, match=rf"{path}: missing; it was intact when the corpus was opened. Copy"):
             read_window(store, windows[count])
-        path.write_bytes(whole)
+        path.write_bytes(data)
         read_window(store, windows[count])

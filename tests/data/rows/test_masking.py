@@ -73,8 +73,8 @@ def test_targets_restore_the_masked_tokens(kind, rate, length, seed):
         restored[row, chosen] = targets[row, :count]
     assert (restored == tokens).all()
     one = mask_rows(tokens[3:4], segments[3:4], Masking(kind, rate), VOCABULARY, make_draws(7, length, seed)[3:4])
-    for whole, alone in zip((masked, positions, targets, weights), one):
-        assert (whole[3] == alone[0]).all()  # a row does not depend on the others
+    for batch_array, row_array in zip((masked, positions, targets, weights), one):
+        assert (batch_array[3] == row_array[0]).all()  # a row does not depend on the others
 
 
 @pytest.mark.parametrize("kind", ["token", "span"])
@@ -109,16 +109,16 @@ def test_split_between_mask_random_and_unchanged(split):
     }
     for name, (count, expected) in shares.items():
         assert abs(count - expected) <= 5 * np.sqrt(max(expected, 1)), name
-    others = np.bincount(now[(now != MASK) & (now != before)], minlength=SIZE)
+    random_counts = np.bincount(now[(now != MASK) & (now != before)], minlength=SIZE)
     if split[1]:
         free = np.delete(np.arange(SIZE), MASK)
         # A random token equal to the original counts as unchanged; special tokens are drawn like all others.
-        own = np.bincount(before, minlength=SIZE) / total
-        expected = random_tokens * (1 - own[free])
-        assert chi_square(others[free], expected) < 59 + 5 * np.sqrt(2 * 59)
-        assert others[[PAD, CLS, SEP]].min() > 0
+        token_shares = np.bincount(before, minlength=SIZE) / total
+        expected = random_tokens * (1 - token_shares[free])
+        assert chi_square(random_counts[free], expected) < 59 + 5 * np.sqrt(2 * 59)
+        assert random_counts[[PAD, CLS, SEP]].min() > 0
     else:
-        assert not others.any()
+        assert not random_counts.any()
 
 
 def test_all_positions_are_picked_equally_often():

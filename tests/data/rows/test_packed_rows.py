@@ -20,14 +20,14 @@ def draw_lengths(mean, count, longest, seed=0, shape=3.5):
 
 def check(batches, lengths, batch_size, limit):
     assert sorted(n for batch in batches for n in batch.texts) == list(range(len(lengths)))
-    room = batch_size * width_for(int(lengths.max()), limit)
+    capacity = batch_size * width_for(int(lengths.max()), limit)
     for batch in batches:
-        assert batch.height <= batch_size and batch.positions <= room
-        taken = np.zeros((batch.height, batch.width), int)
+        assert batch.height <= batch_size and batch.positions <= capacity
+        use_counts = np.zeros((batch.height, batch.width), int)
         for n, row, start in zip(batch.texts, batch.rows, batch.starts, strict=True):
             assert start + lengths[n] <= batch.width
-            taken[row, start : start + lengths[n]] += 1
-        assert taken.max() == 1
+            use_counts[row, start : start + lengths[n]] += 1
+        assert use_counts.max() == 1
         places = set(zip(batch.rows.tolist(), batch.slots.tolist()))
         assert len(places) == len(batch.texts) and max(slot for _, slot in places) < most_texts(batch.width)
 

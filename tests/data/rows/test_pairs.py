@@ -9,17 +9,17 @@ from bert_elmo_jax.data.pipeline.windows import Text
 from bert_elmo_jax.data.rows import pairs as module
 from bert_elmo_jax.data.rows.pairs import plain_text, sentence_pairs, truncate, with_separators
 
-Asked = tuple[float, float, float, float]  # draws for: end of A, random or next, other document, its sentence
+Draws = tuple[float, float, float, float]  # draws for: end of A, random or next, other document, its sentence
 
 
 def document_pairs(
-    documents: list[list[list[int]]], own: int, target: int
-) -> Generator[tuple[list[int], list[int], int] | None, Asked, None]:
+    documents: list[list[list[int]]], index: int, target: int
+) -> Generator[tuple[list[int], list[int], int] | None, Draws, None]:
     """Yield (A, B, label) for one document by the reference's rules, before truncation.
 
     For each chunk, yield None, receive four random numbers and yield the example.
     """
-    document = documents[own]
+    document = documents[index]
     chunk: list[list[int]] = []
     size = 0
     i = 0
@@ -35,12 +35,12 @@ def document_pairs(
             tokens_b: list[int] = []
             if len(chunk) == 1 or coin < 0.5:
                 label = 1
-                wanted = target - len(tokens_a)
-                others = [number for number in range(len(documents)) if number != own] or [own]
-                other = documents[others[int(which * len(others))]]
+                target_b = target - len(tokens_a)
+                candidates = [number for number in range(len(documents)) if number != index] or [index]
+                other = documents[candidates[int(which * len(candidates))]]
                 for j in range(int(where * len(other)), len(other)):
                     tokens_b.extend(other[j])
-                    if len(tokens_b) >= wanted:
+                    if len(tokens_b) >= target_b:
                         break
                 i -= len(chunk) - a_end  # the displaced sentences are used again
             else:
@@ -51,10 +51,10 @@ def document_pairs(
         i += 1
 
 
-def losses(a: int, b: int, room: int) -> tuple[int, int]:
+def losses(a: int, b: int, capacity: int) -> tuple[int, int]:
     """Return the numbers of tokens that truncation removes from A and B."""
     lost_a = lost_b = 0
-    while a - lost_a + b - lost_b > room:
+    while a - lost_a + b - lost_b > capacity:
         if a - lost_a > b - lost_b:
             lost_a += 1
         else:
@@ -97,34 +97,34 @@ class Recorder(np.random.Generator):
 @given(documents_of, st.integers(5, 40), st.sampled_from([0.0, 0.5, 1.0]), st.integers(0, 2**32))
 def test_pairs_match_the_reference_draw_by_draw(sizes, length, short_share, seed):
     text = text_of(sizes)
-    documents, room = lists_of(text), length - 3
+    documents, capacity = lists_of(text), length - 3
     recorder = Recorder(seed)
-    found = sentence_pairs(text, length, recorder, short_share=short_share)
+    pairs = sentence_pairs(text, length, recorder, short_share=short_share)
     numbers = iter(recorder.given)
     short, size = next(numbers)
-    targets = [2 + int(z * (room - 1)) if s < short_share else room for s, z in zip(short, size)]
-    live = [document_pairs(documents, own, target) for own, target in enumerate(targets)]
+    targets = [2 + int(z * (capacity - 1)) if s < short_share else capacity for s, z in zip(short, size)]
+    live = [document_pairs(documents, index, target) for index, target in enumerate(targets)]
     live = [literal for literal in live if next(literal, "end") is None]
     expected = []
     while live:
         split, coin = next(numbers)
         which = next(numbers) if len(documents) > 1 else np.zeros(len(live))
         where = next(numbers)
-        expected += [literal.send(asked) for literal, *asked in zip(live, split, coin, which, where)]
+        expected += [literal.send(draws) for literal, *draws in zip(live, split, coin, which, where)]
         live = [literal for literal in live if next(literal, "end") is None]
     lost_a, front_a = next(numbers)
     lost_b, front_b = next(numbers)
-    assert len(expected) == len(found.a)
+    assert len(expected) == len(pairs.a)
     for row, (a, b, label) in enumerate(expected):
-        assert losses(len(a), len(b), room) == (lost_a[row], lost_b[row])
+        assert losses(len(a), len(b), capacity) == (lost_a[row], lost_b[row])
         a = a[front_a[row] : len(a) - (lost_a[row] - front_a[row])]
         b = b[front_b[row] : len(b) - (lost_b[row] - front_b[row])]
-        assert text.tokens[found.a[row] :][: found.a_length[row]].tolist() == a
-        assert text.tokens[found.b[row] :][: found.b_length[row]].tolist() == b
-        assert found.label[row] == label
-        assert found.weight[row] == 1
-    assert (found.lengths <= length).all()
-    assert (found.lengths >= 5).all()
+        assert text.tokens[pairs.a[row] :][: pairs.a_length[row]].tolist() == a
+        assert text.tokens[pairs.b[row] :][: pairs.b_length[row]].tolist() == b
+        assert pairs.label[row] == label
+        assert pairs.weight[row] == 1
+    assert (pairs.lengths <= length).all()
+    assert (pairs.lengths >= 5).all()
 
 
 def document_of(text, places):
@@ -144,22 +144,22 @@ def test_sentences_displaced_by_a_random_next_are_used_again(monkeypatch):
     """Without truncation, each word of a document is read once, also if a very long document is split."""
     text = text_of([[3, 1, 4, 1, 5, 9, 2, 6]] * 6)
     for seed in range(20):
-        found = sentence_pairs(text, 1000, np.random.default_rng(seed), short_share=0.0)
-        assert (times_read(text, found) == 1).all()
+        pairs = sentence_pairs(text, 1000, np.random.default_rng(seed), short_share=0.0)
+        assert (times_read(text, pairs) == 1).all()
     monkeypatch.setattr(module, "LONG", 10)
     text = text_of([[2] * 95, [3] * 4])
-    found = sentence_pairs(text, 1000, np.random.default_rng(0), short_share=0.0)
-    assert (times_read(text, found) == 1).all()
-    random_next = found.label == 1
-    assert (document_of(text, found.a[random_next]) != document_of(text, found.b[random_next])).all()
+    pairs = sentence_pairs(text, 1000, np.random.default_rng(0), short_share=0.0)
+    assert (times_read(text, pairs) == 1).all()
+    random_next = pairs.label == 1
+    assert (document_of(text, pairs.a[random_next]) != document_of(text, pairs.b[random_next])).all()
 
 
 def test_short_targets_per_document_or_per_chunk():
     text = text_of([[1] * 3000] * 40)  # sentences of one token: a chunk is as long as its target
     for per in ("document", "chunk"):
-        found = sentence_pairs(text, 103, np.random.default_rng(0), short_share=0.3, short_per=per)
-        total = (found.a_length + found.b_length)[found.label == 0]  # a true next ends when the target is reached
-        document = document_of(text, found.a[found.label == 0])
+        pairs = sentence_pairs(text, 103, np.random.default_rng(0), short_share=0.3, short_per=per)
+        total = (pairs.a_length + pairs.b_length)[pairs.label == 0]  # a true next ends when the target is reached
+        document = document_of(text, pairs.a[pairs.label == 0])
         full = [np.mean(total[document == number] == 100) for number in range(40)]
         if per == "document":
             assert set(np.round(full)) == {0.0, 1.0}
@@ -174,22 +174,22 @@ def test_short_targets_per_document_or_per_chunk():
 
 def test_sentence_order():
     text = text_of([[4] * 50] * 20 + [[9]] * 10)
-    found = sentence_pairs(text, 31, np.random.default_rng(0), objective="sop", short_share=0.0)
-    alone = found.b_length == 0
-    assert alone.sum() >= 10
-    assert (found.weight == ~alone).all()
-    assert not found.label[alone].any()
-    a, b = found.a[~alone], found.b[~alone]
+    pairs = sentence_pairs(text, 31, np.random.default_rng(0), objective="sop", short_share=0.0)
+    single_rows = pairs.b_length == 0
+    assert single_rows.sum() >= 10
+    assert (pairs.weight == ~single_rows).all()
+    assert not pairs.label[single_rows].any()
+    a, b = pairs.a[~single_rows], pairs.b[~single_rows]
     assert (document_of(text, a) == document_of(text, b)).all()
-    assert ((a < b) == (found.label[~alone] == 0)).all()
-    assert abs(found.label[~alone].mean() - 0.5) < 5 * 0.5 / np.sqrt(len(a))
+    assert ((a < b) == (pairs.label[~single_rows] == 0)).all()
+    assert abs(pairs.label[~single_rows].mean() - 0.5) < 5 * 0.5 / np.sqrt(len(a))
 
 
 @given(st.integers(1, 60), st.integers(1, 60), st.integers(2, 50))
-def test_truncation_takes_from_the_longer_side(a, b, room):
+def test_truncation_takes_from_the_longer_side(a, b, capacity):
     pair = [np.array([n]) for n in (0, a, 100, b)]
-    a_place, a_left, b_place, b_left = (int(n[0]) for n in truncate(*pair, room, np.random.default_rng(0)))
-    lost_a, lost_b = losses(a, b, room)
+    a_place, a_left, b_place, b_left = (int(n[0]) for n in truncate(*pair, capacity, np.random.default_rng(0)))
+    lost_a, lost_b = losses(a, b, capacity)
     assert (a - a_left, b - b_left) == (lost_a, lost_b)
     assert 0 <= a_place <= lost_a and 100 <= b_place <= 100 + lost_b
     assert min(a_left, b_left) >= 1
@@ -205,27 +205,27 @@ def test_truncation_chooses_the_end_randomly_for_each_token():
 @given(documents_of, st.integers(3, 30), st.booleans())
 def test_plain_text_covers_the_text_in_order(sizes, length, whole_documents):
     text = text_of(sizes)
-    found = plain_text(text, length, whole_documents=whole_documents)
-    assert (found.lengths <= length).all()
-    assert (found.a == np.concatenate([[0], np.cumsum(found.a_length)[:-1]])).all()  # one after the other
-    assert found.a_length.sum() == len(text.tokens)
-    assert not found.weight.any()
-    room, ends = length - 2, text.sentences[text.documents]
-    for a, size in zip(found.a.tolist(), found.a_length.tolist()):
+    rows = plain_text(text, length, whole_documents=whole_documents)
+    assert (rows.lengths <= length).all()
+    assert (rows.a == np.concatenate([[0], np.cumsum(rows.a_length)[:-1]])).all()  # one after the other
+    assert rows.a_length.sum() == len(text.tokens)
+    assert not rows.weight.any()
+    capacity, ends = length - 2, text.sentences[text.documents]
+    for a, size in zip(rows.a.tolist(), rows.a_length.tolist()):
         stop = a + size
         if whole_documents:
             assert document_of(text, a) == document_of(text, stop - 1)
         if stop in ends and (whole_documents or stop == len(text.tokens)):
             continue
         following = text.sentences[text.sentences > stop][0] - a if stop < len(text.tokens) else np.inf
-        assert following > room  # the next sentence would not have fitted
-        assert stop in text.sentences or size == room
+        assert following > capacity  # the next sentence would not have fitted
+        assert stop in text.sentences or size == capacity
 
 
 def rows_of_text(text, length):
     """Return the rows of a text with separators."""
-    found = plain_text(text, length, whole_documents=False, closing=1)
-    return [text.tokens[a : a + n].tolist() for a, n in zip(found.a, found.a_length)]
+    rows = plain_text(text, length, whole_documents=False, closing=1)
+    return [text.tokens[a : a + n].tolist() for a, n in zip(rows.a, rows.a_length)]
 
 
 def test_separators_are_between_documents_but_not_at_row_ends():

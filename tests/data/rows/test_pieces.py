@@ -37,13 +37,13 @@ def examples_of(batch):
     for row in range(len(tokens)):
         segments = batch["segments"][row]
         for slot in range(segments.max()):
-            here = np.flatnonzero(segments == slot + 1)
-            assert (np.diff(here) == 1).all()
-            assert batch["nsp_positions"][row, slot] == here[0]
+            columns = np.flatnonzero(segments == slot + 1)
+            assert (np.diff(columns) == 1).all()
+            assert batch["nsp_positions"][row, slot] == columns[0]
             yield (
-                tokens[row, here].tolist(),
-                batch["types"][row, here].tolist(),
-                batch["positions"][row, here].tolist(),
+                tokens[row, columns].tolist(),
+                batch["types"][row, columns].tolist(),
+                batch["positions"][row, columns].tolist(),
                 int(batch["nsp_targets"][row, slot]),
                 float(batch["nsp_weights"][row, slot]),
             )
@@ -62,9 +62,9 @@ def expected_examples(text, rows):
 @given(st.sampled_from(OBJECTIVES), st.integers(8, 70), st.integers(1, 5), st.integers(0, 50))
 def test_batch_matches_the_plan(objective, length, sequences, seed):
     text = make_text(seed=seed)
-    asked = PieceExamples(length, objective, sequences=sequences)
-    rows = plan_rows(text, asked, VOCABULARY, (seed,))
-    batch = piece_batch(rows, 0, len(rows), asked, VOCABULARY)
+    examples = PieceExamples(length, objective, sequences=sequences)
+    rows = plan_rows(text, examples, VOCABULARY, (seed,))
+    batch = piece_batch(rows, 0, len(rows), examples, VOCABULARY)
     assert list(examples_of(batch)) == list(expected_examples(text, rows))
     padding = batch["segments"] == 0
     assert (batch["tokens"][padding] == PAD).all()
@@ -80,13 +80,13 @@ def test_batch_matches_the_plan(objective, length, sequences, seed):
 
 @given(st.sampled_from(OBJECTIVES), st.integers(1, 4), st.integers(0, 50), st.data())
 def test_row_is_the_same_in_every_batch(objective, sequences, seed, data):
-    asked = PieceExamples(32, objective, sequences=sequences, masking=Masking("word", 0.3))
-    rows = plan_rows(make_text(seed=seed), asked, VOCABULARY, (seed,))
-    whole = piece_batch(rows, 0, len(rows), asked, VOCABULARY)
+    examples = PieceExamples(32, objective, sequences=sequences, masking=Masking("word", 0.3))
+    rows = plan_rows(make_text(seed=seed), examples, VOCABULARY, (seed,))
+    full_batch = piece_batch(rows, 0, len(rows), examples, VOCABULARY)
     first = data.draw(st.integers(0, len(rows) - 1))
     end = data.draw(st.integers(first + 1, len(rows)))
-    for name, array in piece_batch(rows, first, end, asked, VOCABULARY).items():
-        assert (array == whole[name][first:end]).all(), name
+    for name, array in piece_batch(rows, first, end, examples, VOCABULARY).items():
+        assert (array == full_batch[name][first:end]).all(), name
 
 
 def test_rows_are_shuffled():
@@ -106,9 +106,9 @@ def test_packed_rows_hold_the_same_examples_as_unpacked_rows():
 
 def test_separators_between_documents_of_a_row():
     text = Text(np.arange(10, 20).astype(np.uint16), np.arange(0, 11, 2), np.array([0, 1, 3, 5]))
-    asked = PieceExamples(16, "sentences")
-    rows = plan_rows(text, asked, VOCABULARY, (0,))
-    (tokens,) = unmasked(piece_batch(rows, 0, 1, asked, VOCABULARY)).tolist()
+    examples = PieceExamples(16, "sentences")
+    rows = plan_rows(text, examples, VOCABULARY, (0,))
+    (tokens,) = unmasked(piece_batch(rows, 0, 1, examples, VOCABULARY)).tolist()
     assert tokens == [CLS, 10, 11, SEP, 12, 13, 14, 15, SEP, 16, 17, 18, 19, SEP, PAD, PAD]
 
 
@@ -138,26 +138,26 @@ def test_packed_and_unpacked_examples_have_the_same_logits():
     shapes = jax.eval_shape(lambda key: init_params(FAMILY, config, key, ("mlm", "nsp")), jax.random.key(0))
     draw = np.random.default_rng(0)
     params = jax.tree.map(lambda leaf: draw.normal(0, 0.3, leaf.shape).astype(np.float32), shapes)
-    asked = PieceExamples(48, "nsp", sequences=4)
-    rows = plan_rows(make_text(longest=6), asked, VOCABULARY, (0,))
-    batch = piece_batch(rows, 0, 4, asked, VOCABULARY)
+    examples = PieceExamples(48, "nsp", sequences=4)
+    rows = plan_rows(make_text(longest=6), examples, VOCABULARY, (0,))
+    batch = piece_batch(rows, 0, 4, examples, VOCABULARY)
     inputs = ("tokens", "types", "positions", "segments", "mlm_positions", "nsp_positions")
     where = [
         (row, slot) for row, slot in itertools.product(range(4), range(4)) if (batch["segments"][row] > slot).any()
     ]
-    alone = {name: np.zeros((len(where), batch[name].shape[1]), np.int32) for name in inputs}
+    unpacked = {name: np.zeros((len(where), batch[name].shape[1]), np.int32) for name in inputs}
     owned = []
     for number, (row, slot) in enumerate(where):
-        here = np.flatnonzero(batch["segments"][row] == slot + 1)
+        columns = np.flatnonzero(batch["segments"][row] == slot + 1)
         for name in ("tokens", "types", "positions"):
-            alone[name][number, : len(here)] = batch[name][row, here]
-        alone["segments"][number, : len(here)] = 1
-        owned.append(np.flatnonzero((batch["mlm_weights"][row] > 0) & np.isin(batch["mlm_positions"][row], here)))
-        alone["mlm_positions"][number, : len(owned[-1])] = batch["mlm_positions"][row, owned[-1]] - here[0]
+            unpacked[name][number, : len(columns)] = batch[name][row, columns]
+        unpacked["segments"][number, : len(columns)] = 1
+        owned.append(np.flatnonzero((batch["mlm_weights"][row] > 0) & np.isin(batch["mlm_positions"][row], columns)))
+        unpacked["mlm_positions"][number, : len(owned[-1])] = batch["mlm_positions"][row, owned[-1]] - columns[0]
     assert len(where) > 8
-    both = {name: np.concatenate([batch[name], alone[name]]) for name in inputs}
+    both = {name: np.concatenate([batch[name], unpacked[name]]) for name in inputs}
     logits = jax.jit(functools.partial(pretraining_logits, config))(params, **both)
-    for number, ((row, slot), own) in enumerate(zip(where, owned), start=4):
-        np.testing.assert_allclose(logits.mlm[number, : len(own)], logits.mlm[row, own], atol=1e-5)
+    for number, ((row, slot), mlm_columns) in enumerate(zip(where, owned), start=4):
+        np.testing.assert_allclose(logits.mlm[number, : len(mlm_columns)], logits.mlm[row, mlm_columns], atol=1e-5)
         np.testing.assert_allclose(logits.nsp[number, 0], logits.nsp[row, slot], atol=1e-5)
     assert sum(map(len, owned)) == batch["mlm_weights"].sum()

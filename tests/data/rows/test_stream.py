@@ -29,12 +29,12 @@ def read(plan, rows):
     forward, backward = [[] for _ in range(rows)], [[] for _ in range(rows)]
     sizes = []
     for step in range(len(plan)):
-        taken = plan.take(step)
-        sizes.append(taken.lengths.tolist())
-        for row, size in enumerate(taken.lengths.tolist()):
-            forward[row] += zip(taken.forward[row, :size].tolist(), taken.forward_targets[row, :size].tolist())
-            backward[row] += zip(taken.backward[row, :size].tolist(), taken.backward_targets[row, :size].tolist())
-            for part in taken[:4]:
+        batch = plan.take(step)
+        sizes.append(batch.lengths.tolist())
+        for row, size in enumerate(batch.lengths.tolist()):
+            forward[row] += zip(batch.forward[row, :size].tolist(), batch.forward_targets[row, :size].tolist())
+            backward[row] += zip(batch.backward[row, :size].tolist(), batch.backward_targets[row, :size].tolist())
+            for part in batch[:4]:
                 assert not part[row, size:].any()
     return forward, backward, np.array(sizes)
 
@@ -54,13 +54,13 @@ def test_streams_read_every_sentence_once_in_each_direction(sizes, length, rows,
     plan = plan_streams(text, length, rows, MARKS, (seed,))
     forward, backward, steps = read(plan, rows)
     where = {sentence[0]: sentence for sentence in sentences_of(text)}
-    seen = []
+    sentences = []
     for row in range(rows):
         order = [where[target] for word, target in forward[row] if word == BOS]
         assert forward[row] == literal(order)  # whole sentences in order
         assert backward[row] == literal(order[::-1], backwards=True)  # the same text from its end
-        seen += order
-    assert sorted(seen) == sorted(sentences_of(text))
+        sentences += order
+    assert sorted(sentences) == sorted(sentences_of(text))
     # All steps are full, except the last of each row.
     assert (np.diff(steps, axis=0) <= 0).all()
     assert ((steps == length) | (np.concatenate([steps[1:], np.zeros((1, rows), int)]) == 0)).all()
@@ -99,7 +99,7 @@ def test_rows_are_nearly_equal_and_documents_are_shuffled_whole():
 def test_steps_can_be_read_in_any_order_and_only_the_first_is_fresh():
     first, second = (plan_streams(text_of([[4, 5, 6]] * 20), 6, 3, MARKS, (5,)) for _ in range(2))
     inorder = [first.take(step) for step in range(len(first))]
-    assert [taken.fresh for taken in inorder] == [True] + [False] * (len(inorder) - 1)
+    assert [batch.fresh for batch in inorder] == [True] + [False] * (len(inorder) - 1)
     for step in np.random.default_rng(0).permutation(len(inorder)).tolist():
         assert all(np.array_equal(a, b) for a, b in zip(inorder[step], second.take(step)))
 
@@ -107,18 +107,18 @@ def test_steps_can_be_read_in_any_order_and_only_the_first_is_fresh():
 @given(documents_of, st.integers(3, 40), st.integers(1, 5), st.integers(0, 99))
 def test_sentence_batches_read_every_sentence_once(sizes, length, rows, seed):
     text = text_of(sizes)
-    asked = LanguageModelExamples("sentences", length)
-    plan = plan_sentences(text, asked.buckets, rows, MARKS, (seed,))
+    examples = LanguageModelExamples("sentences", length)
+    plan = plan_sentences(text, examples.buckets, rows, MARKS, (seed,))
     forward, backward, empty = Counter(), Counter(), 0
     for step in range(len(plan)):
-        taken = plan.take(step)
-        assert taken.fresh
-        assert taken.forward.shape[1] in asked.buckets
-        assert (taken.lengths <= taken.forward.shape[1]).all()
-        empty += (taken.lengths == 0).any()
-        for row, size in enumerate(taken.lengths.tolist()):
-            ahead = list(zip(taken.forward[row, :size].tolist(), taken.forward_targets[row, :size].tolist()))
-            back = list(zip(taken.backward[row, :size].tolist(), taken.backward_targets[row, :size].tolist()))
+        batch = plan.take(step)
+        assert batch.fresh
+        assert batch.forward.shape[1] in examples.buckets
+        assert (batch.lengths <= batch.forward.shape[1]).all()
+        empty += (batch.lengths == 0).any()
+        for row, size in enumerate(batch.lengths.tolist()):
+            ahead = list(zip(batch.forward[row, :size].tolist(), batch.forward_targets[row, :size].tolist()))
+            back = list(zip(batch.backward[row, :size].tolist(), batch.backward_targets[row, :size].tolist()))
             forward.update(ahead)
             backward.update(back)
             # The inputs of one direction are the targets of the other.
@@ -131,9 +131,9 @@ def test_sentence_batches_read_every_sentence_once(sizes, length, rows, seed):
 
 def test_short_sentences_come_in_short_batches():
     text = text_of([[3] * 100, [25] * 100, [12] * 40])
-    asked = LanguageModelExamples("sentences", 32)
-    assert asked.buckets == (8, 16, 32)
-    plan = plan_sentences(text, asked.buckets, 10, MARKS, (0,))
+    examples = LanguageModelExamples("sentences", 32)
+    assert examples.buckets == (8, 16, 32)
+    plan = plan_sentences(text, examples.buckets, 10, MARKS, (0,))
     assert Counter(plan.lengths.tolist()) == {8: 10, 16: 4, 32: 10}
     assert plan.lengths.tolist() != sorted(plan.lengths.tolist())
 

@@ -31,13 +31,13 @@ def examples(source=12, target=14, **options):
     return PairExamples(source, target, START, END, PAD, **options)
 
 
-def plan(text, asked, key=KEY):
-    return plan_pair_rows(text, asked, key, frame=(BEFORE, AFTER))
+def plan(text, pair_examples, key=KEY):
+    return plan_pair_rows(text, pair_examples, key, frame=(BEFORE, AFTER))
 
 
 def pairs_in(batch, before=BEFORE, after=AFTER):
     """Return the pairs of a batch, checking the arrays against each other."""
-    found = []
+    token_pairs = []
     for row in range(len(batch["target_in"])):
         sides = [batch["source_segments"][row], batch["target_segments"][row]]
         assert set(sides[0].tolist()) - {0} == set(sides[1].tolist()) - {0}
@@ -52,11 +52,11 @@ def pairs_in(batch, before=BEFORE, after=AFTER):
             *second, last = batch["target_out"][row, target].tolist()
             assert (start, last) == (START, END)
             assert read == second
-            found.append((tuple(first[len(before) : len(first) - len(after)]), tuple(second)))
+            token_pairs.append((tuple(first[len(before) : len(first) - len(after)]), tuple(second)))
         for name in ("source_tokens", "target_in", "target_out"):
             empty = sides[name.startswith("target")] == 0
             assert (batch[name][row, empty] == PAD).all()
-    return found
+    return token_pairs
 
 
 def test_one_pair_by_hand():
@@ -82,17 +82,17 @@ def draw_pairs(seed, count=40, longest=9):
 @given(st.integers(0, 10**6), st.integers(1, 5), st.integers(12, 30), st.integers(10, 30), st.booleans())
 def test_every_pair_is_in_one_row(seed, sequences, source, target, reverse):
     drawn = draw_pairs(seed)
-    asked = examples(source, target, sequences=sequences, reverse=reverse)
-    rows = plan(text_of(*drawn), asked)
-    found = pairs_in(pair_batch(rows, 0, len(rows), asked))
+    pair_examples = examples(source, target, sequences=sequences, reverse=reverse)
+    rows = plan(text_of(*drawn), pair_examples)
+    token_pairs = pairs_in(pair_batch(rows, 0, len(rows), pair_examples))
     step = -1 if reverse else 1
-    assert Counter(found) == Counter(tuple(map(tuple, pair[::step])) for pair in drawn)
+    assert Counter(token_pairs) == Counter(tuple(map(tuple, pair[::step])) for pair in drawn)
     assert max(np.diff(rows.first)) <= sequences
     assert len(rows) == len(drawn) if sequences == 1 else len(rows) <= len(drawn)
     # Some of the rows are the same as when all rows are made.
-    part = pair_batch(rows, 1, 3, asked)
-    whole = pair_batch(rows, 0, len(rows), asked)
-    assert all(np.array_equal(part[name], whole[name][1:3]) for name in whole)
+    part = pair_batch(rows, 1, 3, pair_examples)
+    full_batch = pair_batch(rows, 0, len(rows), pair_examples)
+    assert all(np.array_equal(part[name], full_batch[name][1:3]) for name in full_batch)
 
 
 def test_packing_shortens_an_epoch_and_keys_change_the_order():
@@ -105,15 +105,15 @@ def test_packing_shortens_an_epoch_and_keys_change_the_order():
 def test_pairs_that_do_not_fit_are_left_out():
     text = text_of(([1] * 4, [2]), ([1], [2] * 4), ([3], [4]), ([5],), ([1] * 3, [2] * 3))
     rows = plan(text, examples(6, 4))
-    found = pairs_in(pair_batch(rows, 0, len(rows), examples(6, 4)))
-    assert Counter(found) == Counter([((3,), (4,)), ((1, 1, 1), (2, 2, 2))])
+    token_pairs = pairs_in(pair_batch(rows, 0, len(rows), examples(6, 4)))
+    assert Counter(token_pairs) == Counter([((3,), (4,)), ((1, 1, 1), (2, 2, 2))])
 
 
 def test_words_outside_the_vocabulary_are_unknown(tmp_path):
     folder = toy_pairs(tmp_path / "words", documents=60, tokenizer="words", vocab_size=40, heldout=0.0)
     store, vocabulary = open_store(folder), WordVocabulary.load(folder / "tokenizer")
-    asked = PairExamples(40, 40, vocabulary.bos_id, vocabulary.eos_id, vocabulary.eos_id)
-    batch = next(train_batches(folder, asked, len(store)))
+    pair_examples = PairExamples(40, 40, vocabulary.bos_id, vocabulary.eos_id, vocabulary.eos_id)
+    batch = next(train_batches(folder, pair_examples, len(store)))
     ids = np.concatenate([batch["source_tokens"].ravel(), batch["target_out"].ravel()])  # a source has no frame
     inside = ids[ids != vocabulary.eos_id]
     assert inside.max() < vocabulary.vocab_size == 40
@@ -127,8 +127,8 @@ def test_words_outside_the_vocabulary_are_unknown(tmp_path):
 def test_evaluation_reads_the_held_out_part_once(pairs, batch_size, sequences):
     frame = load_tokenizer(pairs / "tokenizer").frame
     held_out = [tuple(tuple(side.tolist()) for side in document) for document in open_store(pairs, "heldout")]
-    asked = examples(60, 60, sequences=sequences)
-    batches = list(eval_batches(pairs, asked, batch_size))
+    pair_examples = examples(60, 60, sequences=sequences)
+    batches = list(eval_batches(pairs, pair_examples, batch_size))
     assert {len(batch["target_in"]) for batch in batches} == {batch_size}
     assert Counter(pair for batch in batches for pair in pairs_in(batch, frame.before, frame.after)) == Counter(
         held_out
@@ -159,6 +159,6 @@ def test_wrong_settings(tmp_path):
 
 
 def test_the_sides_of_the_toy_world(tmp_path):
-    there, back = (toy_pairs(tmp_path / name, language=name, documents=10, heldout=0.0) for name in ("en,ko", "ko,en"))
-    lengths = [[[len(side) for side in pair] for pair in open_store(folder)] for folder in (there, back)]
+    en_ko, ko_en = (toy_pairs(tmp_path / name, language=name, documents=10, heldout=0.0) for name in ("en,ko", "ko,en"))
+    lengths = [[[len(side) for side in pair] for pair in open_store(folder)] for folder in (en_ko, ko_en)]
     assert lengths[0] == [pair[::-1] for pair in lengths[1]]

@@ -7,9 +7,9 @@ from bert_elmo_jax.data.rows.stream import LanguageModelExamples, Marks, plan_se
 from bert_elmo_jax.data.rows.word_batch import batch_of, form_characters
 from bert_elmo_jax.text import boundary_characters, character_table
 
-KNOWN = ["<S>", "</S>", "<UNK>", "배를", "the", "은행", "ship"]
+VOCABULARY = ["<S>", "</S>", "<UNK>", "배를", "the", "은행", "ship"]
 OUTSIDE = ["맛있는", "<S>", "x" * 60, "강물이흐르는소리를들으며", "a", "riverbank", "눈", "fourteenletter"]
-MARKS = Marks(0, 1, 2, len(KNOWN))
+MARKS = Marks(0, 1, 2, len(VOCABULARY))
 
 
 def forms_of(words) -> Forms:
@@ -25,7 +25,7 @@ def text_of(words: int, seed: int) -> Text:
     return Text(rng.integers(3, words, cuts[-1]).astype(np.uint32), cuts, np.arange(0, 61, 5))
 
 
-FORMS = [forms_of([*KNOWN, *OUTSIDE]), forms_of([*KNOWN, "another", "은행나무"])]
+FORMS = [forms_of([*VOCABULARY, *OUTSIDE]), forms_of([*VOCABULARY, "another", "은행나무"])]
 
 
 def steps_of(rows=(4,), length=6, seed=0):
@@ -33,9 +33,9 @@ def steps_of(rows=(4,), length=6, seed=0):
     return [plan.take(1) for plan in plans]
 
 
-def make(parts, asked, *, shards=1, process=0, processes=1):
+def make(parts, examples, *, shards=1, process=0, processes=1):
     forms = FORMS[: len(parts)]
-    return batch_of(parts, forms, asked, MARKS, shards=shards, process=process, processes=processes)
+    return batch_of(parts, forms, examples, MARKS, shards=shards, process=process, processes=processes)
 
 
 @pytest.mark.parametrize("rows", [(4,), (3, 1)])
@@ -47,12 +47,12 @@ def test_indices_point_to_the_words_in_the_table_of_their_shard(rows, shards):
     assert characters.shape[0] == shards
     assert characters.shape[1] & (characters.shape[1] - 1) == 0  # doubled as often as necessary
     row = 0
-    for part, words in zip(parts, ([*KNOWN, *OUTSIDE], [*KNOWN, "another", "은행나무"])):
+    for part, words in zip(parts, ([*VOCABULARY, *OUTSIDE], [*VOCABULARY, "another", "은행나무"])):
         expected = np.concatenate([boundary_characters(50), character_table(words[2:], 50)])
         for local, length in enumerate(part.lengths.tolist()):
             for name, ids in (("words_forward", part.forward[local]), ("words_backward", part.backward[local])):
-                found = characters[row * shards // sum(rows), batch[name][row, :length]]
-                assert (found == expected[ids[:length]]).all()
+                word_characters = characters[row * shards // sum(rows), batch[name][row, :length]]
+                assert (word_characters == expected[ids[:length]]).all()
             row += 1
 
 
@@ -85,10 +85,10 @@ def test_targets_outside_the_vocabulary_are_unknown_and_inputs_keep_their_letter
 @pytest.mark.parametrize("kind", ["characters", "words"])
 def test_processes_get_the_parts_of_one_batch(kind):
     parts = steps_of((6, 2))
-    asked = LanguageModelExamples(input=kind, smallest_table=2, widest_filter=3)
-    whole = make(parts, asked, shards=4)
-    pieces = [make(parts, asked, shards=4, process=process, processes=2) for process in range(2)]
-    for name, array in whole.items():
+    examples = LanguageModelExamples(input=kind, smallest_table=2, widest_filter=3)
+    full_batch = make(parts, examples, shards=4)
+    pieces = [make(parts, examples, shards=4, process=process, processes=2) for process in range(2)]
+    for name, array in full_batch.items():
         assert (np.concatenate([piece[name] for piece in pieces]) == array).all(), name
 
 
@@ -103,7 +103,7 @@ def test_rows_of_another_corpus_can_be_shorter():
 
 
 def test_characters_match_the_strings():
-    words = [*KNOWN, *OUTSIDE]
+    words = [*VOCABULARY, *OUTSIDE]
     for width in (5, 12, 50):
         table = form_characters(np.arange(2, len(words)), FORMS[:1], np.array([0]), MARKS, width)
         assert (table == character_table(words[2:], width)).all()
@@ -112,19 +112,19 @@ def test_characters_match_the_strings():
 def pooled(characters, filters, kernels):
     """Return the maximum over time of convolutions over the embedded ids."""
     table = np.random.default_rng(0).normal(size=(262, 3))[characters]
-    found = []
+    maxima = []
     for width, kernel in zip(filters, kernels):
         windows = np.lib.stride_tricks.sliding_window_view(table, width, axis=1)
-        found.append(np.einsum("utcw,wcf->utf", windows, kernel).max(axis=1))
-    return np.concatenate(found, axis=1)
+        maxima.append(np.einsum("utcw,wcf->utf", windows, kernel).max(axis=1))
+    return np.concatenate(maxima, axis=1)
 
 
 def test_less_padding_does_not_change_convolutions():
     filters = range(1, 8)
     kernels = [np.random.default_rng(n).normal(size=(n, 3, 4)) for n in filters]
-    short = [n for n, word in enumerate([*KNOWN, *OUTSIDE]) if len(word.encode()) < 20]
+    short = [n for n, word in enumerate([*VOCABULARY, *OUTSIDE]) if len(word.encode()) < 20]
     rng = np.random.default_rng(0)
-    for longest, width in ((short, 32), ([3, 4, 5, 6], 16), ([5, len(KNOWN) + len(OUTSIDE) - 1], 32)):
+    for longest, width in ((short, 32), ([3, 4, 5, 6], 16), ([5, len(VOCABULARY) + len(OUTSIDE) - 1], 32)):
         ids = np.array(longest)
         cuts = np.arange(0, 41, 4)
         text = Text(rng.choice(ids[ids > 2], 40).astype(np.uint32), cuts, np.array([0, 10]))
@@ -142,7 +142,7 @@ def test_sizes_of_tables_and_of_long_words():
     part = plan_streams(text, 5, 1, MARKS, (0,)).take(0)
     assert make([part], LanguageModelExamples(widest_filter=7))["characters"].shape[2] == 50
     assert make([part], LanguageModelExamples(widest_filter=7, max_characters=30))["characters"].shape[2] == 30
-    asked = LanguageModelExamples(smallest_table=4)
-    sizes = [make(steps_of((4,), length, 3), asked)["characters"].shape[1] for length in (1, 2, 4, 20)]
+    examples = LanguageModelExamples(smallest_table=4)
+    sizes = [make(steps_of((4,), length, 3), examples)["characters"].shape[1] for length in (1, 2, 4, 20)]
     assert sizes == sorted(sizes) and len(set(sizes)) > 1
     assert all(size in (4, 8, 16) for size in sizes)

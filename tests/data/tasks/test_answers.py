@@ -24,38 +24,38 @@ def about(context, number="q"):
 def test_all_spans_the_best_first(size, longest, seed):
     draw = np.random.default_rng(seed)
     start, end = draw.integers(-3, 4, (2, size)).astype(float)
-    found = list(best_spans(start, end, longest))
+    spans = list(best_spans(start, end, longest))
     pairs = [(a, b) for a, b in itertools.product(range(size), repeat=2) if a <= b < a + longest]
     expected = sorted(((a, b, start[a] + end[b]) for a, b in pairs), key=lambda span: -span[2])
-    assert found == expected
+    assert spans == expected
 
 
 def test_answers_are_copied_from_the_context():
     context = "배는\r\n강가에\t있다 😀!"
     rows = reading_rows([about(context)], LEXICON)
     start, end = (np.array(side, np.float32) for side in ([0, 10, 0, 0, 0, 99], [9, 0, 0, 8, 0, 99]))  # one is padding
-    [found] = answers_of_words([about(context)], rows, [(start, end, -math.inf)])
-    assert (found.answer.text, found.answer.start, found.answer.end) == ("강가에\t있다 😀", 4, 12)
-    assert found.answer.probability == max(candidate.probability for candidate in found.candidates)
-    assert sum(candidate.probability for candidate in found.candidates) == pytest.approx(1)
-    assert len(found.candidates) == 15  # 5 words
-    [found] = answers_of_words([about(context)], rows, [(start, end, -math.inf)], longest=2, n_best=3)
-    assert found.answer.text == "강가에"
-    assert len(found.candidates) == 3
-    assert found.null_score == -math.inf
+    [guess] = answers_of_words([about(context)], rows, [(start, end, -math.inf)])
+    assert (guess.answer.text, guess.answer.start, guess.answer.end) == ("강가에\t있다 😀", 4, 12)
+    assert guess.answer.probability == max(candidate.probability for candidate in guess.candidates)
+    assert sum(candidate.probability for candidate in guess.candidates) == pytest.approx(1)
+    assert len(guess.candidates) == 15  # 5 words
+    [guess] = answers_of_words([about(context)], rows, [(start, end, -math.inf)], longest=2, n_best=3)
+    assert guess.answer.text == "강가에"
+    assert len(guess.candidates) == 3
+    assert guess.null_score == -math.inf
 
 
 def test_any_scores_have_an_answer_and_a_repeated_text_is_one_candidate():
     context = " ".join(f"w{n}" for n in range(60))
     # The best starts are far behind the best ends, so that they form no valid span.
     start, end = np.linspace(0, 50, 60), np.linspace(50, 0, 60)
-    [found] = answers_of_words([about(context)], reading_rows([about(context)], LEXICON), [(start, end, 0.0)], n_best=1)
-    assert found.answer.text
+    [guess] = answers_of_words([about(context)], reading_rows([about(context)], LEXICON), [(start, end, 0.0)], n_best=1)
+    assert guess.answer.text
     questions, side = [about("sea sea ship")], np.array([5.0, 6, 0])
-    [found] = answers_of_words(questions, reading_rows(questions, LEXICON), [(side, side, 0.0)], longest=1)
-    assert [(c.text, c.start) for c in found.candidates] == [("sea", 4), ("ship", 8)]
-    [found] = answers_of_words([about("배")], reading_rows([about("배")], LEXICON), [(np.zeros(8), np.zeros(8), 0.0)])
-    assert (found.answer.text, found.answer.start, found.answer.end, found.answer.probability) == ("배", 0, 1, 1.0)
+    [guess] = answers_of_words(questions, reading_rows(questions, LEXICON), [(side, side, 0.0)], longest=1)
+    assert [(c.text, c.start) for c in guess.candidates] == [("sea", 4), ("ship", 8)]
+    [guess] = answers_of_words([about("배")], reading_rows([about("배")], LEXICON), [(np.zeros(8), np.zeros(8), 0.0)])
+    assert (guess.answer.text, guess.answer.start, guess.answer.end, guess.answer.probability) == ("배", 0, 1, 1.0)
 
 
 def test_windows():

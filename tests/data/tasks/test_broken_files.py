@@ -24,7 +24,7 @@ from bert_elmo_jax.data.tasks import (
     tag_ids,
 )
 
-OWN = Layout(text="review", label="stars")
+CSV = Layout(text="review", label="stars")
 PAIR = Layout(text="a", pair="b", label="label")
 NUMBERS = Layout(text="review", label="stars", regression=True)
 CONTEXT = "배는 강가에 있다. The café is near."
@@ -56,7 +56,7 @@ def tagged(layout):
 
 
 def labels(path):
-    return find_labels(read_texts(path, OWN))
+    return find_labels(read_texts(path, CSV))
 
 
 SWAG = "sent1,sent2,ending0,ending1,ending2,ending3,label\n"
@@ -69,23 +69,23 @@ BROKEN = {
     "a column is missing": ("dev.tsv", "id\tdocument\n1\t좋다\n", texts("nsmc"), 1,
         "no column 'label' among 'id', 'document'"),
     "no header": ("dev.tsv", "so good \t1\nbad \t0\n", texts("sst2"), 1, "expected a header"),
-    "the wrong names": ("my.csv", "text,stars\ngood,5\n", texts(OWN), 1, "no column 'review' among 'text', 'stars'"),
-    "two columns of one name": ("my.csv", "review,review,stars\na,b,5\n", texts(OWN), 1, "two columns called 'review'"),
+    "the wrong names": ("my.csv", "text,stars\ngood,5\n", texts(CSV), 1, "no column 'review' among 'text', 'stars'"),
+    "two columns of one name": ("my.csv", "review,review,stars\na,b,5\n", texts(CSV), 1, "two columns called 'review'"),
     "too few columns": ("dev.tsv", "sentence\tlabel\ngood\t1\nbad\n", texts("sst2"), 3, "1 column, expected 2"),
     "too many columns": ("dev.tsv", "sentence\tlabel\nso\tbad\t0\n", texts("sst2"), 2, "3 columns, expected 2"),
-    "a comma that is not quoted": ("my.csv", "review,stars\ngood, really,5\n", texts(OWN), 2,
+    "a comma that is not quoted": ("my.csv", "review,stars\ngood, really,5\n", texts(CSV), 2,
         "quote texts that contain commas"),
-    "a quote that is not closed": ("my.csv", 'review,stars\ngood,5\n"bad,1\nworse,0\n', texts(OWN), 3,
+    "a quote that is not closed": ("my.csv", 'review,stars\ngood,5\n"bad,1\nworse,0\n', texts(CSV), 3,
         "a quote that is not"),
-    "a quote that is not doubled": ("my.csv", 'review,stars\n"a "good" film",5\n', texts(OWN), 2, "is written twice"),
-    "a quote closed in a later row": ("my.csv", 'review,stars\n"bad,1\nso,so\n"good",5\n', texts(OWN), 2,
+    "a quote that is not doubled": ("my.csv", 'review,stars\n"a "good" film",5\n', texts(CSV), 2, "is written twice"),
+    "a quote closed in a later row": ("my.csv", 'review,stars\n"bad,1\nso,so\n"good",5\n', texts(CSV), 2,
         "invalid csv from here to line 4"),
-    "semicolons": ("my.csv", "review;stars\ngood;5\n", texts(OWN), 1, "separated by semicolons"),
-    "tabs in a .csv": ("my.csv", "review\tstars\ngood\t5\n", texts(OWN), 1, "name the file .tsv"),
+    "semicolons": ("my.csv", "review;stars\ngood;5\n", texts(CSV), 1, "separated by semicolons"),
+    "tabs in a .csv": ("my.csv", "review\tstars\ngood\t5\n", texts(CSV), 1, "name the file .tsv"),
     "an empty text": ("dev.tsv", "sentence\tlabel\ngood\t1\n \t0\n", texts("sst2"), 3, "the text in sentence is empty"),
     "an empty review": ("dev.tsv", "id\tdocument\tlabel\n1\t\t0\n", texts("nsmc"), 2, "the text in document is empty"),
     "an empty second text": ("my.csv", "a,b,label\nx,y,1\nx,,1\n", texts(PAIR), 3, "the text in b is empty"),
-    "an empty label": ("my.csv", "review,stars\ngood,5\nbad,\n", texts(OWN), 3, "no label in stars"),
+    "an empty label": ("my.csv", "review,stars\ngood,5\nbad,\n", texts(CSV), 3, "no label in stars"),
     "a blank line": ("dev.tsv", "sentence\tlabel\n\ngood\t1\n", texts("sst2"), 2, "a blank line"),
     "a header only": ("dev.tsv", "sentence\tlabel\n", texts("sst2"), 1, "a header without rows"),
     "one label only": ("my.csv", "review,stars\na,1\nb,1\n", labels, 2, "'1' is the label of all 2 examples"),
@@ -100,19 +100,19 @@ BROKEN = {
         "expected coarse:fine"),
     "a label and nothing else": ("stsa.fine.dev", "2 fine .\n3\n", texts("sst5"), 2,
         "only '3', expected label and text"),
-    "an ending that says nothing": ("my.txt", "review,stars\n", texts(OWN), 1, "the ending '.txt'"),
+    "an ending that says nothing": ("my.txt", "review,stars\n", texts(CSV), 1, "the ending '.txt'"),
     # JSON lines and lists
-    "invalid JSON": ("my.jsonl", '{"review": "a", "stars": 1}\n{"review": \n', texts(OWN), 2, "invalid JSON"),
-    "a list in JSON lines": ("my.jsonl", '["a", 1]\n', texts(OWN), 1, "a JSON list, expected an object"),
-    "a key is missing": ("my.jsonl", '{"review": "a", "stars": 1}\n{"text": "b"}\n', texts(OWN), 2,
+    "invalid JSON": ("my.jsonl", '{"review": "a", "stars": 1}\n{"review": \n', texts(CSV), 2, "invalid JSON"),
+    "a list in JSON lines": ("my.jsonl", '["a", 1]\n', texts(CSV), 1, "a JSON list, expected an object"),
+    "a key is missing": ("my.jsonl", '{"review": "a", "stars": 1}\n{"text": "b"}\n', texts(CSV), 2,
         "no 'review' among 'text'"),
-    "a text that is a number": ("my.jsonl", '{"review": 3, "stars": 1}\n', texts(OWN), 1,
+    "a text that is a number": ("my.jsonl", '{"review": 3, "stars": 1}\n', texts(CSV), 1,
         "review is 3, expected a text"),
-    "a label that is null": ("my.jsonl", '{"review": "a", "stars": null}\n', texts(OWN), 1, "stars is None"),
-    "a label that is a list": ("my.jsonl", '{"review": "a", "stars": [1]}\n', texts(OWN), 1,
+    "a label that is null": ("my.jsonl", '{"review": "a", "stars": null}\n', texts(CSV), 1, "stars is None"),
+    "a label that is a list": ("my.jsonl", '{"review": "a", "stars": [1]}\n', texts(CSV), 1,
         "stars is [1], expected a name"),
     "NaN in JSON": ("my.jsonl", '{"review": "a", "stars": NaN}\n', texts(NUMBERS), 1, "'nan', expected a number"),
-    "a lone surrogate": ("my.jsonl", '{"review": "a\\ud83d", "stars": 1}\n', texts(OWN), 1, "surrogate (\\ud83d)"),
+    "a lone surrogate": ("my.jsonl", '{"review": "a\\ud83d", "stars": 1}\n', texts(CSV), 1, "surrogate (\\ud83d)"),
     "an object for a list": ("train.json", '{"title": "a", "label": "b"}', texts("klue_ynat"), 1,
         "a JSON object, expected a list"),
     "a record of KLUE": ("dev.json",
@@ -124,11 +124,11 @@ BROKEN = {
     "white space only": ("dev.conll", "\n \n", tagged("conll"), 1, "an empty file"),
     "binary garbage": ("dev.tsv", bytes(range(256)) * 4, texts("sst2"), 2, "binary data"),
     "cp949": ("dev.tsv", "id\tdocument\tlabel\n1\t좋다\t1\n".encode("cp949"), texts("nsmc"), 2, "it reads as cp949"),
-    "UTF-16": ("my.csv", "review,stars\ngood,5\n".encode("utf-16"), texts(OWN), 1, "it looks like UTF-16"),
-    "UTF-16 without a mark": ("my.csv", "review,stars\ngood,5\n".encode("utf-16-le"), texts(OWN), 1, "like UTF-16"),
+    "UTF-16": ("my.csv", "review,stars\ngood,5\n".encode("utf-16"), texts(CSV), 1, "it looks like UTF-16"),
+    "UTF-16 without a mark": ("my.csv", "review,stars\ngood,5\n".encode("utf-16-le"), texts(CSV), 1, "like UTF-16"),
     "a NUL": ("dev.tsv", "sentence\tlabel\ngood\t1\nba\0d\t0\n", texts("sst2"), 3, "a NUL byte"),
-    "an Excel file": ("my.csv", b"PK\x03\x04\x14\0\x06\0", texts(OWN), 1, "Excel"),
-    "a compressed file": ("my.csv", b"\x1f\x8b\x08\0\0", texts(OWN), 1, "gunzip"),
+    "an Excel file": ("my.csv", b"PK\x03\x04\x14\0\x06\0", texts(CSV), 1, "Excel"),
+    "a compressed file": ("my.csv", b"\x1f\x8b\x08\0\0", texts(CSV), 1, "gunzip"),
     "half of a UTF-8 character": ("dev.conll", "서울 B-LOC\n".encode()[1:], tagged("conll"), 1, "not UTF-8"),
     # columns
     "3 columns, then 4": ("a.conll", "a NN O\nb NN O\nc NN I-NP O\n", tagged("conll"), 3,
@@ -206,12 +206,12 @@ def test_a_broken_file(tmp_path, case):
     (tmp_path / "wiki-sentences.tsv").write_text("s1\tThe old ship sank\n")
     with pytest.raises(BadRow) as problem:
         read(path)
-    given = str(problem.value)
-    assert given.startswith(f"{path}:{line}: "), given
-    assert message in given
+    error_text = str(problem.value)
+    assert error_text.startswith(f"{path}:{line}: "), error_text
+    assert message in error_text
     # The message has the form "problem; remedy".
-    assert re.search(r"; \S", given)
-    assert "\n" not in given
+    assert re.search(r"; \S", error_text)
+    assert "\n" not in error_text
 
 
 def test_folders_and_missing_files(tmp_path):
@@ -222,14 +222,14 @@ def test_folders_and_missing_files(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("content", "known"), [("review,stars\n좋다,5\n별로,3\n", ["1", "5"]), ("review,stars\n별로,5.0\n", ["5"])]
+    ("content", "classes"), [("review,stars\n좋다,5\n별로,3\n", ["1", "5"]), ("review,stars\n별로,5.0\n", ["5"])]
 )
-def test_a_label_that_only_occurs_in_the_dev_data(tmp_path, content, known):
+def test_a_label_that_only_occurs_in_the_dev_data(tmp_path, content, classes):
     (tmp_path / "dev.csv").write_text(content, encoding="utf-8")
-    dev = read_texts(tmp_path / "dev.csv", OWN)
-    message = rf"dev\.csv:{dev[-1].line}: the label {dev[-1].label!r} is not in the training data.*{str(known)[1:-1]}"
+    dev = read_texts(tmp_path / "dev.csv", CSV)
+    message = rf"dev\.csv:{dev[-1].line}: the label {dev[-1].label!r} is not in the training data.*{str(classes)[1:-1]}"
     with pytest.raises(BadRow, match=message):
-        label_ids(dev, known)
+        label_ids(dev, classes)
 
 
 def test_an_entity_type_that_only_occurs_in_the_dev_data(tmp_path):
@@ -252,10 +252,10 @@ def test_tables_that_would_fill_the_memory(tmp_path, monkeypatch):
     with gzip.open(tmp_path / "train.csv.gz", "wb") as file:
         file.write(b"review,stars\n" + b"good,1\n" * (1 << 19))
     with pytest.raises(BadRow, match="more than 200 times as large when unpacked, which no text is"):
-        read_texts(tmp_path / "train.csv.gz", OWN)
+        read_texts(tmp_path / "train.csv.gz", CSV)
     (tmp_path / "train.csv").symlink_to("/dev/zero")
     with pytest.raises(BadRow, match="a device without an end, expected a file"):
-        read_texts(tmp_path / "train.csv", OWN)
+        read_texts(tmp_path / "train.csv", CSV)
 
 
 def test_an_encoding_with_a_nul_is_named(tmp_path):
@@ -267,4 +267,4 @@ def test_an_encoding_with_a_nul_is_named(tmp_path):
 def test_a_message_about_columns_names_a_few_of_thousands(tmp_path):
     (tmp_path / "train.csv").write_text(",".join(f"c{n}" for n in range(5000)) + "\n")
     with pytest.raises(BadRow, match="'c29' and 4,970 more, expected a header"):
-        read_texts(tmp_path / "train.csv", OWN)
+        read_texts(tmp_path / "train.csv", CSV)

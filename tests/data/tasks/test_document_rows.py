@@ -16,12 +16,12 @@ def examples_of(*texts):
 
 
 def test_shapes_fit_and_are_few():
-    found = {shape_parts(length, 70) for length in range(1, 20_000)}
+    shapes = {shape_parts(length, 70) for length in range(1, 20_000)}
     for length in range(1, 20_000, 7):
         parts, width = shape_parts(length, 70)
         assert length <= parts * width < max(1.5 * length + 140, 9)
-    assert len(found) < 40
-    assert all(width <= 70 and (parts == 1 or width == 70) for parts, width in found)
+    assert len(shapes) < 40
+    assert all(width <= 70 and (parts == 1 or width == 70) for parts, width in shapes)
 
 
 @pytest.mark.parametrize("part", [2, 3, 50])

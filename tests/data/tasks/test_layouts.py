@@ -128,8 +128,8 @@ def test_byte_order_marks_line_ends_and_encodings(tmp_path):
         *(("trec", "X:y Who was Buñuel ?\n".encode(name), {}, "Who was Buñuel ?", 1) for name in ("latin-1", "utf-8")),
     ):
         (tmp_path / "a.tsv").write_bytes(content)
-        found = [(example.text, example.line) for example in read_texts(tmp_path / "a.tsv", layout, **options)]
-        assert found == [(text, line)]
+        rows = [(example.text, example.line) for example in read_texts(tmp_path / "a.tsv", layout, **options)]
+        assert rows == [(text, line)]
 
 
 @pytest.mark.parametrize(

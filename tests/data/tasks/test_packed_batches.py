@@ -26,16 +26,16 @@ def make_rows(lengths):
 def test_one_shape_and_little_padding():
     lengths = draw_lengths(2016)
     rows = make_rows(lengths)
-    packed, said = choose_packing(rows, 32, 1, **LIMITS)
+    packed, expected_padding = choose_packing(rows, 32, 1, **LIMITS)
     batches = TaskBatches(rows, 32, 5, packed, even=True)
-    found = [next(batches) for _ in range(batches.epoch_size)]
-    shapes = Counter(batch["tokens"].shape for batch in found)
-    assert len(shapes) <= 2 and shapes.most_common(1)[0][1] >= 0.95 * len(found)
-    padding = 1 - lengths.sum() / sum(batch["tokens"].size for batch in found)
-    assert padding < 0.05 and abs(padding - said) < 0.01
-    labels = np.concatenate([batch["labels"][batch["weights"] > 0] for batch in found])
+    all_batches = [next(batches) for _ in range(batches.epoch_size)]
+    shapes = Counter(batch["tokens"].shape for batch in all_batches)
+    assert len(shapes) <= 2 and shapes.most_common(1)[0][1] >= 0.95 * len(all_batches)
+    padding = 1 - lengths.sum() / sum(batch["tokens"].size for batch in all_batches)
+    assert padding < 0.05 and abs(padding - expected_padding) < 0.01
+    labels = np.concatenate([batch["labels"][batch["weights"] > 0] for batch in all_batches])
     assert sorted(labels.tolist()) == list(range(2016))
-    assert {int(batch["weights"].sum()) for batch in found} == {32}
+    assert {int(batch["weights"].sum()) for batch in all_batches} == {32}
     assert all(shape[1] % 8 == 0 for shape in shapes)
 
 
@@ -78,8 +78,8 @@ def test_resumption_keeps_the_batches_that_were_planned():
     for _ in range(12):
         ours, theirs, other = next(first), next(again), next(padded)
         assert all((ours[name] == theirs[name]).all() for name in ours)
-        seen, also = (sorted(batch["labels"][batch["weights"] > 0].tolist()) for batch in (ours, other))
-        assert seen == also
+        our_labels, other_labels = (sorted(batch["labels"][batch["weights"] > 0].tolist()) for batch in (ours, other))
+        assert our_labels == other_labels
     state.pop("even")  # the position of a run of an earlier version
     again.restore(state)
     assert len(next(again)["tokens"]) >= 1 and not again.state()["even"]

@@ -15,7 +15,7 @@ def make_row(number, lengths, **targets):
 
 @given(st.lists(st.lists(st.integers(2, 9), min_size=1, max_size=3), min_size=1, max_size=12))
 def test_every_sequence_is_in_its_segment(lengths):
-    rows = [make_row(n, some, labels=n, weights=1.0) for n, some in enumerate(lengths)]
+    rows = [make_row(n, choice_lengths, labels=n, weights=1.0) for n, choice_lengths in enumerate(lengths)]
     places = find_places(np.array([row.size for row in rows]), 30)
     shape, choices = Shape(int(places.row.max()) + 2, 30), most_choices(rows)
     batch = lay_out(rows, places, shape, 999, choices)
@@ -25,11 +25,11 @@ def test_every_sequence_is_in_its_segment(lengths):
         assert batch["labels"][row, slot] == n and batch["weights"][row, slot] == 1.0
         for choice, (ids, types) in enumerate(zip(rows[n].ids, rows[n].types)):
             [at] = np.flatnonzero(batch["segments"][row] == slot * choices + choice + 1)[:1]
-            own = slice(at, at + len(ids))
+            span = slice(at, at + len(ids))
             assert starts[row, slot, choice] == at
-            np.testing.assert_array_equal(batch["tokens"][row, own], ids)
-            np.testing.assert_array_equal(batch["types"][row, own], types)
-            np.testing.assert_array_equal(batch["positions"][row, own], np.arange(len(ids)))
+            np.testing.assert_array_equal(batch["tokens"][row, span], ids)
+            np.testing.assert_array_equal(batch["types"][row, span], types)
+            np.testing.assert_array_equal(batch["positions"][row, span], np.arange(len(ids)))
     assert batch["weights"].sum() == len(rows)
 
 

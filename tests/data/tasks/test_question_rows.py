@@ -21,8 +21,10 @@ CONTEXT = st.lists(st.sampled_from(PARTS), min_size=1, max_size=25).map("".join)
 
 
 def asking(context, *answers, text="어디 where ?"):
-    given = tuple(answer if isinstance(answer, Answer) else Answer(answer, context.index(answer)) for answer in answers)
-    return Question("q", text, context, given, "train.json", 7)
+    all_answers = tuple(
+        answer if isinstance(answer, Answer) else Answer(answer, context.index(answer)) for answer in answers
+    )
+    return Question("q", text, context, all_answers, "train.json", 7)
 
 
 def spans_of(row):
@@ -148,9 +150,9 @@ def test_different_rows_have_different_fingerprints_and_make_batches():
     questions = [asking(f"배는 강가에 있다 {n}", "강가") for n in range(5)]
     rows = training_rows(questions, LEXICON).rows
     other = dataclasses.replace(rows[0], answers=np.array([[0, 0]], np.int32))
-    asked = dataclasses.replace(rows[0], question=("누가",), question_ids=np.zeros(1, np.int32))
+    other_question = dataclasses.replace(rows[0], question=("누가",), question_ids=np.zeros(1, np.int32))
     unasked = dataclasses.replace(rows[0], answers=None)
-    assert len({digest([row]) for row in (*rows, other, asked, unasked)}) == 8
+    assert len({digest([row]) for row in (*rows, other, other_question, unasked)}) == 8
     batches = TaskBatches(rows, 2, 0, lambda rows, height: collate_questions(rows, height, LEXICON))
     assert batches.epoch_size == 3
     assert next(batches)["answers"].shape == (2, 8, 2)

@@ -69,9 +69,9 @@ def test_texts(unpacked, layout, files, counts, labels):
 def test_tags(unpacked, layout, files, sentences, tags):
     train, dev = (read_tagged(unpacked(file.split("/")[0]).parent / file, layout) for file in files)
     assert (len(train), len(dev)) == sentences
-    known = find_tags(train, entities=TAG_LAYOUTS[layout].entities)
-    assert len(known) == tags
-    assert all(len(tag_ids(sentence, known)) == len(sentence.words) for sentence in dev)
+    tag_names = find_tags(train, entities=TAG_LAYOUTS[layout].entities)
+    assert len(tag_names) == tags
+    assert all(len(tag_ids(sentence, tag_names)) == len(sentence.words) for sentence in dev)
     if TAG_LAYOUTS[layout].entities:
         assert find_scheme(train) == "IOB2"
 

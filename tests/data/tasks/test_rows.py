@@ -19,10 +19,10 @@ def decoded(row, part=0):
     return [PIECES[i] for i in row.ids[part]]
 
 
-def popped(first, second, room):
+def popped(first, second, limit):
     """Truncate with the loop of the original."""
     a, b = first, second
-    while a + b > room:
+    while a + b > limit:
         if a > b:
             a -= 1
         else:
@@ -31,8 +31,8 @@ def popped(first, second, room):
 
 
 @given(st.integers(0, 30), st.integers(0, 30), st.integers(2, 40))
-def test_pairs_lose_pieces_of_the_longer_text(first, second, room):
-    assert keep_of_pair(first, second, room) == popped(first, second, room)
+def test_pairs_lose_pieces_of_the_longer_text(first, second, limit):
+    assert keep_of_pair(first, second, limit) == popped(first, second, limit)
 
 
 def test_texts_and_labels():
@@ -81,14 +81,14 @@ def test_words_without_pieces_are_tagged():
 )
 def test_every_word_has_one_place_in_rows_that_fit(sentences, length, context):
     examples = tagged(*(" ".join(words) for words in sentences))
-    seen = {}
+    pieces_of_words = {}
     for number, ids, words in tag_places(examples, TOKENIZER, length, context=context):
         assert len(ids) <= length
         assert (ids[0], ids[-1]) == (TOKENIZER.cls_id, TOKENIZER.sep_id)
         for word, place in words.tolist():
-            assert (number, word) not in seen
-            seen[number, word] = PIECES[ids[place]]
-    assert seen == {
+            assert (number, word) not in pieces_of_words
+            pieces_of_words[number, word] = PIECES[ids[place]]
+    assert pieces_of_words == {
         (n, w): word[:2] if word == "서울역" else word[0]
         for n, words in enumerate(sentences)
         for w, word in enumerate(words)
@@ -111,10 +111,10 @@ def test_characters_as_words_and_rows_with_the_context_of_others():
     assert row.targets["labels"][:4].tolist() == [0, 0, 1, 2]
     tokenizer = WordPiece(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "서울", "##역", "배"])
     sentences = tagged("서울역 배", "배 배")
-    found = [(ids.tolist(), words.tolist()) for _, ids, words in tag_places(sentences, tokenizer, 8)]
-    assert found == [([2, 5, 6, 7, 3], [[0, 1], [1, 3]]), ([2, 7, 7, 3], [[0, 1], [1, 2]])]
-    found = [ids.tolist() for _, ids, _ in tag_places(sentences, tokenizer, 6, context=True)]
-    assert found == [[2, 5, 6, 7, 7, 3], [2, 6, 7, 7, 7, 3]]
+    rows = [(ids.tolist(), words.tolist()) for _, ids, words in tag_places(sentences, tokenizer, 8)]
+    assert rows == [([2, 5, 6, 7, 3], [[0, 1], [1, 3]]), ([2, 7, 7, 3], [[0, 1], [1, 2]])]
+    rows = [ids.tolist() for _, ids, _ in tag_places(sentences, tokenizer, 6, context=True)]
+    assert rows == [[2, 5, 6, 7, 7, 3], [2, 6, 7, 7, 7, 3]]
 
 
 def test_a_last_space_that_is_a_piece_has_no_place(goldens):

@@ -89,8 +89,8 @@ def test_a_window_by_hand():
     tokenizer = TOKENIZERS["wordpiece"]
     question = ask("The sea", (4, 7), text="where the river ?")
     [window] = make_windows([question], tokenizer, question_length=2)
-    asked, context = (tokenizer.encode(text, specials=False) for text in ("where the river ?", "The sea"))
-    ids = [tokenizer.cls_id, *asked.ids[:2], tokenizer.sep_id, *context.ids, tokenizer.sep_id]
+    question_pieces, context = (tokenizer.encode(text, specials=False) for text in ("where the river ?", "The sea"))
+    ids = [tokenizer.cls_id, *question_pieces.ids[:2], tokenizer.sep_id, *context.ids, tokenizer.sep_id]
     assert window.ids.tolist() == ids
     assert window.types.tolist() == [0] * 4 + [1] * (len(context) + 1)
     assert window.spans.tolist() == [[-1, -1]] * 4 + context.offsets.tolist() + [[-1, -1]]
@@ -98,12 +98,12 @@ def test_a_window_by_hand():
     assert question.context[window.spans[window.start][0] : window.spans[window.end][1]] == "sea"
 
 
-def naive_windows(pieces, room, stride):
-    """Split as the original does: [begin, begin + room), then `stride` further until the end is reached."""
-    begins = itertools.count(0, min(room, stride))
-    before_last = list(itertools.takewhile(lambda begin: begin + room < pieces, begins))
-    last = before_last[-1] + min(room, stride) if before_last else 0
-    return [(begin, min(begin + room, pieces)) for begin in (*before_last, last)]
+def naive_windows(pieces, size, stride):
+    """Split as the original does: [begin, begin + size), then `stride` further until the end is reached."""
+    begins = itertools.count(0, min(size, stride))
+    before_last = list(itertools.takewhile(lambda begin: begin + size < pieces, begins))
+    last = before_last[-1] + min(size, stride) if before_last else 0
+    return [(begin, min(begin + size, pieces)) for begin in (*before_last, last)]
 
 
 def naive_owner(parts, piece):
@@ -115,8 +115,8 @@ def naive_owner(parts, piece):
 
 
 @given(st.integers(1, 200), st.integers(1, 50), st.integers(1, 60))
-def test_the_window_with_the_most_context_owns_a_piece(pieces, room, stride):
-    parts = naive_windows(pieces, room, stride)
+def test_the_window_with_the_most_context_owns_a_piece(pieces, size, stride):
+    parts = naive_windows(pieces, size, stride)
     owners = best_windows(parts, pieces)
     assert owners.tolist() == [naive_owner(parts, piece) for piece in range(pieces)]
 
@@ -127,14 +127,14 @@ def test_every_piece_is_owned_by_one_window(context, kind, length, stride):
     question = ask(context)
     windows = make_windows([question], tokenizer, length=length, stride=stride, question_length=3)
     pieces = tokenizer.encode(context, specials=False)
-    seen = []
+    owned_spans = []
     for window in windows:
         assert len(window.ids) == len(window.types) == len(window.spans) <= length
         assert (window.start, window.end) == (0, 0)
         inside = window.spans[:, 0] >= 0
         assert not (window.best_context & ~inside).any()
-        seen += window.spans[window.best_context].tolist()
-    assert sorted(seen) == sorted(pieces.offsets.tolist())
+        owned_spans += window.spans[window.best_context].tolist()
+    assert sorted(owned_spans) == sorted(pieces.offsets.tolist())
     expected = naive_windows(len(pieces), length - 3 - 3, stride)
     assert len(windows) == len(expected)
 
@@ -152,14 +152,14 @@ def test_answers_survive_tokenization(context, kind, data):
         return
     at = np.arange(len(window.ids))
     starts, ends = [np.where(at == window.start, 9.0, 0.0)], [np.where(at == window.end, 9.0, 0.0)]
-    [found] = find_answers([question], windows, starts, ends, longest=400)
-    assert found.answer.text == context[found.answer.start : found.answer.end]
+    [prediction] = find_answers([question], windows, starts, ends, longest=400)
+    assert prediction.answer.text == context[prediction.answer.start : prediction.answer.end]
     spans = window.spans[window.start : window.end + 1]
     visible = spans[spans[:, 0] < spans[:, 1]]
     # It contains every character of the answer that has a piece.
     answer = context[start:end]
-    assert found.answer.start <= max(start, visible[:, 0].min()) + len(answer) - len(answer.lstrip())
-    assert found.answer.end >= min(end, visible[:, 1].max()) - len(answer) + len(answer.rstrip())
+    assert prediction.answer.start <= max(start, visible[:, 0].min()) + len(answer) - len(answer.lstrip())
+    assert prediction.answer.end >= min(end, visible[:, 1].max()) - len(answer) + len(answer.rstrip())
 
 
 @pytest.mark.parametrize("kind", sorted(TOKENIZERS))
@@ -171,8 +171,8 @@ def test_answers_keep_case_accents_and_spaces(kind, word):
     rows = [np.arange(len(window.ids)) for window in windows]
     starts = [np.where((at == window.start) & (at > 0), 9.0, 0.0) for at, window in zip(rows, windows)]
     ends = [np.where((at == window.end) & (at > 0), 9.0, 0.0) for at, window in zip(rows, windows)]
-    [found] = find_answers([question], windows, starts, ends)
-    assert (found.answer.text, found.answer.start) == (word, begin)
+    [prediction] = find_answers([question], windows, starts, ends)
+    assert (prediction.answer.text, prediction.answer.start) == (word, begin)
 
 
 def naive_answers(question, windows, starts, ends, n_best, longest, threshold):
@@ -205,10 +205,10 @@ def test_answers_equal_those_of_the_original(seed, length, stride, n_best, thres
     questions = [ask(TEXT, number="a"), ask(" ".join(reversed(TEXT.split())), number="b")]
     windows = make_windows(questions, TOKENIZERS["wordpiece"], length=length, stride=stride, question_length=2)
     starts, ends = (random.normal(size=(len(windows), length)) for _ in range(2))
-    found = find_answers(questions, windows, starts, ends, n_best=n_best, longest=5, null_threshold=threshold)
-    for number, (question, prediction) in enumerate(zip(questions, found)):
-        own = [i for i, window in enumerate(windows) if window.question == number]
-        text, null = naive_answers(question, [windows[i] for i in own], starts[own], ends[own], n_best, 5, threshold)
+    predictions = find_answers(questions, windows, starts, ends, n_best=n_best, longest=5, null_threshold=threshold)
+    for number, (question, prediction) in enumerate(zip(questions, predictions)):
+        rows = [i for i, window in enumerate(windows) if window.question == number]
+        text, null = naive_answers(question, [windows[i] for i in rows], starts[rows], ends[rows], n_best, 5, threshold)
         assert (prediction.id, prediction.answer.text) == (question.id, text)
         assert prediction.null_score == pytest.approx(null)
         assert len(prediction.candidates) <= n_best + 1
@@ -227,20 +227,20 @@ def test_the_null_score_is_the_smallest_of_the_windows():
     starts, ends = ([np.zeros(len(window.ids)) for window in windows] for _ in range(2))
     starts[0][0] = 9.0
     starts[1][np.flatnonzero(windows[1].best_context)[0]] = 2.0
-    [found] = find_answers([question], windows, starts, ends, null_threshold=0.0)
+    [prediction] = find_answers([question], windows, starts, ends, null_threshold=0.0)
     # The first window votes for no answer, but the second one finds an answer.
-    assert found.null_score == pytest.approx(-2.0)
-    assert found.answer.text
-    [found] = find_answers([question], windows, starts, ends, null_threshold=-2.5)
-    assert found.answer.text == ""
+    assert prediction.null_score == pytest.approx(-2.0)
+    assert prediction.answer.text
+    [prediction] = find_answers([question], windows, starts, ends, null_threshold=-2.5)
+    assert prediction.answer.text == ""
 
 
 def test_a_context_without_a_piece_and_refusals():
     [window] = windows = make_windows([ask("\x01\x02")], TOKENIZERS["wordpiece"])
     scores = [np.zeros(len(window.ids))]
     for threshold in (None, 0.0):
-        [found] = find_answers([ask("\x01\x02")], windows, scores, scores, null_threshold=threshold)
-        assert (found.answer.text, found.null_score) == ("", math.inf)
+        [prediction] = find_answers([ask("\x01\x02")], windows, scores, scores, null_threshold=threshold)
+        assert (prediction.answer.text, prediction.null_score) == ("", math.inf)
     with pytest.raises(ValueError, match=r"length=7 leaves no room for the context after a question of .* pieces"):
         make_windows([ask(TEXT, text="the river is near the sea")], TOKENIZERS["wordpiece"], length=7)
     [window] = windows = make_windows([ask(TEXT)], TOKENIZERS["wordpiece"])

@@ -22,16 +22,16 @@ def test_long_cells_and_line_breaks_in_quotes(tmp_path):
     assert [record.cells["text"] for record in read_records(file, ["text"])] == ["a", "b"]
 
 
-@pytest.mark.parametrize(("written", "wanted"), [(NFD, NFC), (NFC, NFD)])
+@pytest.mark.parametrize(("written", "column"), [(NFD, NFC), (NFC, NFD)])
 @pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "json"])
-def test_columns_are_compared_in_nfc(tmp_path, ending, written, wanted):
+def test_columns_are_compared_in_nfc(tmp_path, ending, written, column):
     sign = {"csv": ",", "tsv": "\t"}.get(ending)
     text = f'{{"{written}": "a", "b": {{"{written}": "c"}}}}'
     text = f"[{text}]" if ending == "json" else text
     text = f"{written}{sign}b\na{sign}c\n" if sign else text
     (tmp_path / f"a.{ending}").write_text(text, encoding="utf-8")
-    [record] = read_records(tmp_path / f"a.{ending}", [wanted])
-    assert record.cells[wanted] == "a"
+    [record] = read_records(tmp_path / f"a.{ending}", [column])
+    assert record.cells[column] == "a"
 
 
 def test_commas_in_a_table_for_a_task_of_tabs(tmp_path):

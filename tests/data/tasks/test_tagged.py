@@ -45,8 +45,8 @@ def test_uner_and_its_comments(read):
 
 
 def test_wnut_separates_sentences_with_a_tab(read):
-    found = rows(read("@paul\tO\nESB\tB-location\n\t\nPretty\tO\n", "wnut17"))
-    assert found == [[("@paul", "O"), ("ESB", "B-location")], [("Pretty", "O")]]
+    sentences = rows(read("@paul\tO\nESB\tB-location\n\t\nPretty\tO\n", "wnut17"))
+    assert sentences == [[("@paul", "O"), ("ESB", "B-location")], [("Pretty", "O")]]
 
 
 def test_klue_has_one_character_per_line(read):
@@ -57,10 +57,10 @@ def test_klue_has_one_character_per_line(read):
 
 
 def test_conll_u(read):
-    rest = "\t_" * 5
+    tail = "\t_" * 5
     text = (
-        "# newdoc\n# sent_id = 1\n1-2\tdel\t_\t_\t_" + rest + f"\n1\tde\tde\tADP\tIN{rest}\n2\tel\tel\tDET\tDT{rest}\n"
-        f"2.1\tx\tx\tX\tX{rest}\n3\t#\t#\tSYM\tNN{rest}\n\n# newdoc\n1\tcôte sud\tx\tNOUN\tNN{rest}\n"
+        "# newdoc\n# sent_id = 1\n1-2\tdel\t_\t_\t_" + tail + f"\n1\tde\tde\tADP\tIN{tail}\n2\tel\tel\tDET\tDT{tail}\n"
+        f"2.1\tx\tx\tX\tX{tail}\n3\t#\t#\tSYM\tNN{tail}\n\n# newdoc\n1\tcôte sud\tx\tNOUN\tNN{tail}\n"
     )
     sentences = read(text, "ud_upos")
     assert rows(sentences) == [[("de", "ADP"), ("el", "DET"), ("#", "SYM")], [("côte sud", "NOUN")]]
@@ -143,7 +143,7 @@ def test_writing_and_reading_are_inverse(tmp_path_factory, sentences):
     path = tmp_path_factory.mktemp("conll") / "a.conll"
     for between in ("\t", " "):
         path.write_text("\n\n".join("\n".join(f"#{between}{tag}" for tag in tags) for tags in sentences))
-        found = read_tagged(path, TagLayout(entities=False))
-        assert [list(sentence.tags) for sentence in found] == sentences
-        tags = find_tags(found)
-        assert all(tags[i] == tag for s in found for i, tag in zip(tag_ids(s, tags), s.tags))
+        loaded = read_tagged(path, TagLayout(entities=False))
+        assert [list(sentence.tags) for sentence in loaded] == sentences
+        tags = find_tags(loaded)
+        assert all(tags[i] == tag for s in loaded for i, tag in zip(tag_ids(s, tags), s.tags))

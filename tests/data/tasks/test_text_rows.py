@@ -81,6 +81,6 @@ def test_different_rows_have_different_fingerprints():
         [example("배", "배")],
         [example("배"), example("배")],
     ]
-    digests = {digest(make_text_rows(some, LEXICON, LABELS, 9)) for some in examples}
+    digests = {digest(make_text_rows(group, LEXICON, LABELS, 9)) for group in examples}
     other = Lexicon(["ship", "배"], "unk", width=4)
     assert len(digests | {digest(make_text_rows(examples[0], other, LABELS, 9))}) == 5

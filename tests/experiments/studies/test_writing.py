@@ -89,9 +89,9 @@ def test_the_surest_mask_comes_first():
 
     def logits(rows):
         shown.append(rows.copy())
-        found = np.zeros((*rows.shape, 4))
-        found[:, 2, 1] = 9.0  # the third place is the surest
-        return found
+        scores = np.zeros((*rows.shape, 4))
+        scores[:, 2, 1] = 9.0  # the third place is the surest
+        return scores
 
     fill_in(logits, np.array([[0, 3, 3]]), mask=3, allowed=[1, 2], order="confidence")
     assert shown[-1].tolist() == [[0, 3, 1]]
@@ -110,12 +110,12 @@ def test_an_order_that_is_not_known():
 
 def test_likelihoods_are_those_of_the_toy_world(stories):
     """The probability that the document ends is left out."""
-    for story, found in zip(stories, log_likelihoods(WORLD, stories)):
+    for story, likelihood in zip(stories, log_likelihoods(WORLD, stories)):
         [each] = word_log_probabilities(WORLD, [f"{story.opening} {story.following}"], "document")
-        assert found == pytest.approx(each[len(story.opening.split()) : -1].sum(), abs=1e-6)
+        assert likelihood == pytest.approx(each[len(story.opening.split()) : -1].sum(), abs=1e-6)
 
 
-def test_what_the_toy_world_never_says(stories):
+def test_texts_that_are_impossible_in_the_toy_world(stories):
     wrong = [story._replace(following=text) for story, text in zip(stories, ("the the .", "dog .", "", "[UNK] ."))]
     scores = score_texts(WORLD, [*stories[:4], *wrong])
     assert scores.possible == 0.5
@@ -152,10 +152,10 @@ def test_a_word_of_several_pieces_is_refused(stories):
 
 
 def test_every_way_of_writing_has_a_row():
-    found = compare_writing(Even(), Even(), WORLD, count=6)
-    assert [row.way for row in found][:2] == ["the toy world", "language model"]
-    assert [row.way for row in found][2:] == [f"masks, {order}" for order in ORDERS]
-    assert found[0].scores.possible == 1 and found[1].scores.possible < 1
-    for row in found[2:]:
-        assert [len(s.following.split()) for s in row.stories] == [len(s.following.split()) for s in found[0].stories]
+    rows = compare_writing(Even(), Even(), WORLD, count=6)
+    assert [row.way for row in rows][:2] == ["the toy world", "language model"]
+    assert [row.way for row in rows][2:] == [f"masks, {order}" for order in ORDERS]
+    assert rows[0].scores.possible == 1 and rows[1].scores.possible < 1
+    for row in rows[2:]:
+        assert [len(s.following.split()) for s in row.stories] == [len(s.following.split()) for s in rows[0].stories]
         assert not {"[MASK]", "[SEP]"} & {word for story in row.stories for word in story.following.split()}

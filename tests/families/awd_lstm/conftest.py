@@ -29,18 +29,18 @@ def draw_tensors(vocab_size, embedding_size, cell_size, layers, *, bias=True, ti
         return rng.normal(0, 0.4, shape).astype(np.float32)
 
     words = draw(vocab_size, embedding_size)
-    found = {"0.encoder.weight": words, "0.encoder_dp.emb.weight": words.copy()}
+    tensors = {"0.encoder.weight": words, "0.encoder_dp.emb.weight": words.copy()}
     for n in range(layers):
         size = embedding_size if n == layers - 1 else cell_size
         inputs = cell_size if n else embedding_size
-        found[f"0.rnns.{n}.weight_hh_l0_raw"] = draw(4 * size, size)
-        found[f"0.rnns.{n}.module.weight_ih_l0"] = draw(4 * size, inputs)
+        tensors[f"0.rnns.{n}.weight_hh_l0_raw"] = draw(4 * size, size)
+        tensors[f"0.rnns.{n}.module.weight_ih_l0"] = draw(4 * size, inputs)
         for name in ("bias_ih_l0", "bias_hh_l0"):
-            found[f"0.rnns.{n}.module.{name}"] = draw(4 * size)
-    found["1.decoder.weight"] = words.copy() if tied else draw(vocab_size, embedding_size)
+            tensors[f"0.rnns.{n}.module.{name}"] = draw(4 * size)
+    tensors["1.decoder.weight"] = words.copy() if tied else draw(vocab_size, embedding_size)
     if bias:
-        found["1.decoder.bias"] = draw(vocab_size)
-    return found
+        tensors["1.decoder.bias"] = draw(vocab_size)
+    return tensors
 
 
 def save_tensors(folder, tensors) -> Path:
@@ -57,18 +57,18 @@ def sigmoid(x):
 def run_lm(tensors, words, layers):
     """Return the outputs of each layer and the logits, step by step in float64: the formulas of torch's LSTM."""
     x = tensors["0.encoder.weight"][words].astype(np.float64)
-    found = [x]
+    outputs = [x]
     for n in range(layers):
-        state, own = tensors[f"0.rnns.{n}.weight_hh_l0_raw"], f"0.rnns.{n}.module."
+        state, prefix = tensors[f"0.rnns.{n}.weight_hh_l0_raw"], f"0.rnns.{n}.module."
         h = c = np.zeros((len(words), state.shape[1]))
         y = []
         for t in range(words.shape[1]):
-            gates = x[:, t] @ tensors[own + "weight_ih_l0"].T + h @ state.T
-            gates = gates + tensors[own + "bias_ih_l0"] + tensors[own + "bias_hh_l0"]
+            gates = x[:, t] @ tensors[prefix + "weight_ih_l0"].T + h @ state.T
+            gates = gates + tensors[prefix + "bias_ih_l0"] + tensors[prefix + "bias_hh_l0"]
             i, f, g, o = np.split(gates, 4, axis=1)
             c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
             h = sigmoid(o) * np.tanh(c)
             y.append(h)
         x = np.stack(y, axis=1)
-        found.append(x)
-    return found, x @ tensors["1.decoder.weight"].T + tensors.get("1.decoder.bias", 0)
+        outputs.append(x)
+    return outputs, x @ tensors["1.decoder.weight"].T + tensors.get("1.decoder.bias", 0)

@@ -52,14 +52,14 @@ def several(params):
 def test_pools_and_gradients_of_parts(params, several):
     """One part has the gradients of the whole; each of several parts has its own, but none through the state."""
 
-    def whole(encoder):
+    def pool_at_once(encoder):
         output = AwdLstm(CONFIG).apply({"params": encoder}, WORDS, LENGTHS)
         return read_pool(add_to_pool(start_pool(3, 6), output.last, LENGTHS))
 
-    pools, expected = pools_and_gradients(whole, params["encoder"])
+    pools, expected = pools_and_gradients(pool_at_once, params["encoder"])
     pools_of_one, one = pools_and_gradients(in_parts(24), params["encoder"])
-    for found in (pools_of_one, several[0]):
-        np.testing.assert_allclose(found, pools, rtol=0, atol=1e-5)
+    for pools_of_parts in (pools_of_one, several[0]):
+        np.testing.assert_allclose(pools_of_parts, pools, rtol=0, atol=1e-5)
     logits = classify_documents(CONFIG, params, WORDS, LENGTHS, 8)
     np.testing.assert_allclose(logits, classify_pooled(params["classifier"], pools), rtol=0, atol=1e-4)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-4), one, expected)
@@ -121,10 +121,10 @@ def test_gradients_of_the_last_words_alone(params, several, last):
     pools, gradients = pools_and_gradients(in_parts(4, last), params["encoder"])
     np.testing.assert_allclose(pools, several[0], rtol=0, atol=1e-5)
     used = -(-LENGTHS // 4)
-    kept = [row[max(0, (parts - last) * 4) : length] for row, length, parts in zip(WORDS, LENGTHS, used)]
+    last_words = [row[max(0, (parts - last) * 4) : length] for row, length, parts in zip(WORDS, LENGTHS, used)]
     reached = gradients["embeddings"]["word"].any(axis=1)
-    assert reached[np.unique(np.concatenate(kept))].all()
-    assert not reached[np.setdiff1d(np.arange(20), np.concatenate(kept))].any()
+    assert reached[np.unique(np.concatenate(last_words))].all()
+    assert not reached[np.setdiff1d(np.arange(20), np.concatenate(last_words))].any()
     if last >= 6:
         np.testing.assert_array_equal(gradients["embeddings"]["word"], several[1]["embeddings"]["word"])
 

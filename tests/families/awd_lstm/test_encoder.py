@@ -47,8 +47,8 @@ def test_a_backward_model_reads_from_the_end(folder):
     for ours, theirs in zip(encoding.layers, layers, strict=True):
         np.testing.assert_allclose(ours[0], theirs[0, :0:-1], rtol=0, atol=1e-5)
     batch = backward.word_batch([("the", "river", "bank"), ("은행",)], 2, 5)
-    found = jax.jit(backward.word_function())(backward.params["encoder"], batch, None)
-    np.testing.assert_allclose(found[2, :, :3, :5], encoding.last, rtol=0, atol=1e-6)
+    outputs = jax.jit(backward.word_function())(backward.params["encoder"], batch, None)
+    np.testing.assert_allclose(outputs[2, :, :3, :5], encoding.last, rtol=0, atol=1e-6)
     assert forward.fingerprint != backward.fingerprint
 
 

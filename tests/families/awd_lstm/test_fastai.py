@@ -35,10 +35,10 @@ def test_other_sizes_and_softmaxes(tmp_path, sizes, options):
     words = np.random.default_rng(1).integers(0, sizes[0], (3, 6))
     layers, logits = run_lm(tensors, words, sizes[-1])
     first = lm.forward(words=words[:, :3])
-    rest = lm.forward(words=words[:, 3:], state=first.state)
-    for ours, theirs in zip(zip(first.layers, rest.layers), layers, strict=True):
+    second_half = lm.forward(words=words[:, 3:], state=first.state)
+    for ours, theirs in zip(zip(first.layers, second_half.layers), layers, strict=True):
         np.testing.assert_allclose(np.concatenate(ours, axis=1), theirs, rtol=0, atol=1e-5)
-    np.testing.assert_allclose(np.concatenate([first.logits, rest.logits], axis=1), logits, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(np.concatenate([first.logits, second_half.logits], axis=1), logits, rtol=0, atol=1e-5)
     assert (lm.config.tie_softmax, lm.config.output_bias) == (options.get("tied", True), options.get("bias", True))
     # Written and read again it is the same.
     convert(str(tmp_path), tmp_path / "b", to_format="fastai")
@@ -56,17 +56,17 @@ def rename(tensors, kind):
     """Return tensors under the names of another file of fastai."""
     if kind == "encoder":
         return {name.removeprefix("0."): array for name, array in tensors.items() if name.startswith("0.")}
-    found = dict(tensors)
+    renamed_tensors = dict(tensors)
     for name in tensors:
         if name.endswith("weight_hh_l0_raw"):
             number = name.split(".")[2]
             if kind == "1":  # also holds what weight drop made of the matrix in the last step
-                found[f"0.rnns.{number}.module.weight_hh_l0"] = 0 * tensors[name]
+                renamed_tensors[f"0.rnns.{number}.module.weight_hh_l0"] = 0 * tensors[name]
             elif kind == "0.7":
-                found[f"0.rnns.{number}.module.weight_hh_l0_raw"] = found.pop(name)
+                renamed_tensors[f"0.rnns.{number}.module.weight_hh_l0_raw"] = renamed_tensors.pop(name)
     if kind == "0.7":
-        found["0.encoder_with_dropout.embed.weight"] = found.pop("0.encoder_dp.emb.weight")
-    return found
+        renamed_tensors["0.encoder_with_dropout.embed.weight"] = renamed_tensors.pop("0.encoder_dp.emb.weight")
+    return renamed_tensors
 
 
 @pytest.mark.parametrize("kind", ["1", "0.7", "encoder"])
@@ -119,8 +119,8 @@ def test_direction_by_the_name_of_the_file(tmp_path):
     convert(str(tmp_path / "a"), tmp_path / "b", to_format="fastai")
     assert load(tmp_path / "b").fingerprint == load(tmp_path / "a").fingerprint
     names = ["lstm_bwd.pth", "wt103-BWD.pth", "backwards.pt", "lm_fwd.pth", "abwd.pth", "lm.pth"]
-    found = [direction_of(tmp_path / name) for name in names]
-    assert found == ["backward"] * 3 + ["forward"] * 3
+    directions = [direction_of(tmp_path / name) for name in names]
+    assert directions == ["backward"] * 3 + ["forward"] * 3
 
 
 def test_a_vocabulary_beside_the_weights(tmp_path):
@@ -211,7 +211,7 @@ def test_files_of_other_things(goldens, tmp_path):
         load(tmp_path / "b.pth")
 
 
-def test_nothing_is_executed(tmp_path):
+def test_pickled_code_is_not_executed(tmp_path):
     class Harm:
         def __reduce__(self):
             return print, ("executed",)

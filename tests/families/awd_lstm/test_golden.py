@@ -50,15 +50,15 @@ def test_gradients_of_the_first_window(goldens, golden):
         scores = jax.nn.log_softmax(score_words(lm.config, params, output.last))
         return -jnp.take_along_axis(scores, jnp.asarray(targets)[..., None], -1).mean()
 
-    found = {path: theirs(path, array) for path, array in flatten(jax.grad(loss)(dict(lm.params))).items()}
+    gradients = {path: theirs(path, array) for path, array in flatten(jax.grad(loss)(dict(lm.params))).items()}
     expected = {"encoder/embeddings/word": "0.encoder.weight", "lm/bias": "1.decoder.bias"}
     for n in range(3):
         expected[f"encoder/layer_{n}/state_kernel"] = f"0.rnns.{n}.weight_hh_l0_raw"
         expected[f"encoder/layer_{n}/input_kernel"] = f"0.rnns.{n}.module.weight_ih_l0"
         expected[f"encoder/layer_{n}/bias"] = f"0.rnns.{n}.module.bias_ih_l0"
-    assert set(found) == set(expected)
+    assert set(gradients) == set(expected)
     for ours, name in expected.items():
-        np.testing.assert_allclose(found[ours], golden[f"grad/{name}"], rtol=0, atol=1e-5, err_msg=ours)
+        np.testing.assert_allclose(gradients[ours], golden[f"grad/{name}"], rtol=0, atol=1e-5, err_msg=ours)
 
 
 def test_classifier_of_documents(tmp_path, golden, chunks):
@@ -72,8 +72,8 @@ def test_classifier_of_documents(tmp_path, golden, chunks):
         assert len(real) == length
         row[:length] = real
     for part in (8, 5, 24, 100):
-        found = model.classify(words=rows, lengths=lengths, part=part)
-        np.testing.assert_allclose(found, chunks["logits"], rtol=0, atol=1e-5)
+        class_logits = model.classify(words=rows, lengths=lengths, part=part)
+        np.testing.assert_allclose(class_logits, chunks["logits"], rtol=0, atol=1e-5)
     for row, length, logits in zip(rows, lengths, chunks["logits"]):
         np.testing.assert_allclose(model.classify(words=row[None, :length])[0], logits, rtol=0, atol=1e-5)
     output = model.forward(words=rows, lengths=lengths)

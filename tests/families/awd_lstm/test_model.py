@@ -46,11 +46,11 @@ def test_without_rates_training_is_evaluation():
 def test_one_mask_for_all_steps_of_a_row():
     x = np.random.default_rng(1).normal(3, 1, (7, 50, 80)).astype(np.float32)
     dropped = np.asarray(drop_everywhere(jnp.asarray(x), 0.2, jax.random.key(2)))
-    kept = dropped != 0
-    assert (kept == kept[:1]).all()
-    assert (kept[0] != kept[0, :1]).any()  # another mask for each row
-    assert kept.mean() == pytest.approx(0.8, abs=0.03)
-    np.testing.assert_allclose(dropped, np.where(kept, x / np.float32(0.8), 0), rtol=1e-6)
+    mask = dropped != 0
+    assert (mask == mask[:1]).all()
+    assert (mask[0] != mask[0, :1]).any()  # another mask for each row
+    assert mask.mean() == pytest.approx(0.8, abs=0.03)
+    np.testing.assert_allclose(dropped, np.where(mask, x / np.float32(0.8), 0), rtol=1e-6)
 
 
 def test_whole_words_are_dropped():
@@ -66,9 +66,9 @@ def test_whole_words_are_dropped():
 def test_output_dropout_changes_the_prediction_alone():
     plain, output = run(), run(1, output_dropout=0.5)
     assert all((ours == theirs).all() for ours, theirs in zip(output.layers, plain.layers))
-    kept = output.dropped != 0
-    assert (kept == kept[:, :1]).all() and kept.mean() == pytest.approx(0.5, abs=0.15)
-    np.testing.assert_allclose(output.dropped, np.where(kept, 2 * output.last, 0), rtol=1e-6)
+    mask = output.dropped != 0
+    assert (mask == mask[:, :1]).all() and mask.mean() == pytest.approx(0.5, abs=0.15)
+    np.testing.assert_allclose(output.dropped, np.where(mask, 2 * output.last, 0), rtol=1e-6)
 
 
 def test_hidden_dropout_is_between_the_layers():

@@ -69,8 +69,8 @@ def test_terms_are_sums_by_hand_and_the_state_is_carried(corpus, direction):
         terms, _, carry = loss(params, batch, None, carry)
         *expected, state = by_hand(model, params, batch, state)
         assert batch["fresh"].all() == (n == 0)
-        found = [float(total / weight) for total, weight in (terms[name] for name in ("lm", "activation", "change"))]
-        np.testing.assert_allclose(found, expected, rtol=1e-5)
+        means = [float(total / weight) for total, weight in (terms[name] for name in ("lm", "activation", "change"))]
+        np.testing.assert_allclose(means, expected, rtol=1e-5)
         for ours, theirs in zip(jax.tree.leaves(put_rows_first(carry)), jax.tree.leaves(state), strict=True):
             np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-6)
     assert batch[f"words_{direction}"].shape == (4, 16) and len(set(lengths)) > 1  # random numbers of steps
@@ -100,11 +100,11 @@ def test_dropout_reaches_every_term(corpus):
     batch = next(train_batches(corpus, objective.phases[0].examples, 4))
     loss, carry = jax.jit(objective.loss), objective.carry(4)
     plain, _, _ = loss(params, batch, None, carry)
-    found = [loss(params, batch, jax.random.key(n), carry)[0] for n in (0, 0, 1)]
+    all_terms = [loss(params, batch, jax.random.key(n), carry)[0] for n in (0, 0, 1)]
     for name in ("lm", "activation", "change"):
-        one, same, other = (float(terms[name][0]) for terms in found)
+        one, same, other = (float(terms[name][0]) for terms in all_terms)
         assert one == same != other and one != float(plain[name][0])
-        assert float(found[0][name][1]) == float(plain[name][1])  # weights do not depend on dropout
+        assert float(all_terms[0][name][1]) == float(plain[name][1])  # weights do not depend on dropout
 
 
 @pytest.mark.parametrize("options", [{"output_bias": False}, {"tie_softmax": False}])

@@ -114,5 +114,5 @@ def test_a_run_on_pieces(one_device, tmp_path, kind, direction):
     encoding = lm.encode([words, ["배"]])
     np.testing.assert_allclose(encoding.last[0], expected, rtol=0, atol=1e-6)
     batch = lm.word_batch([words, ["배"]], 2, 3)
-    found = lm.word_function()(lm.params["encoder"], batch, None)
-    np.testing.assert_allclose(found[-1, 0, :, :8], expected, rtol=0, atol=1e-6)
+    layers = lm.word_function()(lm.params["encoder"], batch, None)
+    np.testing.assert_allclose(layers[-1, 0, :, :8], expected, rtol=0, atol=1e-6)

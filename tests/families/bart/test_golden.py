@@ -30,17 +30,17 @@ def golden(goldens):
 def test_layers_maps_and_logits(golden):
     model, inputs, outputs = golden
     real = inputs["source_mask"] == 1
-    found = model.forward(tokens=inputs["source"], mask=inputs["source_mask"], target=inputs["decoder_input"])
-    for ours, theirs in zip(found.layers, outputs["encoder_hidden_states"], strict=True):
+    our_output = model.forward(tokens=inputs["source"], mask=inputs["source_mask"], target=inputs["decoder_input"])
+    for ours, theirs in zip(our_output.layers, outputs["encoder_hidden_states"], strict=True):
         assert_close(ours, theirs, real)
     everywhere = np.ones_like(inputs["decoder_input"], bool)
-    for ours, theirs in zip(found.decoder_layers, outputs["decoder_hidden_states"], strict=True):
+    for ours, theirs in zip(our_output.decoder_layers, outputs["decoder_hidden_states"], strict=True):
         assert_close(ours, theirs, everywhere)
     rows = np.broadcast_to(real[None, :, None, :], outputs["encoder_attentions"].shape[:-1])
-    assert_close(found.attentions, outputs["encoder_attentions"], rows)
+    assert_close(our_output.attentions, outputs["encoder_attentions"], rows)
     for name in ("cross_attentions", "decoder_attentions"):
-        assert_close(getattr(found, name), outputs[name], np.ones(outputs[name].shape, bool))
-    assert_close(found.logits, outputs["logits"], everywhere)
+        assert_close(getattr(our_output, name), outputs[name], np.ones(outputs[name].shape, bool))
+    assert_close(our_output.logits, outputs["logits"], everywhere)
 
 
 def test_loss_and_every_gradient(golden):

@@ -99,7 +99,7 @@ def test_transformers_gives_the_same_numbers_and_the_same_file(peers, tmp_path, 
 
 @pytest.mark.peers
 @pytest.mark.parametrize("name", ["BartForConditionalGeneration deep", "BartForConditionalGeneration writes"])
-def test_what_is_written_is_the_same(peers, tmp_path, name):
+def test_generated_texts_are_the_same(peers, tmp_path, name):
     torch, transformers = peers
     write(tmp_path / "ours", make_params(name), MODELS[name].config)
     with their_warnings():
@@ -110,11 +110,11 @@ def test_what_is_written_is_the_same(peers, tmp_path, name):
         source = row[mask == 1].tolist()
         [texts] = load(tmp_path / "ours").generate(source=[source], n_best=3, **options)
         with torch.no_grad(), their_warnings():
-            found = model.generate(
+            beams = model.generate(
                 torch.tensor([source]), num_return_sequences=3, output_scores=True, return_dict_in_generate=True,
                 **theirs,
             )  # fmt: skip
-        for text, sequence, score in zip(texts, found.sequences.tolist(), found.sequences_scores.tolist(), strict=True):
+        for text, sequence, score in zip(texts, beams.sequences.tolist(), beams.sequences_scores.tolist(), strict=True):
             assert text.ids == sequence[1 : 1 + len(text.ids)] and text.score == pytest.approx(score, abs=1e-4)
 
 

@@ -122,7 +122,7 @@ def test_the_exact_gelu_of_older_files():
         ({"pad_token_id": 40000}, "pad_id is 40000; the vocabulary has the ids 0 to 30521"),
     ],
 )
-def test_what_cannot_be_honoured_is_an_error_that_names_it(change, message):
+def test_unsupported_settings_are_named_in_the_error(change, message):
     with pytest.raises(ValueError, match=message):
         BertConfig.from_json(GOOGLE | change)
 

@@ -37,15 +37,15 @@ def test_forward_gives_the_reference_numbers(goldens):
     encoder = load(goldens / "bert_tiny_tf")
     inputs, outputs = np.load(goldens / "bert_tiny" / "inputs.npz"), np.load(goldens / "bert_tiny" / "outputs.npz")
     mask = inputs["attention_mask"]
-    found = encoder.forward(tokens=inputs["input_ids"], types=inputs["token_type_ids"], mask=mask)
+    our_output = encoder.forward(tokens=inputs["input_ids"], types=inputs["token_type_ids"], mask=mask)
     real = mask.astype(bool)
-    assert relative(np.asarray(found.layers)[:, real], outputs["hidden_states"][:, real]) < 1e-5
-    assert relative(np.asarray(found.last)[real], outputs["hidden_states"][-1][real]) < 1e-5
-    ours, theirs = (np.moveaxis(np.asarray(a), 2, 3)[:, real] for a in (found.attentions, outputs["attentions"]))
+    assert relative(np.asarray(our_output.layers)[:, real], outputs["hidden_states"][:, real]) < 1e-5
+    assert relative(np.asarray(our_output.last)[real], outputs["hidden_states"][-1][real]) < 1e-5
+    ours, theirs = (np.moveaxis(np.asarray(a), 2, 3)[:, real] for a in (our_output.attentions, outputs["attentions"]))
     assert relative(ours, theirs) < 1e-5
-    assert relative(np.asarray(found.mlm_logits)[real], outputs["mlm_logits"][real]) < 1e-5
+    assert relative(np.asarray(our_output.mlm_logits)[real], outputs["mlm_logits"][real]) < 1e-5
     for name in ("pooled", "nsp_logits"):
-        assert relative(np.asarray(getattr(found, name)), outputs[name]) < 1e-5
+        assert relative(np.asarray(getattr(our_output, name)), outputs[name]) < 1e-5
 
 
 def test_shapes_of_a_result(encoder, texts):
@@ -75,15 +75,15 @@ def test_one_long_text_does_not_make_its_neighbours_long(encoder, pieces):
     assert peak < 12_000_000
     together = list(encoder.encode_batches(texts, batch_size=32, overflow="windows"))
     assert [batch.last.shape[1] for batch in together] == [3, 3, 3002, 3]
-    alone = encoder.encode([long], overflow="windows")
-    assert relative(together[2].last[6], alone.last[0]) < 1e-5
-    assert relative(together[2].pooled[6], alone.pooled[0]) < 1e-5
+    single_batch = encoder.encode([long], overflow="windows")
+    assert relative(together[2].last[6], single_batch.last[0]) < 1e-5
+    assert relative(together[2].pooled[6], single_batch.pooled[0]) < 1e-5
     assert together[2].mask.sum(1).tolist() == [3] * 6 + [3002] + [3] * 25
 
 
 @pytest.mark.usefixtures("as_users_run")
 @pytest.mark.parametrize(
-    ("texts", "wish", "message"),
+    ("texts", "options", "message"),
     [
         (["[MASK]"], {"batch_size": 0}, "batch_size=0: use a whole number, at least 1"),
         (["[MASK]"], {"layers": [9]}, "there is no layer 9"),
@@ -93,17 +93,17 @@ def test_one_long_text_does_not_make_its_neighbours_long(encoder, pieces):
         ("[MASK]", {}, "a single string was given"),
     ],
 )
-def test_batches_refuse_before_anything_is_asked_of_them(encoder, texts, wish, message):
+def test_batches_refuse_before_anything_is_asked_of_them(encoder, texts, options, message):
     """`tests/encoders/test_arguments.py` has all that is refused."""
     for encode in (encoder.encode_batches, encoder.encode):
         with pytest.raises((ValueError, TypeError), match=message):
-            encode(texts, **wish)
+            encode(texts, **options)
     with pytest.raises(TypeError, match=r"a generator was given: write list\(texts\), or use encode_batches"):
         encoder.encode(text for text in ["[MASK]"])
 
 
 @pytest.mark.usefixtures("as_users_run")
-def test_what_cannot_be_filled(encoder):
+def test_wrong_mask_requests_are_refused(encoder):
     with pytest.raises(ValueError, match=r"has no \[MASK\] to fill"):
         encoder.fill_mask("a")
     for top in (0, 201, 2.5, "3", True):
@@ -151,9 +151,9 @@ def test_the_words_that_were_cut_off_have_zeros(encoder, pieces):
 
 def test_pooled_of_windows_is_that_of_the_first(encoder, pieces):
     long = np.random.default_rng(5).choice(pieces, 100).tolist()
-    whole = encoder.encode([long], overflow="windows")
+    windows = encoder.encode([long], overflow="windows")
     first = encoder.encode([long[: encoder.config.max_positions - 2]])
-    assert relative(whole.pooled, first.pooled) < 1e-5
+    assert relative(windows.pooled, first.pooled) < 1e-5
 
 
 def test_windows_give_every_piece_of_a_long_text(encoder, pieces):
@@ -247,11 +247,11 @@ WRONG_IDS = [
 ]
 
 
-@pytest.mark.parametrize(("given", "message"), WRONG_IDS)
+@pytest.mark.parametrize(("inputs", "message"), WRONG_IDS)
 @pytest.mark.usefixtures("as_users_run")
-def test_wrong_ids(encoder, given, message):
+def test_wrong_ids(encoder, inputs, message):
     with pytest.raises((ValueError, TypeError), match=message):
-        encoder.forward(**given)
+        encoder.forward(**inputs)
 
 
 def test_weights_without_heads_or_tokenizer_say_so(encoder):
@@ -287,7 +287,7 @@ def test_bfloat16_and_fused_attention_are_close(goldens, encoder, texts):
     assert fused.forward(np.array([[2, 7, 3]])).attentions is None
 
 
-def test_what_is_nowhere_is_said_clearly(tmp_path):
+def test_missing_folders_and_weights_have_clear_errors(tmp_path):
     with pytest.raises(FileNotFoundError, match="does not exist and is not a hub name"):
         load("./nowhere/at/all")
     with pytest.raises(FileNotFoundError, match=r"holds no weights\. Looked for"):

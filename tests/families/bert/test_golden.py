@@ -66,10 +66,10 @@ def golden(goldens):
 @pytest.fixture(scope="module", params=["plain", "scan+remat", "fused"])
 def variant(request, golden):
     """The golden model with each option that must not change the numbers."""
-    config, *rest = golden
+    config, *params_and_arrays = golden
     options = {name: True for name in ("scan", "remat") if name in request.param}
     attention = "fused" if request.param == "fused" else "reference"
-    return dataclasses.replace(config, attention=attention, **options), *rest
+    return dataclasses.replace(config, attention=attention, **options), *params_and_arrays
 
 
 def batch(inputs):

@@ -22,7 +22,7 @@ def variables(parts=("encoder", "pooler")) -> dict[str, np.ndarray]:
     """Return Google's variables of a tiny model, in Google's shapes."""
     rng = np.random.default_rng(0)
     sizes = {"word": 11, "position": 5, "type": 2}
-    made = {}
+    tensors = {}
     for ours, theirs in names(BertConfig.from_json(CONFIG)).items():
         part = "pooler" if "/pooler/" in ours else ours.split("/")[0]
         if part not in parts:
@@ -38,8 +38,8 @@ def variables(parts=("encoder", "pooler")) -> dict[str, np.ndarray]:
             wide = {"up": (4, 6), "down": (6, 4)}.get(owner, (4, 4))
             shape = wide if kind == "kernel" else (wide[-1],)
         scope = "bert/" if ours.startswith("encoder/") else ""
-        made[scope + theirs] = rng.normal(size=shape).astype(np.float32)
-    return made
+        tensors[scope + theirs] = rng.normal(size=shape).astype(np.float32)
+    return tensors
 
 
 @pytest.fixture
@@ -95,7 +95,7 @@ def test_scopes(google, scope):
     assert set(params) == {"encoder", "mlm", "nsp"} and not report.unexpected
 
 
-def test_what_optimisers_leave(google):
+def test_optimiser_state_is_skipped(google):
     tensors = variables(("encoder", "pooler", "classify"))
     names = ("adam_m", "adam_v", "Adam", "Adam_1", "lamb_m", "vr", "Momentum", "ExponentialMovingAverage")
     slots = {f"{name}/{slot}": np.zeros_like(value) for name, value in tensors.items() for slot in names}

@@ -86,8 +86,8 @@ def test_position_ids_and_tied_weights_are_skipped_with_a_reason(hugging_face, t
     assert set(report.skipped) == set(more) - set(theirs) and not report.unexpected
     assert "62 tensors mapped" in str(report) and "bert.embeddings.position_ids" in str(report)
     # The bias may be saved under the decoder's name alone.
-    alone = renamed(theirs, "cls.predictions.bias", "cls.predictions.decoder.bias")
-    params, report = read_weights(hugging_face(alone, "alone"))
+    renamed_bias = renamed(theirs, "cls.predictions.bias", "cls.predictions.decoder.bias")
+    params, report = read_weights(hugging_face(renamed_bias, "alone"))
     assert_same(params, golden[0])
     assert report.mapped["mlm/bias"] == "cls.predictions.decoder.bias" and not report.skipped
 
@@ -96,9 +96,9 @@ def test_position_ids_and_tied_weights_are_skipped_with_a_reason(hugging_face, t
     ("name", "twin"), [("weight", "bert.embeddings.word_embeddings.weight"), ("bias", "cls.predictions.bias")]
 )
 def test_a_decoder_of_its_own_leaves_the_head_out_and_says_so(hugging_face, theirs, golden, name, twin):
-    own = theirs[twin].copy()
-    own.flat[-1] += 1e-3
-    params, report = read_weights(hugging_face(theirs | {f"cls.predictions.decoder.{name}": own}))
+    untied_tensor = theirs[twin].copy()
+    untied_tensor.flat[-1] += 1e-3
+    params, report = read_weights(hugging_face(theirs | {f"cls.predictions.decoder.{name}": untied_tensor}))
     assert_same(params, {key: golden[0][key] for key in ("encoder", "nsp")})
     assert report.heads == ("nsp",)
     assert len(report.skipped) == 6
@@ -260,7 +260,7 @@ def test_written_and_read_again_is_the_same(golden, tmp_path, goldens, heads):
     assert all(name.startswith("bert.") for name in stored if "encoder.layer" in name) == bool(heads)
 
 
-def test_what_is_written_beside_the_weights(golden, tmp_path, goldens):
+def test_the_config_is_written_with_labels(golden, tmp_path, goldens):
     config = read_config(goldens / "bert_tiny")
     head = {"kernel": np.ones((64, 2), np.float32), "bias": np.zeros(2, np.float32)}
     params = {"encoder": golden[0]["encoder"], "classify": head}
@@ -290,7 +290,7 @@ def test_what_is_written_beside_the_weights(golden, tmp_path, goldens):
         (lambda p: None, {"labels": ["a"]}, "1 labels were given for 0 classes"),
     ],
 )
-def test_what_cannot_be_written(golden, tmp_path, goldens, change, options, message):
+def test_invalid_parameters_are_not_written(golden, tmp_path, goldens, change, options, message):
     params = {name: dict(part) for name, part in golden[0].items()}
     change(params)
     with pytest.raises(ValueError, match=message):

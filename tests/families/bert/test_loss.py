@@ -40,36 +40,36 @@ def params():
 
 
 def test_the_terms_are_those_of_the_logits(params):
-    given = batch()
-    terms, metrics, carry = loss(params, given, None, np.float32(7))
-    places = {name: given[name] for name in ("mlm_positions", "nsp_positions")}
+    inputs = batch()
+    terms, metrics, carry = loss(params, inputs, None, np.float32(7))
+    places = {name: inputs[name] for name in ("mlm_positions", "nsp_positions")}
     names = ("tokens", "types", "positions", "segments")
     compute = jax.jit(functools.partial(pretraining_logits, CONFIG))
-    logits = compute(params, *(given[name] for name in names), **places)
-    right = np.take_along_axis(np.asarray(jax.nn.log_softmax(logits.mlm)), given["mlm_targets"][..., None], -1)
+    logits = compute(params, *(inputs[name] for name in names), **places)
+    right = np.take_along_axis(np.asarray(jax.nn.log_softmax(logits.mlm)), inputs["mlm_targets"][..., None], -1)
     assert float(terms["mlm"][0]) == pytest.approx(-right.sum(), rel=1e-5)
     assert (float(terms["mlm"][1]), float(terms["nsp"][1]), carry) == (12, 4, 7)
-    hits = (np.asarray(logits.nsp).argmax(-1) == given["nsp_targets"]).sum()
+    hits = (np.asarray(logits.nsp).argmax(-1) == inputs["nsp_targets"]).sum()
     assert float(metrics["nsp_accuracy"][0]) == hits
 
 
 def test_rows_of_one_sequence_may_be_read_by_their_lengths(params):
-    given = batch()
-    given["segments"][0, 7:], given["segments"][3] = 0, 0  # padding, and a row of nothing else
-    given["mlm_weights"][3] = 0
+    inputs = batch()
+    inputs["segments"][0, 7:], inputs["segments"][3] = 0, 0  # padding, and a row of nothing else
+    inputs["mlm_weights"][3] = 0
     unpacked = jax.jit(piece_loss(FAMILY, CONFIG, pairs=True, packed=False))
     np.testing.assert_array_equal(
-        unpacked(params, given, None, None)[0]["mlm"], loss(params, given, None, None)[0]["mlm"]
+        unpacked(params, inputs, None, None)[0]["mlm"], loss(params, inputs, None, None)[0]["mlm"]
     )
 
 
 def test_masked_equals_subset_and_nothing_counted_is_finite(params):
-    whole, part = batch(), batch()
+    full_batch, part = batch(), batch()
     part["mlm_weights"][2:] = 0
     part["nsp_weights"][2:] = 0
     part["mlm_targets"][2:] = -100
-    fewer = {name: values[:2] for name, values in whole.items()}
-    ours, theirs = (loss(params, given, None, None)[0] for given in (part, fewer))
+    fewer = {name: values[:2] for name, values in full_batch.items()}
+    ours, theirs = (loss(params, inputs, None, None)[0] for inputs in (part, fewer))
     for name in ("mlm", "nsp"):
         np.testing.assert_allclose(ours[name], theirs[name], rtol=1e-5)
     part["mlm_weights"][:] = 0
@@ -104,9 +104,9 @@ def test_an_unmasked_bidirectional_encoder_sees_the_answer(causal):
     loss = piece_loss(FAMILY, config)
 
     @jax.jit
-    def step(params, state, given):
+    def step(params, state, inputs):
         def objective(params):
-            terms, metrics, _ = loss(params, given, None, None)
+            terms, metrics, _ = loss(params, inputs, None, None)
             return terms["mlm"][0] / terms["mlm"][1], metrics["mlm_accuracy"]
 
         gradients, (right, weight) = jax.grad(objective, has_aux=True)(params)
@@ -114,10 +114,10 @@ def test_an_unmasked_bidirectional_encoder_sees_the_answer(causal):
         return optax.apply_updates(params, updates), state, right / weight
 
     state = optimizer.init(params)
-    given = batch(rows=32, length=8, places=7)
-    given["mlm_positions"] = np.tile(np.arange(7, dtype=np.int32), (32, 1))
+    inputs = batch(rows=32, length=8, places=7)
+    inputs["mlm_positions"] = np.tile(np.arange(7, dtype=np.int32), (32, 1))
     for _ in range(120):
-        given["tokens"] = random.integers(0, 30, (32, 8)).astype(np.int32)  # nothing to learn but the answer
-        given["mlm_targets"] = given["tokens"][:, 1:]
-        params, state, accuracy = step(params, state, given)
+        inputs["tokens"] = random.integers(0, 30, (32, 8)).astype(np.int32)  # nothing to learn but the answer
+        inputs["mlm_targets"] = inputs["tokens"][:, 1:]
+        params, state, accuracy = step(params, state, inputs)
     assert float(accuracy) < 0.15 if causal else float(accuracy) > 0.9

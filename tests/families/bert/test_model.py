@@ -189,9 +189,9 @@ def test_layers_by_number_and_maps():
     assert every.layers.shape == (3, 1, 8, 16) and every.attentions.shape == (2, 1, 4, 8, 8)
     np.testing.assert_array_equal(every.layers[-1], every.last)
     for config in (CONFIG, replace(scan=True)):
-        some = encode(config, tokens, layers=[-1, 0, 1], attentions=True)
-        np.testing.assert_allclose(some.layers, every.layers[np.array([2, 0, 1])], atol=1e-6)
-        np.testing.assert_allclose(some.attentions, every.attentions, atol=1e-6)
+        output = encode(config, tokens, layers=[-1, 0, 1], attentions=True)
+        np.testing.assert_allclose(output.layers, every.layers[np.array([2, 0, 1])], atol=1e-6)
+        np.testing.assert_allclose(output.attentions, every.attentions, atol=1e-6)
     nothing = encode(CONFIG, tokens)
     assert nothing.layers is None and nothing.attentions is None
     with pytest.raises(ValueError, match=r"no layer 3: .*0 \(the embeddings\) to 2"):
@@ -270,18 +270,18 @@ def test_eight_devices_equal_one(options):
         return NamedSharding(mesh, PartitionSpec(None, "tensor") if divisible else PartitionSpec())
 
     step = jax.jit(jax.value_and_grad(total))
-    alone = step(params(), *batch, *places)
+    single_device = step(params(), *batch, *places)
     split = jax.device_put(params(), jax.tree.map(spec, params()))
     sharded = jax.device_put((*batch, *places), NamedSharding(mesh, PartitionSpec("data")))
     together = step(split, *sharded)
-    np.testing.assert_allclose(alone[0], together[0], rtol=1e-5)
-    largest = max(np.abs(g).max() for g in jax.tree.leaves(alone[1]))
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5 * largest), alone[1], together[1])
+    np.testing.assert_allclose(single_device[0], together[0], rtol=1e-5)
+    largest = max(np.abs(g).max() for g in jax.tree.leaves(single_device[1]))
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5 * largest), single_device[1], together[1])
 
 
 def test_positions_and_ids_outside_their_tables_never_pass_silently():
-    found = encode(CONFIG, np.full((1, 8), 60)).last
-    assert np.isnan(found).all()
+    vectors = encode(CONFIG, np.full((1, 8), 60)).last
+    assert np.isnan(vectors).all()
     places = np.array([[0, 1, 12, 3, 4, 5, 6, 7]])
     assert np.isnan(encode(CONFIG, np.ones((1, 8), int), None, places).last[0, 2]).all()
     with pytest.raises(ValueError, match=r"13 tokens.*12 positions"):

@@ -54,15 +54,15 @@ def replace(**changes):
 def test_packed_scanned_and_recomputed():
     """With all changes; `tests/nn/test_layer_parts.py` computes each by hand."""
     params = fresh(replace(**ALL))["encoder"]
-    whole = apply(replace(**ALL), params, layers="all", lengths=np.array([9, 4]))
+    padded_rows = apply(replace(**ALL), params, layers="all", lengths=np.array([9, 4]))
     # The nine pieces of the first row and the four of the second share a row.
     row = np.concatenate([TOKENS[0], TOKENS[1, :4]])[None]
     places, segments = np.array([[*range(9), *range(4)]]), np.array([[1] * 9 + [2] * 4])
     config = replace(**ALL, scan=True, remat=True)
     packed = apply(config, params, row, positions=places, segments=segments, layers=(-1, 0, 1, 3))
     for number, layer in enumerate((3, 0, 1, 3)):
-        np.testing.assert_allclose(packed.layers[number, 0, :9], whole.layers[layer, 0], atol=2e-5)
-        np.testing.assert_allclose(packed.layers[number, 0, 9:], whole.layers[layer, 1, :4], atol=2e-5)
+        np.testing.assert_allclose(packed.layers[number, 0, :9], padded_rows.layers[layer, 0], atol=2e-5)
+        np.testing.assert_allclose(packed.layers[number, 0, 9:], padded_rows.layers[layer, 1, :4], atol=2e-5)
     np.testing.assert_array_equal(packed.layers[0], packed.last)
 
 

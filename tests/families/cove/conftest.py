@@ -25,15 +25,15 @@ def tensors(goldens):
 
 def draw_tensors(vector_size, lstm_size, layers, seed=0):
     """Return random tensors of torch.nn.LSTM, in both directions."""
-    rng, found = np.random.default_rng(seed), {}
+    rng, tensors = np.random.default_rng(seed), {}
     for n in range(layers):
         for end in (f"_l{n}", f"_l{n}_reverse"):
             inputs = 2 * lstm_size if n else vector_size
-            found[f"weight_ih{end}"] = rng.normal(0, 0.4, (4 * lstm_size, inputs)).astype(np.float32)
-            found[f"weight_hh{end}"] = rng.normal(0, 0.4, (4 * lstm_size, lstm_size)).astype(np.float32)
+            tensors[f"weight_ih{end}"] = rng.normal(0, 0.4, (4 * lstm_size, inputs)).astype(np.float32)
+            tensors[f"weight_hh{end}"] = rng.normal(0, 0.4, (4 * lstm_size, lstm_size)).astype(np.float32)
             for name in ("bias_ih", "bias_hh"):
-                found[name + end] = rng.normal(0, 0.4, 4 * lstm_size).astype(np.float32)
-    return found
+                tensors[name + end] = rng.normal(0, 0.4, 4 * lstm_size).astype(np.float32)
+    return tensors
 
 
 def save_lstm(folder, tensors) -> Path:
@@ -58,7 +58,7 @@ def sigmoid(x):
 def run_lstm(tensors, vectors, lengths, layers):
     """Return the layers of torch's LSTM, step by step in float64: the formulas of its documentation."""
     x = vectors.astype(np.float64)
-    found = []
+    outputs = []
     for n in range(layers):
         size = tensors[f"weight_hh_l{n}"].shape[1]
         y = np.zeros((*x.shape[:2], 2 * size))
@@ -72,6 +72,6 @@ def run_lstm(tensors, vectors, lengths, layers):
                     c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
                     h = sigmoid(o) * np.tanh(c)
                     y[row, t, part * size : (part + 1) * size] = h
-        found.append(y)
+        outputs.append(y)
         x = y
-    return found
+    return outputs

@@ -22,7 +22,7 @@ from bert_elmo_jax.families.init_params import param_shapes
         ({"bos_id": -1}, "bos_id is -1"),
     ],
 )
-def test_what_is_refused(fields, message):
+def test_wrong_fields_are_refused(fields, message):
     with pytest.raises(ValueError, match=message):
         CoveConfig(**fields)
 
@@ -35,7 +35,7 @@ def test_sizes():
         param_shapes(get_family("cove"), CoveConfig(4, 3, 1, decoder_layers=1), ("decoder",))
     shapes = param_shapes(get_family("cove"), CoveConfig())  # of the released model
     assert len(shapes) == 12 and shapes["encoder/layer_1/forward/input_kernel"] == (600, 1200)
-    assert sum(size * (rest[0] if rest else 1) for size, *rest in shapes.values()) == 3_604_800
+    assert sum(size * (columns[0] if columns else 1) for size, *columns in shapes.values()) == 3_604_800
 
 
 def test_the_papers_task_network():

@@ -97,5 +97,5 @@ def test_rows_that_are_refused(folder, vectors, lengths, message):
 
 def test_padding_is_not_read(folder):
     """NaN after the end of a row does no harm, and a row without words is zero."""
-    found = folder[0].forward(vectors=NAN, lengths=[3, 0])
-    assert all(np.isfinite(layer).all() for layer in found.layers) and not found.last[1].any()
+    output = folder[0].forward(vectors=NAN, lengths=[3, 0])
+    assert all(np.isfinite(layer).all() for layer in output.layers) and not output.last[1].any()

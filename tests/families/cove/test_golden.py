@@ -83,9 +83,9 @@ def test_other_sizes_and_depths(tmp_path, vector_size, lstm_size, layers, biases
     tensors = {name: array for name, array in tensors.items() if biases or name.startswith("weight")}
     rng, lengths = np.random.default_rng(5), [7, 1, 4]
     vectors = rng.normal(size=(3, 7, vector_size)).astype(np.float32)
-    found = load(save_lstm(tmp_path, tensors)).forward(vectors=vectors, lengths=lengths).layers
-    assert len(found) == layers + 1
-    for ours, theirs in zip(found[1:], run_lstm(tensors, vectors, lengths, layers), strict=True):
+    our_layers = load(save_lstm(tmp_path, tensors)).forward(vectors=vectors, lengths=lengths).layers
+    assert len(our_layers) == layers + 1
+    for ours, theirs in zip(our_layers[1:], run_lstm(tensors, vectors, lengths, layers), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-5)
 
 
@@ -102,11 +102,11 @@ def test_gradients_are_finite_differences(tmp_path):
 
         return jax.value_and_grad(value)(both)
 
-    given, rng, step = (cove.params["encoder"], vectors), np.random.default_rng(6), np.float32(1e-2)
-    _, grads = value_and_slopes(given)
-    way = jax.tree.map(lambda x: rng.normal(size=x.shape).astype(np.float32), given)
+    inputs, rng, step = (cove.params["encoder"], vectors), np.random.default_rng(6), np.float32(1e-2)
+    _, grads = value_and_slopes(inputs)
+    way = jax.tree.map(lambda x: rng.normal(size=x.shape).astype(np.float32), inputs)
     slope = sum(float((np.asarray(a) * b).sum()) for a, b in zip(jax.tree.leaves(grads), jax.tree.leaves(way)))
-    ahead, _ = value_and_slopes(jax.tree.map(lambda x, d: x + step * d, given, way))
-    back, _ = value_and_slopes(jax.tree.map(lambda x, d: x - step * d, given, way))
+    ahead, _ = value_and_slopes(jax.tree.map(lambda x, d: x + step * d, inputs, way))
+    back, _ = value_and_slopes(jax.tree.map(lambda x, d: x - step * d, inputs, way))
     assert slope == pytest.approx(float(ahead - back) / (2 * step), rel=2e-3)
     assert not grads[1][1, 2:].any()

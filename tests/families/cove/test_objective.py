@@ -74,17 +74,17 @@ def test_the_loss_is_the_cross_entropy_of_each_word(params):
 
 def test_rows_and_padding_do_not_matter(params):
     total = float(measure(params, make_batch(PAIRS))[0]["translation"][0])
-    alone = sum(float(measure(params, make_batch([pair, ([], []), ([], [])]))[0]["translation"][0]) for pair in PAIRS)
+    row_sum = sum(float(measure(params, make_batch([pair, ([], []), ([], [])]))[0]["translation"][0]) for pair in PAIRS)
     wide = make_batch(PAIRS, width=12)
     wide["source_tokens"][wide["source_segments"] == 0] = 7
     wide["target_in"][wide["target_segments"] == 0] = 19
-    assert alone == pytest.approx(total, rel=1e-5)
+    assert row_sum == pytest.approx(total, rel=1e-5)
     assert float(measure(params, wide)[0]["translation"][0]) == pytest.approx(total, rel=1e-5)
 
 
 def test_a_row_without_words_has_finite_gradients(params):
-    found = gradients(params, make_batch([([], [])] * 3))
-    assert not any(np.asarray(leaf).any() for leaf in jax.tree.leaves(found))
+    grads = gradients(params, make_batch([([], [])] * 3))
+    assert not any(np.asarray(leaf).any() for leaf in jax.tree.leaves(grads))
 
 
 def test_dropout_needs_a_key(params):
@@ -97,8 +97,8 @@ def test_dropout_needs_a_key(params):
 def test_word_vectors_are_trained_only_on_request(params, trained):
     grads = gradients(params, make_batch(PAIRS), config=dataclasses.replace(CONFIG, train_vectors=trained))
     assert bool(np.asarray(grads["encoder"]["embeddings"]["word"]).any()) == trained
-    rest = {name: part for name, part in grads["encoder"].items() if name != "embeddings"}
-    assert all(np.asarray(leaf).any() for leaf in jax.tree.leaves([rest, grads["decoder"]]))
+    lstm_grads = {name: part for name, part in grads["encoder"].items() if name != "embeddings"}
+    assert all(np.asarray(leaf).any() for leaf in jax.tree.leaves([lstm_grads, grads["decoder"]]))
 
 
 @pytest.mark.long
@@ -117,16 +117,16 @@ def test_the_loss_falls_on_what_it_sees():
         return jax.lax.scan(step, (params, jax.tree.map(jnp.zeros_like, params)), length=60)[0][0]
 
     fresh = jax.jit(lambda: init_cove_params(config, jax.random.key(0), decoder=True))()
-    found = train(fresh)
-    exact = [measure(params, batch, config=config)[1]["exact"] for params in (fresh, found)]
+    learned_params = train(fresh)
+    exact = [measure(params, batch, config=config)[1]["exact"] for params in (fresh, learned_params)]
     assert [float(right) for right, _ in exact] == [0, 3] and float(exact[0][1]) == 3
     # Word by word, as `generate` writes, it is the same.
     decoder = cove_decoder(config)
     start, step, written = jax.jit(decoder.start, static_argnums=3), jax.jit(decoder.step), []
-    memory = start(found, batch["source_tokens"], batch["source_segments"], 7)
+    memory = start(learned_params, batch["source_tokens"], batch["source_segments"], 7)
     token = np.full((3, 1), decoder.first, np.int32)
     for at in range(6):
-        logits, memory = step(found, memory, token, np.full((3, 1), at), at, np.ones((3, 7), bool))
+        logits, memory = step(learned_params, memory, token, np.full((3, 1), at), at, np.ones((3, 7), bool))
         token = np.asarray(logits).argmax(-1).astype(np.int32)
         written.append(token[:, 0])
     for row, (_, target) in enumerate(PAIRS):
@@ -140,15 +140,15 @@ def test_the_decoder_of_the_contract(params):
     source = np.array([[4, 5, 6, 1, 1], [9, 10, 1, 1, 1]], np.int32)
     mask = np.array([[1, 1, 1, 0, 0], [1, 1, 0, 0, 0]])
     words = np.array([[0, 7, 8], [0, 12, 3]], np.int32)
-    seen = np.ones((2, 8), bool)
+    visible = np.ones((2, 8), bool)
     start, step = jax.jit(decoder.start, static_argnums=3), jax.jit(decoder.step)
     memory = start(params, source, mask, 8)
     assert all(len(leaf) == 2 for leaf in jax.tree.leaves(memory))
-    together, after = step(params, memory, words, np.arange(3)[None].repeat(2, 0), 0, seen)
+    together, after = step(params, memory, words, np.arange(3)[None].repeat(2, 0), 0, visible)
     assert together.shape == (2, 3, 20) and together.dtype == jnp.float32
     flipped = jax.tree.map(lambda x: np.asarray(x)[::-1], start(params, np.where(mask, source, 13), mask, 8))
     for t in range(3):
-        logits, flipped = step(params, flipped, words[::-1, t : t + 1], np.full((2, 1), t), t, seen)
+        logits, flipped = step(params, flipped, words[::-1, t : t + 1], np.full((2, 1), t), t, visible)
         np.testing.assert_allclose(logits[::-1, 0], together[:, t], rtol=0, atol=1e-5)
     np.testing.assert_allclose(flipped["context"][::-1], after["context"], rtol=0, atol=1e-5)
     # Teacher forcing gives the same scores.
@@ -159,9 +159,9 @@ def test_the_decoder_of_the_contract(params):
 def test_a_table_of_vectors_for_a_corpus(tmp_path):
     data = toy_pairs(tmp_path / "data", documents=60, topics=2, words=2, tokenizer="words", vocab_size=400)
     vocabulary = WordVocabulary.load(data / "tokenizer")
-    known = vocabulary.words[5:8]
+    known_words = vocabulary.words[5:8]
     rows = np.arange(15, dtype=np.float32).reshape(3, 5)
-    lines = [f"{word} {' '.join(map(str, row))}" for word, row in zip([*known, "<UNK>"], [*rows, rows[0]])]
+    lines = [f"{word} {' '.join(map(str, row))}" for word, row in zip([*known_words, "<UNK>"], [*rows, rows[0]])]
     (tmp_path / "glove.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     table = read_table(str(tmp_path / "glove.txt"), f"{data}=2,other=1", CONFIG)
     assert table.shape == (len(vocabulary), 5) and (table[5:8] == rows).all()

@@ -126,12 +126,12 @@ SMALL = draw_tensors(4, 3, 2)
         ({"weight_hh_l2": np.zeros((12, 3), np.float32)}, r"missing .*: weight_ih_l2, "),
     ],
 )
-def test_what_does_not_fit(tmp_path, changed, message):
+def test_tensors_that_do_not_fit(tmp_path, changed, message):
     with pytest.raises(ValueError, match=message):
         load(save_lstm(tmp_path, change(SMALL, **changed)))
 
 
-def test_what_is_written_is_what_was_read(tmp_path):
+def test_written_weights_are_those_read(tmp_path):
     cove = load(save_lstm(tmp_path / "first", SMALL))
     write(tmp_path / "second", cove.params, cove.config, labels=None, problem_type=None)
     written = load_file(tmp_path / "second" / "wmtlstm.safetensors")
@@ -144,8 +144,8 @@ def test_what_is_written_is_what_was_read(tmp_path):
         np.testing.assert_allclose(*sums, rtol=0, atol=1e-6)
     half = {name: array.astype(np.float16) for name, array in SMALL.items()}
     params, report = read_weights(save_lstm(tmp_path / "half", {**half, **OTHER}))
-    found = params["encoder"]["layer_0"]["forward"]["state_kernel"]
-    assert found.dtype == np.float32 and (half["weight_hh_l0"][:3].astype(np.float32) == found[:, :3].T).all()
+    kernel = params["encoder"]["layer_0"]["forward"]["state_kernel"]
+    assert kernel.dtype == np.float32 and (half["weight_hh_l0"][:3].astype(np.float32) == kernel[:, :3].T).all()
     assert report.unexpected == sorted(OTHER)
 
 
@@ -153,7 +153,7 @@ def test_conversions(goldens, tmp_path):
     """A run directory has the word vectors, so texts keep their vectors."""
     before = load(goldens / "cove_tiny").encode(["the bank of unheard", "배를 탔다"])
     convert(str(goldens / "cove_tiny"), tmp_path / "run", to_format="run")
-    facts = json.loads((tmp_path / "run" / "model.json").read_text())
-    assert (facts["family"], facts["tokenizer"]["kind"], facts["config"]["vocab_size"]) == ("cove", "vectors", None)
+    fields = json.loads((tmp_path / "run" / "model.json").read_text())
+    assert (fields["family"], fields["tokenizer"]["kind"], fields["config"]["vocab_size"]) == ("cove", "vectors", None)
     after = load(tmp_path / "run").encode(["the bank of unheard", "배를 탔다"])
     assert all((ours == theirs).all() for ours, theirs in zip(after.layers, before.layers))

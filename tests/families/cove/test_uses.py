@@ -29,9 +29,9 @@ def test_extraction_and_layers_of_words(goldens, tmp_path):
     layers = list(word_layers(cove, [["the", "bank"], ["강가의", "은행", "."]]))
     (tmp_path / "texts.txt").write_text("the bank\n강가의 은행 .\n", encoding="utf-8")
     assert extract(str(goldens / "cove_tiny"), tmp_path / "texts.txt", tmp_path / "out.npz") == 2
-    found = np.load(tmp_path / "out.npz")
+    vectors = np.load(tmp_path / "out.npz")
     for n, expected in enumerate(layers):
-        np.testing.assert_allclose(found[str(n)], expected, rtol=0, atol=1e-6)
+        np.testing.assert_allclose(vectors[str(n)], expected, rtol=0, atol=1e-6)
 
 
 def train_network(name, encoder, folder, **changes):
@@ -135,8 +135,8 @@ def test_a_run_gives_an_encoder(pairs, tmp_path):
     assert all(best.score >= worst.score for best, _, worst in beams)
     assert "".join(cove.stream(sources[0], max_new=6)) == written[0][0].text
     words = list(cove.reads.words)
-    known = words[5]
-    encoding = cove.encode([[known, "never-seen", known]])
+    known_word = words[5]
+    encoding = cove.encode([[known_word, "never-seen", known_word]])
     assert encoding.vectors[0, 0].any() and not encoding.vectors[0, 1].any()
     assert (encoding.vectors[0, 0] == encoding.vectors[0, 2]).all() and cove.word_rule == cove.reads.rule
     # The vectors are frozen, so they are still as the seed drew them.
@@ -148,11 +148,11 @@ def test_a_run_gives_an_encoder(pairs, tmp_path):
     # As the encoder of a task it has no decoder, and the same vectors.
     encoder = word_encoder(str(tmp_path / "run"))
     with pytest.raises(ValueError, match="has only the encoder of a CoVe, as all released weights: nothing can be tr"):
-        encoder.translate([known])
-    [layers] = encoder.word_layers([[known, "never-seen", known]], [0, 1, 2])
+        encoder.translate([known_word])
+    [layers] = encoder.word_layers([[known_word, "never-seen", known_word]], [0, 1, 2])
     np.testing.assert_allclose(layers[2], encoding.last[0], rtol=0, atol=1e-6)
     # Another run may begin with vectors of a file.
-    (tmp_path / "glove.txt").write_text(f"{known} 1 2 3 4 5 6 7 8\nother 0 0 0 0 0 0 0 1\n", encoding="utf-8")
+    (tmp_path / "glove.txt").write_text(f"{known_word} 1 2 3 4 5 6 7 8\nother 0 0 0 0 0 0 0 1\n", encoding="utf-8")
     _, objective = build_objective(small_run(pairs, vectors=str(tmp_path / "glove.txt")), None)
     table = np.asarray(jax.jit(objective.init)(jax.random.key(0))["encoder"]["embeddings"]["word"])
     assert table[5].tolist() == [1, 2, 3, 4, 5, 6, 7, 8] and not np.delete(table, 5, axis=0).any()
@@ -169,15 +169,15 @@ def test_a_second_run_may_begin_with_the_weights_of_the_first(pairs, tmp_path):
 @pytest.mark.devices
 def test_exact_resume_and_pmap(pairs, tmp_path):
     """The run has four steps with dropout on eight devices, and a checkpoint every two."""
-    alone, again = tmp_path / "alone", tmp_path / "again"
-    assert pretrain(small_run(pairs), alone) == 0
-    shutil.copytree(alone, again)
+    unbroken_run, again = tmp_path / "alone", tmp_path / "again"
+    assert pretrain(small_run(pairs), unbroken_run) == 0
+    shutil.copytree(unbroken_run, again)
     shutil.rmtree(again / "checkpoints" / "4")
     assert pretrain(small_run(pairs), again) == 0
-    (step, ours), (also, theirs) = load_params(again), load_params(alone)
+    (step, ours), (also, theirs) = load_params(again), load_params(unbroken_run)
     assert step == also == 4
     jax.tree.map(np.testing.assert_array_equal, ours, theirs)
-    assert (again / "metrics.jsonl").read_bytes() == (alone / "metrics.jsonl").read_bytes()
+    assert (again / "metrics.jsonl").read_bytes() == (unbroken_run / "metrics.jsonl").read_bytes()
     plain = small_run(pairs, **{"model.dropout": 0.0})
     assert pretrain(plain, tmp_path / "mesh") == pretrain(plain, tmp_path / "pmap", parallel="pmap") == 0
     (_, ours), (_, theirs) = load_params(tmp_path / "mesh"), load_params(tmp_path / "pmap")

@@ -71,7 +71,7 @@ def test_a_released_file_is_read():
         ({"dim": 770}, r"hidden_size 770 cannot be split evenly among num_heads 12; a head has"),
     ],
 )
-def test_what_cannot_be_honoured(change, message):
+def test_unsupported_settings_are_refused(change, message):
     with pytest.raises(ValueError, match=message):
         DistilBertConfig.from_json({"model_type": "distilbert"} | change)
 

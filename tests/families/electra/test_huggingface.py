@@ -54,8 +54,8 @@ def test_a_generator_is_written_beside_its_discriminator(tmp_path):
     assert_same(discriminator, {name: params[name] for name in ("encoder", "replaced")})
     assert_same(read_weights(tmp_path / "out" / "generator")[0], generator)
     assert (config.hidden_size, config.num_heads, config.feed_forward_size) == (8, 1, 12)
-    found = load(tmp_path / "out" / "generator")
-    assert found.heads == ("mlm",) and found.forward(np.array([[5, 6]])).mlm_logits.shape == (1, 2, 50)
+    loaded = load(tmp_path / "out" / "generator")
+    assert loaded.heads == ("mlm",) and loaded.forward(np.array([[5, 6]])).mlm_logits.shape == (1, 2, 50)
     with pytest.raises(ValueError, match="the weights have no generator, only encoder, replaced"):
         take_generator(ELECTRA, discriminator)
 
@@ -98,6 +98,6 @@ def test_the_papers_generators():
         ({"embedding_size": 0}, "embedding_size is 0; it must be at least 1"),
     ],
 )
-def test_what_cannot_be_honoured(change, message):
+def test_unsupported_settings_are_refused(change, message):
     with pytest.raises(ValueError, match=message):
         ElectraConfig.from_json(RELEASED | change)

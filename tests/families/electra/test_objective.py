@@ -46,8 +46,8 @@ def batch(rows=8, length=12, places=4):
 @pytest.fixture(scope="module")
 def params():
     """Return parameters on the host, because a step consumes parameters on a device."""
-    made = jax.jit(lambda: init_params(FAMILY, CONFIG, jax.random.key(0), ("generator", "replaced"), pooler=False))()
-    return jax.device_get(made)
+    tree = jax.jit(lambda: init_params(FAMILY, CONFIG, jax.random.key(0), ("generator", "replaced"), pooler=False))()
+    return jax.device_get(tree)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
@@ -58,24 +58,24 @@ def run(config, head, params, tokens, segments, words, *positions):
 
 
 def test_the_terms_are_those_of_both_networks(params):
-    given, key = batch(), jax.random.key(3)
-    terms, metrics, carry = loss(params, given | {SAMPLING: key}, None, np.float32(7))
+    inputs, key = batch(), jax.random.key(3)
+    terms, metrics, carry = loss(params, inputs | {SAMPLING: key}, None, np.float32(7))
     small, generator = take_generator(CONFIG, params)
-    words, segments = params["encoder"]["embeddings"]["word"], given["segments"]
-    logits = run(small, "mlm", generator, given["tokens"], segments, words, given["mlm_positions"])
-    counted = given["mlm_weights"] > 0
-    chosen = np.take_along_axis(np.asarray(jax.nn.log_softmax(logits)), given["mlm_targets"][..., None], -1)[..., 0]
+    words, segments = params["encoder"]["embeddings"]["word"], inputs["segments"]
+    logits = run(small, "mlm", generator, inputs["tokens"], segments, words, inputs["mlm_positions"])
+    counted = inputs["mlm_weights"] > 0
+    chosen = np.take_along_axis(np.asarray(jax.nn.log_softmax(logits)), inputs["mlm_targets"][..., None], -1)[..., 0]
     np.testing.assert_allclose(terms["mlm"], (-chosen[counted].sum(), counted.sum()), rtol=1e-5)
 
-    sampled = np.asarray(sample(logits, jnp.asarray(given["tokens"]), key))
-    tokens, changed = given["tokens"].copy(), np.zeros(given["tokens"].shape, bool)
-    np.put_along_axis(tokens, given["mlm_positions"][:, :3], sampled[:, :3], axis=1)
-    np.put_along_axis(changed, given["mlm_positions"][:, :3], (sampled != given["mlm_targets"])[:, :3], axis=1)
-    found = np.asarray(run(CONFIG, "replaced", params, tokens, segments, words), np.float64)
+    sampled = np.asarray(sample(logits, jnp.asarray(inputs["tokens"]), key))
+    tokens, changed = inputs["tokens"].copy(), np.zeros(inputs["tokens"].shape, bool)
+    np.put_along_axis(tokens, inputs["mlm_positions"][:, :3], sampled[:, :3], axis=1)
+    np.put_along_axis(changed, inputs["mlm_positions"][:, :3], (sampled != inputs["mlm_targets"])[:, :3], axis=1)
+    scores = np.asarray(run(CONFIG, "replaced", params, tokens, segments, words), np.float64)
     real = segments > 0
-    expected = np.logaddexp(0, np.where(changed, -found, found))[real].sum()
+    expected = np.logaddexp(0, np.where(changed, -scores, scores))[real].sum()
     np.testing.assert_allclose(terms["replaced"], (expected, real.sum()), rtol=1e-5)
-    right = (found > 0) == changed
+    right = (scores > 0) == changed
     np.testing.assert_allclose(metrics["replaced_accuracy"], (right[real].sum(), real.sum()))
     masked = np.isin(np.arange(12), (1, 3, 5))[None] & np.ones_like(real)
     np.testing.assert_allclose(metrics["replaced_accuracy_masked"], (right[masked].sum(), 24))
@@ -84,24 +84,24 @@ def test_the_terms_are_those_of_both_networks(params):
 
 def test_a_sample_that_equals_the_original_is_no_replacement(params):
     """With a generator that always finds the original, every piece counts as original."""
-    given = batch()
-    given["mlm_targets"][:] = 9
+    inputs = batch()
+    inputs["mlm_targets"][:] = 9
     sure = jax.tree.map(np.asarray, params)
     sure["generator"]["mlm"]["bias"] = jnp.full(VOCABULARY, -1e4).at[9].set(1e4)
     never = params["replaced"]["out"] | {"kernel": 0 * params["replaced"]["out"]["kernel"], "bias": -jnp.ones(1)}
     sure["replaced"] = {**params["replaced"], "out": never}
-    _, metrics, _ = loss(sure, given, None, None)
+    _, metrics, _ = loss(sure, inputs, None, None)
     assert all(total == weight > 0 for total, weight in metrics.values())
     sure["generator"]["mlm"]["bias"] = jnp.full(VOCABULARY, -1e4).at[8].set(1e4)
-    _, metrics, _ = loss(sure, given, None, None)
+    _, metrics, _ = loss(sure, inputs, None, None)
     assert metrics["replaced_accuracy_masked"][0] == metrics["mlm_accuracy"][0] == 0
 
 
 def test_no_gradient_passes_through_the_samples(params):
     """The generator and the discriminator learn only from their own terms, the embeddings from both."""
-    given = batch()
+    inputs = batch()
     for term, still in (("replaced", ("generator",)), ("mlm", ("replaced",))):
-        gradients = jax.jit(jax.grad(lambda p, term=term: loss(p, given, None, None)[0][term][0]))(params)
+        gradients = jax.jit(jax.grad(lambda p, term=term: loss(p, inputs, None, None)[0][term][0]))(params)
         moved = {name: any(np.asarray(leaf).any() for leaf in jax.tree.leaves(gradients[name])) for name in gradients}
         assert moved == {name: name not in still for name in params}
         layers = any(np.asarray(leaf).any() for leaf in jax.tree.leaves(gradients["encoder"]["layer_0"]))
@@ -137,7 +137,7 @@ def update(params, devices=1, accumulate=1, pmap=False, mesh=None):
 
 
 @pytest.fixture(scope="module")
-def whole(params):
+def plain_update(params):
     return update(params)
 
 
@@ -150,9 +150,9 @@ def whole(params):
     ids=["accumulation over a mesh", "pmap"],
 )
 @pytest.mark.devices
-def test_the_same_update(params, whole, way):
-    found = update(params, **way)
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=2e-5, atol=4e-6), found, whole)
+def test_the_same_update(params, plain_update, way):
+    outcome = update(params, **way)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=2e-5, atol=4e-6), outcome, plain_update)
 
 
 def test_dropout_and_samples_follow_the_key(params):
@@ -176,17 +176,17 @@ def test_rows_of_one_text_may_be_read_by_their_lengths(params):
 
 @pytest.mark.parametrize(("predict", "places"), [("replaced_masked", 24), ("masked", 24), ("all", None)])
 def test_the_papers_other_tasks(predict, places):
-    heads, given, names = ("generator", *objective.PREDICTS[predict]), batch(), []
+    heads, inputs, names = ("generator", *objective.PREDICTS[predict]), batch(), []
 
     @jax.jit
     def weights():  # without the totals, little is compiled
         params = init_params(FAMILY, CONFIG, jax.random.key(0), heads, pooler=False)
-        terms, metrics, _ = replaced_loss(FAMILY, CONFIG, predict)(params, given, None, None)
+        terms, metrics, _ = replaced_loss(FAMILY, CONFIG, predict)(params, inputs, None, None)
         names.extend([*terms, *metrics])
         return {name: weight for name, (_, weight) in (terms | metrics).items()}
 
-    found, term = weights(), "replaced" if predict == "replaced_masked" else "original"
-    assert found["mlm"] == 24 and found[term] == (places or given["segments"].sum())
+    counts, term = weights(), "replaced" if predict == "replaced_masked" else "original"
+    assert counts["mlm"] == 24 and counts[term] == (places or inputs["segments"].sum())
     right = ["original_accuracy"] if predict == "masked" else ["replaced_accuracy", "replaced_accuracy_masked"]
     assert names == ["mlm", term, "mlm_accuracy", *right]
 
@@ -211,7 +211,7 @@ def test_a_gate_that_copies():
         ({"coefficients": {"mlm": 1.0}}, "the loss has the terms mlm, replaced"),
     ],
 )
-def test_what_a_config_cannot_mean(fields, message):
+def test_impossible_configurations_are_refused(fields, message):
     config, _ = read_config("experiments/configs/electra.py:toy")
     with config.unlocked():
         config.update_from_flattened_dict({name: value for name, value in fields.items() if name != "coefficients"})
@@ -226,10 +226,10 @@ def test_the_work_of_a_step(predict):
     """Counted by hand for `toy` with rows of 20 pieces, three of them masked."""
     config, _ = read_config("experiments/configs/electra.py:toy")
     config.update(length=20, predict=predict)
-    _, made = build_objective(config, 1_000)
-    found = made.work(jax.eval_shape(made.init, jax.random.key(0)), 20)
+    _, built_objective = build_objective(config, 1_000)
+    work = built_objective.work(jax.eval_shape(built_objective.init, jax.random.key(0)), 20)
     generator = 2 * (4 * 64**2 + 2 * 64 * 256 + 2 * 64 * 20) + 128 * 64 + 3 / 20 * (64 * 128 + 1_000 * 128)
     layers = 2 * (4 * 128**2 + 2 * 128 * 512 + 2 * 128 * 20)
     detect, words = 128 * 128 + 128, 128 * 128 + 1_000 * 128
     second = {"masked": 3 / 20 * words, "all": detect + words}.get(predict, detect)
-    assert found == pytest.approx(6 * (generator + layers + second))
+    assert work == pytest.approx(6 * (generator + layers + second))

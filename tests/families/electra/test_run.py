@@ -27,31 +27,31 @@ def test_exact_resume(tmp_path):
     config.update(steps=4, batch_size=8, length=16, sequences=1, checkpoint_every=2, eval_every=4, eval_batches=1)
     config.model.update(num_layers=1, hidden_size=16, embedding_size=8, num_heads=2, feed_forward_size=16, dropout=0.1)
     config.toyworld.update(language="en", documents=60, vocab_size=400)
-    alone, again = tmp_path / "alone", tmp_path / "again"
-    assert pretrain(config, alone) == 0
-    shutil.copytree(alone, again)
+    unbroken_run, again = tmp_path / "alone", tmp_path / "again"
+    assert pretrain(config, unbroken_run) == 0
+    shutil.copytree(unbroken_run, again)
     shutil.rmtree(again / "checkpoints" / "4")
     assert pretrain(config, again) == 0
-    (step, ours), (also, theirs) = load_params(again), load_params(alone)
+    (step, ours), (also, theirs) = load_params(again), load_params(unbroken_run)
     assert step == also == 4
     assert set(ours) == {"encoder", "generator", "replaced"} and set(ours["generator"]) == {"encoder", "mlm"}
     jax.tree.map(np.testing.assert_array_equal, ours, theirs)
-    assert (again / "metrics.jsonl").read_bytes() == (alone / "metrics.jsonl").read_bytes()
+    assert (again / "metrics.jsonl").read_bytes() == (unbroken_run / "metrics.jsonl").read_bytes()
     assert load(again).heads == ("generator", "replaced")
 
 
 @pytest.mark.long
 def test_a_run_is_its_discriminator_and_converts_to_both(goldens, tmp_path):
-    made = jax.jit(lambda: init_params(FAMILY, CONFIG, jax.random.key(0), ("generator", "replaced"), pooler=False))
+    init = jax.jit(lambda: init_params(FAMILY, CONFIG, jax.random.key(0), ("generator", "replaced"), pooler=False))
     tokenizer = load(goldens / "electra_tiny" / "generator").tokenizer
-    write_run_directory(tmp_path / "run", CONFIG, jax.device_get(made()), tokenizer, run={})
-    found = load(tmp_path / "run")
-    ids = found.tokenizer.encode("the bank of the river").ids[None].astype(np.int32)
-    logits = found.forward(ids).logits
-    assert found.heads == ("generator", "replaced") and logits.shape == ids.shape
+    write_run_directory(tmp_path / "run", CONFIG, jax.device_get(init()), tokenizer, run={})
+    model = load(tmp_path / "run")
+    ids = model.tokenizer.encode("the bank of the river").ids[None].astype(np.int32)
+    logits = model.forward(ids).logits
+    assert model.heads == ("generator", "replaced") and logits.shape == ids.shape
     convert(str(tmp_path / "run"), tmp_path / "out")
     discriminator, generator = load(tmp_path / "out"), load(tmp_path / "out" / "generator")
     assert discriminator.heads == ("replaced",)
     np.testing.assert_array_equal(discriminator.forward(ids).logits, logits)
-    jax.tree.map(np.testing.assert_array_equal, generator.params, take_generator(found.config, found.params)[1])
+    jax.tree.map(np.testing.assert_array_equal, generator.params, take_generator(model.config, model.params)[1])
     assert len(generator.fill_mask("the [MASK] of the river")) == 5

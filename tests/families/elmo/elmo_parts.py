@@ -41,9 +41,9 @@ def lively(params):
     return jax.tree.map(lambda x: np.asarray(x) * (2 if x.ndim > 1 else 1), params)
 
 
-def close(found, expected, within=1e-6):
-    assert found.shape == expected.shape
-    assert np.abs(found - expected).max(initial=0) <= within * max(1, np.abs(expected).max(initial=0))
+def close(values, expected, within=1e-6):
+    assert values.shape == expected.shape
+    assert np.abs(values - expected).max(initial=0) <= within * max(1, np.abs(expected).max(initial=0))
 
 
 @functools.partial(jax.jit, static_argnums=0)

@@ -129,9 +129,9 @@ def test_they_compute_the_same_from_what_we_write(their_elmo, tmp_path, name):
         mask = output["mask"].numpy().astype(bool)
         assert mask.sum() == lengths.sum()
         assert len(output["activations"]) == len(ours.layers) == config.num_layers + 1
-        for wanted, found in zip(output["activations"], ours.layers, strict=True):
-            wanted, found = wanted.numpy()[mask], np.asarray(found)[mask]
-            largest = max(largest, np.abs(wanted - found).max() / np.abs(wanted).max())
+        for their_layer, our_layer in zip(output["activations"], ours.layers, strict=True):
+            their_layer, our_layer = their_layer.numpy()[mask], np.asarray(our_layer)[mask]
+            largest = max(largest, np.abs(their_layer - our_layer).max() / np.abs(their_layer).max())
     print(f"{name}: largest difference, as a share of the largest value: {largest:.1e}")
     assert largest <= 1e-5
 

@@ -28,7 +28,7 @@ def test_each_direction_sees_its_own_side_only_and_no_padding():
     np.testing.assert_array_equal(layers, padded)
 
 
-def test_what_attention_cannot_do_is_refused():
+def test_wrong_attention_settings_are_refused():
     with pytest.raises(ValueError, match="num_heads is 3; it must divide projection_size, 8 here"):
         ElmoConfig(input="words", vocab_size=9, projection_size=8, reader="attention", num_heads=3)
     with pytest.raises(ValueError, match="files of ELMo have only LSTMs"):

@@ -18,11 +18,11 @@ def test_numbers_lead_back_to_the_words(sentences):
 
 @given(st.lists(st.integers(1, 3000), min_size=1, max_size=80), st.integers(1, 40))
 def test_batches_hold_every_row_once(lengths, batch_size):
-    found = list(batches(lengths, batch_size))
-    assert sorted(n for batch in found for n in batch) == list(range(len(lengths)))
-    longest = [max(lengths[n] for n in batch) for batch in found]
+    groups = list(batches(lengths, batch_size))
+    assert sorted(n for batch in groups for n in batch) == list(range(len(lengths)))
+    longest = [max(lengths[n] for n in batch) for batch in groups]
     assert longest == sorted(longest, reverse=True)
-    for batch in found:
+    for batch in groups:
         assert len(batch) <= batch_size
         words, found_lengths = pad([np.arange(lengths[n]) for n in batch], batch_size)
         assert found_lengths[: len(batch)].tolist() == [lengths[n] for n in batch]
@@ -47,7 +47,7 @@ def test_shapes_of_batches_are_few():
 def test_pieces_hold_every_word_once_and_whole(words, max_characters, times):
     words = [word for word in words if word.isprintable()] * times + ["a"]
     table = character_table(words, max_characters)
-    seen = []
+    indices = []
     for which, piece in pieces(table):
         assert len(piece) in PIECES
         assert piece.shape[1] in {16, 24, 32, max_characters}
@@ -55,8 +55,8 @@ def test_pieces_hold_every_word_once_and_whole(words, max_characters, times):
         width = piece.shape[1]
         assert np.array_equal(piece[: len(which)], table[which, :width])
         assert (table[which, width:] == PAD_CHARACTER).all()
-        seen += which.tolist()
-    assert sorted(seen) == list(range(len(words)))
+        indices += which.tolist()
+    assert sorted(indices) == list(range(len(words)))
 
 
 def test_little_is_wasted_on_words():

@@ -30,8 +30,8 @@ WORDS = {
 
 def changed(options, path, value):
     """Return a copy with the option at a dotted path set, or removed if the value is None."""
-    first, _, rest = path.partition(".")
-    inner = changed(options.get(first, {}), rest, value) if rest else value
+    first, _, subpath = path.partition(".")
+    inner = changed(options.get(first, {}), subpath, value) if subpath else value
     return {k: v for k, v in (options | {first: inner}).items() if v is not None}
 
 
@@ -51,7 +51,7 @@ def test_word_input_with_a_shared_softmax_and_no_projection():
     assert config.dropout == 0.2
 
 
-def test_what_is_absent_is_what_the_original_takes():
+def test_absent_options_have_the_original_defaults():
     options = {
         "lstm": {"dim": 8, "projection_dim": 4},
         "char_cnn": {
@@ -112,7 +112,7 @@ def test_options_come_back_as_they_went(config, tmp_path):
         ("n_token_vocab", 100, r"did you mean n_tokens_vocab\?"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_honoured_is_an_error_that_names_it(path, value, message):
+def test_unsupported_settings_are_named_in_the_error(path, value, message):
     with pytest.raises(ValueError, match=message):
         ElmoConfig.from_options(changed(TRAINED, path, value))
 

@@ -70,7 +70,7 @@ def test_wrong_numbers_and_masks_are_refused():
         ElmoLayer().init(jax.random.key(0), LAYERS, MASK[:1])
 
 
-def test_what_stands_behind_the_mask_is_in_no_gradient():
+def test_masked_values_reach_no_gradient():
     layers = np.where(MASK[None, :, :, None], LAYERS, np.float32(np.nan))
     params = start(ElmoLayer())
     gradients = jax.grad(lambda p: ElmoLayer().apply({"params": p}, layers, MASK)[0][0].sum())(params)

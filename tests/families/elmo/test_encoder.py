@@ -38,8 +38,8 @@ def test_batches_carried_on_are_those_of_allennlp(golden, goldens):
             within = 1e-5 * np.abs(expected).max()
             assert np.abs(raw.layers[layer] - expected)[mask.astype(bool)].max() <= within
             for row, words in enumerate(batch):
-                found = encoding.layers[layer, row, : len(words)]
-                assert np.abs(found - expected[row, 1 : len(words) + 1]).max() <= within
+                vectors = encoding.layers[layer, row, : len(words)]
+                assert np.abs(vectors - expected[row, 1 : len(words) + 1]).max() <= within
         assert encoding.words == batch
         assert jax.tree.all(jax.tree.map(lambda a, b: np.abs(a - b).max() <= 1e-4, state, after))
 
@@ -103,14 +103,14 @@ def test_warming_up_is_reading_each_sentence_before_itself(elmo, sentences):
     few = sentences[:5]
     cold = elmo.encode(few, state=elmo.zero_state(5))
     warm = elmo.encode(few, state=cold.state)
-    found = elmo.encode(few, warmup=1)
-    close(found.layers, warm.layers)
-    assert found.state is None
+    encoding = elmo.encode(few, warmup=1)
+    close(encoding.layers, warm.layers)
+    assert encoding.state is None
     close(elmo.encode(few, warmup=2, batch_size=2).layers, elmo.encode(few, state=warm.state).layers)
-    close(elmo.encode(few[3:4], warmup=1).layers[:, 0], found.layers[:, 3, : len(few[3])])
+    close(elmo.encode(few[3:4], warmup=1).layers[:, 0], encoding.layers[:, 3, : len(few[3])])
     [batch] = elmo.encode_batches(few, warmup=1)
-    close(batch.layers, found.layers)
-    assert np.abs(found.last - cold.last).max() > 0.01
+    close(batch.layers, encoding.layers)
+    assert np.abs(encoding.last - cold.last).max() > 0.01
 
 
 @pytest.mark.usefixtures("as_users_run")
@@ -178,7 +178,7 @@ def test_memory_while_caching_is_that_of_the_table(params, monkeypatch):
 
 
 @pytest.mark.usefixtures("as_users_run")
-def test_what_cannot_be_cached(elmo):
+def test_wrong_words_to_cache_are_refused(elmo):
     for words, message in [
         ([], "cache was given no words: the list is empty"),
         ("강가의", "cache takes a list of words or a WordVocabulary; it was given '강가의'"),
@@ -210,7 +210,7 @@ def test_layers_are_mixed_by_the_weights_as_they_are(elmo, sentences):
 
 
 @pytest.mark.usefixtures("as_users_run")
-def test_what_cannot_be_mixed(elmo):
+def test_wrong_mixtures_are_refused(elmo):
     encoding = elmo.encode(["강가의 은행"])
     for weights in ([1], [0, 0, 0, 1], 1, [[0, 0, 1]]):
         with pytest.raises(ValueError, match=r"weights=.*: this model has 3 layers .*; give 3 numbers"):
@@ -237,32 +237,32 @@ def test_compilations_are_few():
     words = [*WORDS, *(f"word{n}" * (1 + n % 6) for n in range(3000))]
     many = [coins.choice(words, n).tolist() for n in coins.integers(1, 45, 150)]
     before = read._cache_size(), token_vectors._cache_size()
-    for some in (many, many[:1], many[:2], many[:13], many[3:90]):
-        elmo.encode(some, batch_size=16)
+    for texts in (many, many[:1], many[:2], many[:13], many[3:90]):
+        elmo.encode(texts, batch_size=16)
     # Two sizes of table for each of 7 widths, and a few heights; 6 numbers of words by 4 lengths at most.
     assert 5 < read._cache_size() - before[0] <= 18
     assert 4 < token_vectors._cache_size() - before[1] <= 24
 
 
 def test_a_word_is_computed_once(params, monkeypatch):
-    elmo, seen = ElmoEncoder(CONFIG, params), []
+    elmo, shapes = ElmoEncoder(CONFIG, params), []
 
     def computed(config, params, characters):
-        seen.append(characters.shape)
+        shapes.append(characters.shape)
         return token_vectors(config, params, characters)
 
     monkeypatch.setattr("bert_elmo_jax.families.elmo.forward.token_vectors", computed)
     elmo.encode([["the", "bank"] * 30] * 64, batch_size=16)
-    assert seen == [(8, 16), (8, 16)]  # the marks, once for all; and two words for all batches
+    assert shapes == [(8, 16), (8, 16)]  # the marks, once for all; and two words for all batches
     elmo.encode([["the", "x" * 60]])
-    assert seen[2:] == [(8, 50)]
+    assert shapes[2:] == [(8, 50)]
 
 
 # From a folder.
 
 
 @pytest.mark.usefixtures("as_users_run")
-def test_what_names_a_model(golden, elmo, by_words, goldens, params):
+def test_fingerprints_tell_models_apart(golden, elmo, by_words, goldens, params):
     assert isinstance(golden, ElmoEncoder) and isinstance(load(goldens / "bert_tiny"), PieceEncoder)
     names = [golden.fingerprint, elmo.fingerprint, by_words.fingerprint]
     names.append(ElmoEncoder(WORD_CONFIG, by_words.params).fingerprint)
@@ -271,9 +271,9 @@ def test_what_names_a_model(golden, elmo, by_words, goldens, params):
     assert len(set(names)) == 6
     assert load(goldens / "elmo_tiny").fingerprint == golden.fingerprint
     assert ElmoEncoder(dataclasses.replace(CONFIG, dropout=0.5), params).fingerprint == elmo.fingerprint
-    for wish in ({"attention": "fused"}, {"attention": "reference"}, {"lowercase": True}):
+    for options in ({"attention": "fused"}, {"attention": "reference"}, {"lowercase": True}):
         with pytest.raises(ValueError, match="leave"):
-            load(goldens / "elmo_tiny", **wish)
+            load(goldens / "elmo_tiny", **options)
 
 
 def test_an_encoding_can_be_made_by_hand():

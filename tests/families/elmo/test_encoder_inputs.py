@@ -21,27 +21,27 @@ def test_raw_ids_are_the_sentences(elmo, sentences):
     ids = np.zeros((6, 31, 50), np.int64)
     for n, words in enumerate(few):
         ids[n, : len(words)] = character_table(words, 50)
-    found, expected = elmo.forward(ids), elmo.encode(few, state=elmo.zero_state(6))
+    output, expected = elmo.forward(ids), elmo.encode(few, state=elmo.zero_state(6))
     size = expected.layers.shape[2]
-    assert found.layers.shape == (3, 6, 31, 16)
-    close(found.layers[:, :, :size], expected.layers)
-    assert not found.layers[:, :, size:].any()
-    assert np.array_equal(found.mask[:, :size], expected.mask)
-    close(found.state.cell, expected.state.cell)
-    assert found.words is None
-    close(elmo.forward(jnp.asarray(ids), state=found.state).layers[:, :, :size],
+    assert output.layers.shape == (3, 6, 31, 16)
+    close(output.layers[:, :, :size], expected.layers)
+    assert not output.layers[:, :, size:].any()
+    assert np.array_equal(output.mask[:, :size], expected.mask)
+    close(output.state.cell, expected.state.cell)
+    assert output.words is None
+    close(elmo.forward(jnp.asarray(ids), state=output.state).layers[:, :, :size],
           elmo.encode(few, state=expected.state).layers)  # fmt: skip
-    kept = elmo.forward(ids, boundaries="keep")
-    assert kept.layers.shape == (3, 6, 33, 16)
-    assert (kept.mask.sum(1) == found.mask.sum(1) + 2).all()
+    marked_output = elmo.forward(ids, boundaries="keep")
+    assert marked_output.layers.shape == (3, 6, 33, 16)
+    assert (marked_output.mask.sum(1) == output.mask.sum(1) + 2).all()
     for n, words in enumerate(few):
-        close(kept.layers[:, n, 1 : len(words) + 1], found.layers[:, n, : len(words)])
+        close(marked_output.layers[:, n, 1 : len(words) + 1], output.layers[:, n, : len(words)])
     # The same rows with the marks put in by hand.
     begin, end = boundary_characters(50)
-    whole = np.zeros((6, 33, 50), np.int32)
-    whole[:, 0], whole[:, 1:32] = begin, ids
-    whole[np.arange(6), [len(words) + 1 for words in few]] = end
-    close(elmo.forward(whole, boundaries="given").layers, kept.layers)
+    marked_ids = np.zeros((6, 33, 50), np.int32)
+    marked_ids[:, 0], marked_ids[:, 1:32] = begin, ids
+    marked_ids[np.arange(6), [len(words) + 1 for words in few]] = end
+    close(elmo.forward(marked_ids, boundaries="given").layers, marked_output.layers)
 
 
 def test_rows_without_a_word_keep_their_state(elmo):
@@ -49,10 +49,10 @@ def test_rows_without_a_word_keep_their_state(elmo):
     ids[0, 0] = character_table(["배"])[0]
     before = elmo.encode(["강가의 은행", "river"], state=elmo.zero_state(2)).state
     for boundaries in ("strip", "keep"):
-        found = elmo.forward(ids, state=before, boundaries=boundaries)
-        assert found.mask.sum(1).tolist() == [1 if boundaries == "strip" else 3, 0]
-        assert np.array_equal(found.state.cell[:, :, 1], before.cell[:, :, 1])
-        assert not np.array_equal(found.state.cell[:, :, 0], before.cell[:, :, 0])
+        output = elmo.forward(ids, state=before, boundaries=boundaries)
+        assert output.mask.sum(1).tolist() == [1 if boundaries == "strip" else 3, 0]
+        assert np.array_equal(output.state.cell[:, :, 1], before.cell[:, :, 1])
+        assert not np.array_equal(output.state.cell[:, :, 0], before.cell[:, :, 0])
     nothing = elmo.forward(ids[1:])
     assert nothing.layers.shape == (3, 1, 3, 16)
     assert not nothing.layers.any()
@@ -62,8 +62,8 @@ def test_words_padded_by_zeros_are_other_words(elmo):
     """As in the reference, 0 has a vector of zeros and 261 a learned one, with and without cut columns."""
     ids = character_table(["ab", "ab"], 50)[None].copy()
     ids[0, 1, 4:] = 0
-    found = elmo.forward(ids).layers[0, 0]
-    assert np.abs(found[0] - found[1]).max() > 1e-3
+    vectors = elmo.forward(ids).layers[0, 0]
+    assert np.abs(vectors[0] - vectors[1]).max() > 1e-3
     half = ids.copy()
     half[0, 1, 30:] = 261
     places, lengths = np.array([[0, 1]]), np.array([2])
@@ -79,7 +79,7 @@ def one(place, value):
 
 @pytest.mark.usefixtures("as_users_run")
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("inputs", "message"),
     [
         ({"characters": one((0, 1, 2), 262)}, "character id 262 at row 0, column 1, character 2 is outside 0 to 261"),
         ({"characters": one((0, 2, 49), -1)}, "character id -1 at row 0, column 2, character 49"),
@@ -98,9 +98,9 @@ def one(place, value):
         ({"characters": one((0, 1), 5), "boundaries": "both"}, "boundaries='both' is not known; use 'strip', 'keep'"),
     ],
 )
-def test_wrong_ids(elmo, given, message):
+def test_wrong_ids(elmo, inputs, message):
     with pytest.raises((ValueError, TypeError), match=message):
-        elmo.forward(**given)
+        elmo.forward(**inputs)
 
 
 # Word input.
@@ -110,26 +110,26 @@ def test_words_by_their_number(by_words):
     ids = [1, 3, 2, 4, 0]
     compute = jax.jit(Elmo(WORD_CONFIG).apply)
     expected = jax.device_get(compute({"params": by_words.params["encoder"]}, np.array([ids]), np.array([5])))
-    found = by_words.encode(["강 미지의 river", ["bank"]])
-    close(found.layers[:, :1], np.asarray(expected.layers)[:, :, 1:-1])
-    for given, boundaries, part in [
+    encoding = by_words.encode(["강 미지의 river", ["bank"]])
+    close(encoding.layers[:, :1], np.asarray(expected.layers)[:, :, 1:-1])
+    for row, boundaries, part in [
         ([3, 2, 4], None, np.s_[1:-1]),
         ([3, 2, 4], "keep", np.s_[:]),
         (ids, "given", np.s_[:]),
     ]:
-        raw = by_words.forward(words=np.array([given]), boundaries=boundaries)
+        raw = by_words.forward(words=np.array([row]), boundaries=boundaries)
         close(raw.layers, np.asarray(expected.layers)[:, :, part])
     # Marks written out are no marks.
     close(by_words.encode([["<S>", "</S>"]]).layers[:, 0, 0, :], by_words.encode([["x", "y"]]).layers[:, 0, 0, :])
     padded = by_words.forward(words=np.array([[3, 2, 4, 99], [6, -1, -1, -1]]), lengths=np.array([3, 1]))
-    close(padded.layers[:, :, :3], found.layers)
+    close(padded.layers[:, :, :3], encoding.layers)
     assert padded.mask.tolist() == [[1, 1, 1, 0], [1, 0, 0, 0]]
 
 
 @pytest.mark.usefixtures("as_users_run")
-def test_what_word_input_refuses(by_words):
+def test_wrong_word_ids_are_refused(by_words):
     ids = np.array([[3, 4]])
-    for given, message in [
+    for inputs, message in [
         ({"words": np.array([[3, 7]])}, "word id 7 at row 0, column 1 is outside 0 to 6; the model has"),
         ({"words": np.array([[-1, 3]])}, "word id -1 at row 0, column 0"),
         ({"words": np.array([3])}, r"words has shape \(1,\); expected \[batch, words\]"),
@@ -142,7 +142,7 @@ def test_what_word_input_refuses(by_words):
         ({"characters": np.ones((1, 1, 50), int)}, r"weights reads words: give forward\(words=…\) and no characters"),
     ]:
         with pytest.raises((ValueError, TypeError), match=message):
-            by_words.forward(**given)
+            by_words.forward(**inputs)
     with pytest.raises(ValueError, match=r"weights reads words, not characters: .* which needs no cache"):
         by_words.cache(["강"])
 
@@ -176,7 +176,7 @@ def test_a_vocabulary_that_is_not_needed(elmo, params):
 
 
 @pytest.mark.usefixtures("as_users_run")
-def test_what_is_refused_at_once(elmo):
+def test_wrong_warmups_are_refused_at_once(elmo):
     """The rest is refused for every encoder of words: tests/encoders/test_word_encoders.py."""
     for warmup in (-1, 0.5, True):
         for encode in (elmo.encode, elmo.encode_batches):

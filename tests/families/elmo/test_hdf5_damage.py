@@ -49,15 +49,15 @@ def test_a_group_where_a_dataset_should_be(elmo_folder):
         tensors[f"{name}/values"] = tensors.pop(name)
     with pytest.raises(ValueError) as caught:
         read_weights(elmo_folder(tensors, options()))
-    said = str(caught.value)
-    assert "  char_embed: a group, expected a dataset [261, 3]" in said
-    assert f"  {CELL}/W_0: a group, expected a dataset [8, 24]" in said
-    assert f"unexpected, not used (2): {CELL}/W_0/values, char_embed/values" in said
-    assert "missing" not in said
+    message = str(caught.value)
+    assert "  char_embed: a group, expected a dataset [261, 3]" in message
+    assert f"  {CELL}/W_0: a group, expected a dataset [8, 24]" in message
+    assert f"unexpected, not used (2): {CELL}/W_0/values, char_embed/values" in message
+    assert "missing" not in message
 
 
 @pytest.mark.parametrize(
-    ("sizes", "said", "lines"),
+    ("sizes", "fields", "lines"),
     [
         ({}, {"dim": 4096}, ["lstm.dim is 4096, but the weights have 6"]),
         ({}, {"width": 512}, ["lstm.projection_dim is 512, but the weights have 4"]),
@@ -81,13 +81,13 @@ def test_a_group_where_a_dataset_should_be(elmo_folder):
     ],
     ids=lambda value: str(value)[:40],
 )  # fmt: skip
-def test_options_that_contradict_the_weights(elmo_folder, sizes, said, lines):
-    folder = elmo_folder(datasets(**sizes), options(**said))
+def test_options_that_contradict_the_weights(elmo_folder, sizes, fields, lines):
+    folder = elmo_folder(datasets(**sizes), options(**fields))
     with pytest.raises(ValueError, match=r"contradicted \(") as caught:
         read_weights(folder)
-    found = str(caught.value).splitlines()
-    assert found[1] == f"contradicted ({len(lines)}):"
-    assert found[2 : 2 + len(lines)] == [f"  {line}" for line in lines]
+    error_lines = str(caught.value).splitlines()
+    assert error_lines[1] == f"contradicted ({len(lines)}):"
+    assert error_lines[2 : 2 + len(lines)] == [f"  {line}" for line in lines]
 
 
 def test_one_dataset_of_another_shape_contradicts_nothing(elmo_folder):
@@ -111,7 +111,7 @@ def test_one_direction_alone(elmo_folder):
         read_weights(elmo_folder(forward, options()))
 
 
-def test_what_is_unexpected_alone_is_no_error(elmo_folder):
+def test_unexpected_datasets_alone_are_no_error(elmo_folder):
     extra = {"단어": np.ones(2, "f4"), "global_step": np.array(5), "note": "a text"}
     _, _, report = read_weights(elmo_folder(datasets() | extra, options()))
     assert "unexpected, not used (3): global_step, note, 단어" in str(report)
@@ -127,13 +127,13 @@ def test_words_without_any_table(elmo_folder):
 def test_numbers_that_are_none(elmo_folder):
     tensors = {name: array.astype("f8") for name, array in datasets().items()}
     tensors["CNN/b_cnn_0"][1], tensors[f"{CELL}/B"][0], tensors["CNN_high_0/b_carry"][0] = np.nan, np.inf, 1e300
-    said = rf"3 tensors in .* hold NaN or infinity .*: CNN/b_cnn_0, CNN_high_0/b_carry, {CELL}/B"
-    with pytest.raises(ValueError, match=said):
+    message = rf"3 tensors in .* hold NaN or infinity .*: CNN/b_cnn_0, CNN_high_0/b_carry, {CELL}/B"
+    with pytest.raises(ValueError, match=message):
         read_weights(elmo_folder(tensors, options()))
 
 
 @pytest.mark.parametrize(
-    ("content", "what"),
+    ("content", "message"),
     [
         (b"", "is not an HDF5 file but empty"),
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:1\n", "a git-lfs pointer, not the weights: fetch"),
@@ -144,23 +144,23 @@ def test_numbers_that_are_none(elmo_folder):
     ],
     ids=["empty", "pointer", "page", "zeros", "zip", "text"],
 )
-def test_no_hdf5_at_all(elmo_folder, content, what):
+def test_no_hdf5_at_all(elmo_folder, content, message):
     folder = elmo_folder(content, options())
     assert detect(folder) == "elmo"
     for path in (folder, folder / "weights.hdf5"):
-        with pytest.raises(ValueError, match=what):
+        with pytest.raises(ValueError, match=message):
             read_weights(path)
     # A folder without any usable file: the error describes each file.
     elmo_folder({"0": np.ones(3, "f4")}, None, weights="vectors.hdf5")
-    with pytest.raises(ValueError, match=rf"has no readable ELMo: vectors.hdf5 has no LSTM .*; .*{what}"):
+    with pytest.raises(ValueError, match=rf"has no readable ELMo: vectors.hdf5 has no LSTM .*; .*{message}"):
         read_weights(folder)
 
 
 def test_a_file_cut_short_or_damaged(elmo_folder):
     folder = elmo_folder(datasets(), options())
-    whole = (folder / "weights.hdf5").read_bytes()
-    for size in (8, 100, 800, len(whole) // 2, len(whole) - 1):
-        (folder / "weights.hdf5").write_bytes(whole[:size])
+    content = (folder / "weights.hdf5").read_bytes()
+    for size in (8, 100, 800, len(content) // 2, len(content) - 1):
+        (folder / "weights.hdf5").write_bytes(content[:size])
         with pytest.raises(ValueError, match=r"is cut short or damaged \(.*\): copy or download it again"):
             read_weights(folder)
 
@@ -169,10 +169,10 @@ def test_a_file_cut_short_or_damaged(elmo_folder):
 def test_no_damage_is_silent_or_a_strange_error(elmo_folder, monkeypatch):
     monkeypatch.setattr(hdf5_weights, "elmo_shapes", functools.cache(elmo_shapes))  # tracing takes most of the time
     folder = elmo_folder(datasets(), options())
-    whole = (folder / "weights.hdf5").read_bytes()
+    content = (folder / "weights.hdf5").read_bytes()
     # The structure comes first in the file; flips among the numbers cannot be seen without a checksum.
     for place in np.random.default_rng(0).integers(0, 6000, 80):
-        damaged = bytearray(whole)
+        damaged = bytearray(content)
         damaged[place] ^= 0xFF
         (folder / "weights.hdf5").write_bytes(bytes(damaged))
         try:
@@ -229,7 +229,7 @@ def test_no_options(elmo_folder):
     assert config is CONFIG and "token" in params["encoder"]
 
 
-def test_what_a_given_configuration_lacks_or_is_of(elmo_folder, goldens):
+def test_wrong_configurations_are_refused(elmo_folder, goldens):
     folder = elmo_folder(datasets(softmax=7), None)
     with pytest.raises(ValueError, match="n_tokens_vocab is null, but the weights have 7"):
         read_weights(folder, format="elmo", config=CONFIG)

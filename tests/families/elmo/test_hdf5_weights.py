@@ -73,31 +73,31 @@ def test_the_tree_is_that_of_fresh_parameters():
         (dataclasses.replace(CONFIG, **words, tie_softmax=True), True),
     ]
     for config, lm in cases:
-        made = jax.eval_shape(lambda key, c=config, lm=lm: init_elmo_params(c, key, lm=lm), jax.random.key(0))
-        assert {name: leaf.shape for name, leaf in flatten(made).items()} == elmo_shapes(config, lm)
+        tree = jax.eval_shape(lambda key, c=config, lm=lm: init_elmo_params(c, key, lm=lm), jax.random.key(0))
+        assert {name: leaf.shape for name, leaf in flatten(tree).items()} == elmo_shapes(config, lm)
         theirs = [path for name in elmo_hdf5.their_shapes(config, lm) for path in elmo_hdf5.our_paths(name)]
         assert sorted(theirs) == sorted(elmo_shapes(config, lm))
 
 
 @pytest.mark.parametrize("number", [261, None])
 def test_every_number_of_characters(elmo_folder, number):
-    said = options(n_tokens_vocab=9, batch_size=128, dropout=0.1, n_epochs=10, bidirectional=True)
-    said["char_cnn"]["n_characters"] = number
-    assert read_weights(elmo_folder(datasets(), said))[1].vocab_size == 9
+    model_options = options(n_tokens_vocab=9, batch_size=128, dropout=0.1, n_epochs=10, bidirectional=True)
+    model_options["char_cnn"]["n_characters"] = number
+    assert read_weights(elmo_folder(datasets(), model_options))[1].vocab_size == 9
 
 
 def test_a_table_of_262_rows(elmo_folder):
     tensors = datasets()
     rows = tensors["char_embed"]
     zeros, noise = np.zeros((1, 3), np.float32), np.ones((1, 3), np.float32)
-    for name, table, said in [
+    for name, table, skipped_entry in [
         ("mask", np.concatenate([zeros, rows]), ("char_embed, row 0", "zeros of the padding mask")),
         ("unused", np.concatenate([rows, noise]), ("char_embed, row 261", "an unused character")),
     ]:
         folder = elmo_folder(tensors | {"char_embed": table}, options(), folder=name)
         params, _, report = read_weights(folder)
         np.testing.assert_array_equal(params["encoder"]["token"]["embedding"], rows)
-        assert report.skipped == dict([said])
+        assert report.skipped == dict([skipped_entry])
     with pytest.raises(ValueError, match=r"char_embed: \[263, 3\], expected \[261, 3\]"):
         read_weights(elmo_folder(tensors | {"char_embed": np.ones((263, 3), "f4")}, options(), folder="more"))
 
@@ -170,9 +170,9 @@ def test_names_of_the_inference_graph_and_of_two_kinds(elmo_folder):
     ids=str,
 )  # fmt: skip
 def test_every_build(elmo_folder, sizes):
-    said = {name: value for name, value in sizes.items() if not name.endswith("projection") and name != "softmax"}
+    fields = {name: value for name, value in sizes.items() if not name.endswith("projection") and name != "softmax"}
     tensors = datasets(**sizes)
-    params, config, report = read_weights(elmo_folder(tensors, options(**said)))
+    params, config, report = read_weights(elmo_folder(tensors, options(**fields)))
     assert not report.unexpected and set(report.mapped.values()) == set(tensors)
     for name in ("token_projection", "projection"):
         assert getattr(config, name) == sizes.get(name, True)
@@ -183,8 +183,8 @@ def test_every_build(elmo_folder, sizes):
 @pytest.mark.parametrize("vocab", [11, None], ids=["said", "not said"])
 def test_word_input(elmo_folder, vocab):
     tensors = datasets(characters=False, words=11, softmax=11)
-    said = options(characters=False, **({"n_tokens_vocab": vocab} if vocab else {}))
-    params, config, report = read_weights(elmo_folder(tensors, said))
+    model_options = options(characters=False, **({"n_tokens_vocab": vocab} if vocab else {}))
+    params, config, report = read_weights(elmo_folder(tensors, model_options))
     assert (config.input, config.vocab_size, report.heads) == ("words", 11, ("lm",))
     np.testing.assert_array_equal(params["encoder"]["token"]["embedding"], tensors["embedding"])
     np.testing.assert_array_equal(params["lm"]["embedding"], tensors["softmax/W"])
@@ -298,28 +298,28 @@ def test_out_and_back_is_exact(tmp_path, choices, lm):
     params = random_params(config, lm=lm and config.vocab_size is not None)
     shutil.rmtree(tmp_path / "out", ignore_errors=True)
     elmo_hdf5.write(tmp_path / "out", jax.tree.map(jnp.asarray, params), config)
-    again, found, report = read_weights(tmp_path / "out")
+    again, loaded_config, report = read_weights(tmp_path / "out")
     assert_same(again, params)
-    assert found == config
+    assert loaded_config == config
     assert not (report.unexpected or report.skipped)
 
 
-def test_what_is_written_is_named_and_shaped_as_released(tmp_path):
+def test_written_datasets_are_named_and_shaped_as_released(tmp_path):
     config = dataclasses.replace(CONFIG, vocab_size=5)
     elmo_hdf5.write(tmp_path / "a", random_params(config, lm=True), config)
     with h5py.File(tmp_path / "a" / "weights.hdf5") as file:
         for name, value in datasets(softmax=5).items():
             assert file[name].shape == value.shape and file[name].dtype == "<f4", name
-    said = json.loads((tmp_path / "a" / "options.json").read_text())
-    assert said["char_cnn"] == options()["char_cnn"]
-    assert said["lstm"] == options()["lstm"]
+    model_options = json.loads((tmp_path / "a" / "options.json").read_text())
+    assert model_options["char_cnn"] == options()["char_cnn"]
+    assert model_options["lstm"] == options()["lstm"]
     assert sorted(path.name for path in (tmp_path / "a").iterdir()) == ["options.json", "weights.hdf5"]
     elmo_hdf5.write(tmp_path / "b", random_params(config, lm=True), config)
     for name in ("options.json", "weights.hdf5"):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
 
 
-def test_nothing_is_written_that_does_not_fit(tmp_path):
+def test_parameters_that_do_not_fit_are_not_written(tmp_path):
     params = flatten(random_params(CONFIG))
     del params["encoder/forward/layer_1/projection"]
     params["encoder/token/conv_0/bias"] = np.ones(3, "f4")
@@ -338,7 +338,7 @@ def test_nothing_is_written_that_does_not_fit(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["weights.hdf5", "other.h5", "elmo_options.json"])
-def test_nothing_is_overwritten(tmp_path, name):
+def test_existing_files_are_not_overwritten(tmp_path, name):
     (tmp_path / name).touch()
     with pytest.raises(FileExistsError, match=rf"already holds a model \({name}\): write to another folder"):
         elmo_hdf5.write(tmp_path, random_params(CONFIG), CONFIG)
@@ -346,14 +346,14 @@ def test_nothing_is_overwritten(tmp_path, name):
 
 
 def test_a_stopped_write_leaves_nothing_that_loads(tmp_path, monkeypatch):
-    whole, count = h5py.Group.__setitem__, 0
+    original_setitem, count = h5py.Group.__setitem__, 0
 
     def full(self, name, value):
         nonlocal count
         count += 1
         if count == 9:
             raise OSError(28, "No space left on device")
-        whole(self, name, value)
+        original_setitem(self, name, value)
 
     monkeypatch.setattr(h5py.Group, "__setitem__", full)
     with pytest.raises(OSError, match="No space left"):

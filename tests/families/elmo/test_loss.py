@@ -25,14 +25,14 @@ def batch(config, seed=0, rows=3, length=5):
     lengths = np.array([length, length - 2, 1], np.int32)
     real = (np.arange(length) < lengths[:, None]).astype(np.float32)
     highest = 10 if config.input == "characters" else 60
-    given = {"lengths": lengths, "fresh": np.array([True, False, True])}
+    inputs = {"lengths": lengths, "fresh": np.array([True, False, True])}
     for direction in DIRECTIONS:
-        given[f"words_{direction}"] = random.integers(0, highest, (rows, length)).astype(np.int32)
-        given[f"{direction}_targets"] = random.integers(0, 60, (rows, length)).astype(np.int32)
-        given[f"{direction}_weights"] = real
+        inputs[f"words_{direction}"] = random.integers(0, highest, (rows, length)).astype(np.int32)
+        inputs[f"{direction}_targets"] = random.integers(0, 60, (rows, length)).astype(np.int32)
+        inputs[f"{direction}_weights"] = real
     if config.input == "characters":
-        given["characters"] = random.integers(1, 262, (1, 10, 8)).astype(np.int32)
-    return given
+        inputs["characters"] = random.integers(1, 262, (1, 10, 8)).astype(np.int32)
+    return inputs
 
 
 @functools.cache
@@ -74,21 +74,21 @@ def test_no_gradient_flows_into_the_step_before(name):
 @pytest.mark.parametrize("name", ["characters", "tied", LONG[0]])
 def test_rows_of_tables_give_the_loss_of_whole_tables(name):
     config, params, _ = make(name)
-    given = batch(config)
-    given |= build_draw(config, 20)(given, jax.random.key(3))
-    rows = find_rows(params, build_touched(config)(given))
+    inputs = batch(config)
+    inputs |= build_draw(config, 20)(inputs, jax.random.key(3))
+    rows = find_rows(params, build_touched(config)(inputs))
     small, loss = take_rows(params, rows), elmo_loss(config, sampled=True)
 
     def summed(tables, widen):
-        terms = loss(widen(tables), given, None, None)[0]
+        terms = loss(widen(tables), inputs, None, None)[0]
         return sum(total for total, _ in terms.values()), terms
 
     compute = jax.jit(jax.value_and_grad(summed, has_aux=True), static_argnums=1)
-    (_, whole), dense = compute(params, dict)
+    (_, full_terms), dense = compute(params, dict)
     (_, part), sparse = compute(small, lambda s: as_rows(s, rows))
-    assert set(whole) == {"forward_sampled", "backward_sampled"}
-    for name in whole:
-        np.testing.assert_allclose(part[name], whole[name], rtol=1e-6)
+    assert set(full_terms) == {"forward_sampled", "backward_sampled"}
+    for name in full_terms:
+        np.testing.assert_allclose(part[name], full_terms[name], rtol=1e-6)
     for ours, theirs in zip(jax.tree.leaves(sparse), jax.tree.leaves(take_rows(dense, rows)), strict=True):
         np.testing.assert_allclose(ours, theirs, atol=1e-5)
     # Rows that were not read have no gradient in the dense table either.

@@ -144,13 +144,13 @@ def test_the_state_is_carried_on_only_where_it_is_given():
 def test_fresh_rows_forget_and_the_others_do_not():
     state = encode().state
     fresh = np.array([True, False, False, True])
-    mixed, kept, forgot = encode(state=state, fresh=fresh), encode(state=state), encode()
+    mixed, carried, forgot = encode(state=state, fresh=fresh), encode(state=state), encode()
     close(mixed.layers[:, fresh], forgot.layers[:, fresh])
-    close(mixed.layers[:, ~fresh], kept.layers[:, ~fresh])
+    close(mixed.layers[:, ~fresh], carried.layers[:, ~fresh])
 
 
 @pytest.mark.parametrize("changes", [{"num_layers": 1, "proj_clip": None}, {"num_layers": 3, "cell_clip": None}])
-def test_nobody_peeks_not_even_by_a_bit(changes):
+def test_no_direction_peeks_even_by_a_bit(changes):
     config = replace(**changes)
     p, everything = config.width, [word for sentence in SENTENCES for word in sentence]
     for place, word in [(1, "배"), (3, "a"), (5, "탔다")]:  # in the first row; place 0 is the mark of its begin
@@ -165,18 +165,18 @@ def test_nobody_peeks_not_even_by_a_bit(changes):
 
 
 def test_padding_cuts_order_and_company_change_nothing():
-    whole = encode()
-    width = whole.layers.shape[2]
+    reference = encode()
+    width = reference.layers.shape[2]
     for options in ({"width": 16}, {"order": lambda n: np.random.default_rng(1).permutation(n)}, {"cut": 9}):
         other = encode(**options)
-        close(other.layers[:, :, :width], whole.layers)
+        close(other.layers[:, :, :width], reference.layers)
         assert not np.asarray(other.layers[:, :, width:]).any()
-        close(other.state, whole.state)
+        close(other.state, reference.state)
     shuffled = encode([SENTENCES[i] for i in (2, 0, 3, 1)])
-    close(shuffled.layers, whole.layers[:, np.array([2, 0, 3, 1])])
-    alone = encode(SENTENCES[:1])
-    close(alone.layers[:, 0], whole.layers[:, 0, : len(SENTENCES[0]) + 2])
-    close(jax.tree.map(lambda x: x[:, :, 0], alone.state), jax.tree.map(lambda x: x[:, :, 0], whole.state))
+    close(shuffled.layers, reference.layers[:, np.array([2, 0, 3, 1])])
+    single_row = encode(SENTENCES[:1])
+    close(single_row.layers[:, 0], reference.layers[:, 0, : len(SENTENCES[0]) + 2])
+    close(jax.tree.map(lambda x: x[:, :, 0], single_row.state), jax.tree.map(lambda x: x[:, :, 0], reference.state))
 
 
 @functools.cache
@@ -190,7 +190,7 @@ def gradients():
     return jax.jit(jax.grad(total, has_aux=True))
 
 
-def test_whatever_the_padding_words_are():
+def test_padding_words_change_nothing():
     words, lengths, characters = batch(SENTENCES)
     padding = np.arange(words.shape[1])[None, :] >= lengths[:, None]
     spoilt = np.where(padding, 10_000, words).astype(np.int32)  # not even a word
@@ -218,7 +218,7 @@ def test_a_word_outside_the_table_is_nan():
 
 def test_tables_of_the_parts_of_a_batch_and_ready_vectors():
     """Two shards with tables padded to one size equal one shard; so does a table of precomputed vectors."""
-    whole = encode()
+    reference = encode()
     halves = [batch(half, width=9) for half in (SENTENCES[:2], SENTENCES[2:])]
     most = max(table.shape[1] for *_, table in halves)
     characters = np.zeros((2, most, CONFIG.max_characters), np.int32)
@@ -227,13 +227,13 @@ def test_tables_of_the_parts_of_a_batch_and_ready_vectors():
     words, lengths = (np.concatenate([half[i] for half in halves]) for i in (0, 1))
     run = functools.partial(compiled(CONFIG), {"params": params()})
     shards = run(words, lengths, characters=characters)
-    close(shards.layers, whole.layers)
+    close(shards.layers, reference.layers)
 
-    (first, _), vectors = batch(SENTENCES)[:2], whole.token
+    (first, _), vectors = batch(SENTENCES)[:2], reference.token
     table = np.zeros((1, first.max() + 1, CONFIG.width), np.float32)
     table[0, first] = vectors
     cached = run(first, batch(SENTENCES)[1], tokens=table)
-    close(cached.layers, whole.layers)
+    close(cached.layers, reference.layers)
 
 
 def turn(array, lengths):
@@ -244,9 +244,9 @@ def test_each_direction_reads_its_own_words_where_they_are_given():
     words, lengths, characters = batch(SENTENCES)
     both = encode()
     backward = turn(words, lengths)
-    given = compiled(CONFIG)({"params": params()}, words, lengths, characters=characters, words_backward=backward)
-    assert given.layers is None and given.last is None
-    close((given.forward, given.backward, given.state), (both.forward, both.backward, both.state))
+    output = compiled(CONFIG)({"params": params()}, words, lengths, characters=characters, words_backward=backward)
+    assert output.layers is None and output.last is None
+    close((output.forward, output.backward, output.state), (both.forward, both.backward, both.state))
     p = CONFIG.width
     close(both.last[..., :p], both.forward)
     close(both.last[..., p:], turn(both.backward, lengths))
@@ -259,11 +259,11 @@ def test_windows_of_a_stream_are_one_text():
     words, _, characters = batch(SENTENCES)
     full = np.full(4, words.shape[1], np.int32)
     run = functools.partial(compiled(CONFIG), {"params": params()}, characters=characters)
-    whole = run(words, full, words_backward=words)
+    full_text = run(words, full, words_backward=words)
     first = run(words[:, :4], np.full(4, 4, np.int32), words_backward=words[:, :4])
-    rest = run(words[:, 4:], full - 4, words_backward=words[:, 4:], state=first.state)
-    close(np.concatenate([first.backward, rest.backward], axis=1), whole.backward)
-    close(rest.state, whole.state)
+    second_window = run(words[:, 4:], full - 4, words_backward=words[:, 4:], state=first.state)
+    close(np.concatenate([first.backward, second_window.backward], axis=1), full_text.backward)
+    close(second_window.state, full_text.state)
 
 
 def loss(tree, words, lengths, characters, config=CONFIG):
@@ -280,15 +280,15 @@ def test_eight_devices_equal_one():
     for n, (w, _, table) in enumerate(tables):
         words[2 * n : 2 * n + 2], characters[n, : table.shape[1]] = w, table[0]
     step = jax.jit(jax.value_and_grad(loss))
-    alone = step(params(), words, lengths, characters)
+    single_device = step(params(), words, lengths, characters)
     mesh = jax.make_mesh((8,), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
     rows, everywhere = (NamedSharding(mesh, PartitionSpec(*axes)) for axes in (("data",), ()))
     spread = step(
         jax.device_put(params(), everywhere), *(jax.device_put(x, rows) for x in (words, lengths, characters))
     )
-    np.testing.assert_allclose(alone[0], spread[0], rtol=1e-5)
-    largest = max(np.abs(g).max() for g in jax.tree.leaves(alone[1]))
-    close(alone[1], spread[1], 1e-5 * largest)
+    np.testing.assert_allclose(single_device[0], spread[0], rtol=1e-5)
+    largest = max(np.abs(g).max() for g in jax.tree.leaves(single_device[1]))
+    close(single_device[1], spread[1], 1e-5 * largest)
 
 
 def test_bfloat16_is_near_and_leaves_parameters_and_state_in_float32():
@@ -318,9 +318,9 @@ def test_dropout_falls_on_each_layer_s_input_and_on_the_top_and_the_skip_adds_th
     p = config.width
     first = np.stack([o.layers[1, 0, :7, :p] for o in outputs])
     top = np.stack([o.layers[2, 0, :7, :p] for o in outputs])
-    kept = top != 0
-    assert abs(kept.mean() - 0.36) < 0.03  # dropped once on the way in, once on the way out
-    np.testing.assert_allclose(top[kept], (first / 0.36)[kept], rtol=1e-5)
+    mask = top != 0
+    assert abs(mask.mean() - 0.36) < 0.03  # dropped once on the way in, once on the way out
+    np.testing.assert_allclose(top[mask], (first / 0.36)[mask], rtol=1e-5)
     assert np.ptp(first, axis=0).max() > 0.1  # the first layer's input was dropped too
     assert not np.ptp(np.stack([o.token for o in outputs]), axis=0).any()
 

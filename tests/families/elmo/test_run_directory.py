@@ -30,9 +30,9 @@ def run(tmp_path):
 
 def edit(run, **fields):
     file = run / "model.json"
-    facts = json.loads(file.read_text(encoding="utf-8"))
-    facts["config"] |= fields.pop("config_fields", {})
-    file.write_text(json.dumps(facts | fields), encoding="utf-8")
+    model_json = json.loads(file.read_text(encoding="utf-8"))
+    model_json["config"] |= fields.pop("config_fields", {})
+    file.write_text(json.dumps(model_json | fields), encoding="utf-8")
 
 
 @pytest.mark.parametrize(
@@ -60,12 +60,12 @@ def test_every_build_comes_back(tmp_path, config, lm):
     assert getattr(again.tokenizer, "fingerprint", None) == (WORDS.fingerprint if config.vocab_size else None)
 
 
-def test_what_model_json_says(run):
-    facts = json.loads((run / "model.json").read_text(encoding="utf-8"))
-    assert sorted(facts) == ["config", "family", "heads", "tokenizer"]
-    assert facts["family"] == "elmo" and facts["heads"] == ["lm"]
-    assert facts["tokenizer"] == {"kind": "words", "fingerprint": WORDS.fingerprint}
-    assert facts["config"]["filters"][:2] == [[1, 32], [2, 32]]
+def test_fields_of_model_json(run):
+    model_json = json.loads((run / "model.json").read_text(encoding="utf-8"))
+    assert sorted(model_json) == ["config", "family", "heads", "tokenizer"]
+    assert model_json["family"] == "elmo" and model_json["heads"] == ["lm"]
+    assert model_json["tokenizer"] == {"kind": "words", "fingerprint": WORDS.fingerprint}
+    assert model_json["config"]["filters"][:2] == [[1, 32], [2, 32]]
     assert (run / "tokenizer" / "words.txt").read_text(encoding="utf-8").split()[3:] == list(WORDS.words[3:])
     assert json.loads((run / "run.json").read_text()) == {"seed": 1}
 
@@ -104,7 +104,7 @@ def test_a_vocabulary_that_is_another_or_lost(run):
         load(run)
 
 
-def test_nothing_is_written_that_does_not_fit(tmp_path):
+def test_parameters_that_do_not_fit_are_not_written(tmp_path):
     params = made(TOY)
     with pytest.raises(ValueError, match=r"labels=.*, problem_type='regression' was given, but an ELMo has no class"):
         write_run_directory(tmp_path / "a", TOY, params, None, run={}, labels=["긍정"], problem_type="regression")

@@ -67,11 +67,11 @@ def test_their_own_vectors(run, theirs):
         output = run(config, params["encoder"], characters, places, lengths, state)
         state = output.state
         for row, file in enumerate(files):
-            wanted = file[str(step)][()]
-            found = np.asarray(output.last[row, 1 : lengths[row] - 1])
-            assert wanted.shape == (2, len(found), config.width)
-            assert np.abs(found - np.concatenate(wanted, axis=-1)).max() <= SIX_DECIMALS
-            compared += len(found)
+            expected = file[str(step)][()]
+            vectors = np.asarray(output.last[row, 1 : lengths[row] - 1])
+            assert expected.shape == (2, len(vectors), config.width)
+            assert np.abs(vectors - np.concatenate(expected, axis=-1)).max() <= SIX_DECIMALS
+            compared += len(vectors)
     assert compared > 300
     for file in files:
         file.close()
@@ -81,10 +81,10 @@ def test_their_token_vectors(run, theirs):
     params, config, _ = read_weights(theirs)
     words = (theirs / "vocab_test.txt").read_text(encoding="utf-8").split()
     with h5py.File(theirs / "elmo_token_embeddings.hdf5") as file:
-        wanted = file["embedding"][()]
+        expected = file["embedding"][()]
     marks = {"<S>": 0, "</S>": 1}
     characters, places, lengths = batch_of([[word for word in words if word not in marks]])
     output = run(config, params["encoder"], characters, places, lengths, zero_state(config, 1))
-    found = np.asarray(output.token[0])
-    assert np.abs(wanted[[word not in marks for word in words]] - found[1:-1]).max() <= SIX_DECIMALS
-    assert np.abs(wanted[words.index("<S>")] - found[0]).max() <= SIX_DECIMALS
+    vectors = np.asarray(output.token[0])
+    assert np.abs(expected[[word not in marks for word in words]] - vectors[1:-1]).max() <= SIX_DECIMALS
+    assert np.abs(expected[words.index("<S>")] - vectors[0]).max() <= SIX_DECIMALS

@@ -47,22 +47,22 @@ def test_cached_equals_uncached(goldens, name):
     more, chosen = np.random.default_rng(0).integers(0, 100, (len(TEXTS), 6)).astype(np.int32), np.array([2, 2, 0, 1])
     tokens, positions, mask = left_padded(TEXTS, decoder.pad)
     width, slots = tokens.shape[1], tokens.shape[1] + more.shape[1]
-    seen = np.concatenate([mask, np.ones_like(more)], axis=1).astype(bool)
+    slot_mask = np.concatenate([mask, np.ones_like(more)], axis=1).astype(bool)
     memory = decoder.start(model.params, tokens, mask, slots)
     step = jax.jit(decoder.step)
-    logits, memory = step(model.params, memory, tokens, positions, 0, seen)
-    found = [np.asarray(logits)[chosen, -1:]]
-    memory, seen = jax.tree.map(lambda array: np.asarray(array)[chosen], memory), seen[chosen]
+    logits, memory = step(model.params, memory, tokens, positions, 0, slot_mask)
+    cached_logits = [np.asarray(logits)[chosen, -1:]]
+    memory, slot_mask = jax.tree.map(lambda array: np.asarray(array)[chosen], memory), slot_mask[chosen]
     for at, end in ((0, 1), (1, 3), (3, 6)):
         places = positions[chosen, -1:] + 1 + np.arange(at, end, dtype=np.int32)[None]
-        logits, memory = step(model.params, memory, more[:, at:end], places, np.int32(width + at), seen)
+        logits, memory = step(model.params, memory, more[:, at:end], places, np.int32(width + at), slot_mask)
         assert logits.shape == (4, end - at, model.config.vocab_size) and logits.dtype == jnp.float32
-        found.append(np.asarray(logits))
-    found = np.concatenate(found, axis=1)
+        cached_logits.append(np.asarray(logits))
+    cached_logits = np.concatenate(cached_logits, axis=1)
     rows = [TEXTS[text] + more[row].tolist() for row, text in enumerate(chosen)]
-    for ours, whole, text in zip(found, uncached(model.config, model.params, rows), chosen):
-        wanted = whole[len(TEXTS[text]) - 1 :][: len(ours)]
-        assert np.abs(ours - wanted).max() <= 1e-5 * np.abs(wanted).max()
+    for ours, full_logits, text in zip(cached_logits, uncached(model.config, model.params, rows), chosen):
+        expected = full_logits[len(TEXTS[text]) - 1 :][: len(ours)]
+        assert np.abs(ours - expected).max() <= 1e-5 * np.abs(expected).max()
 
 
 @pytest.mark.parametrize("field", ["scale_attention", "scale_by_layer"])
@@ -73,10 +73,10 @@ def test_scaled_scores(field):
     memory = decoder.start(params, np.array([text]), None, 5)
     step = jax.jit(decoder.step)
     logits, _ = step(params, memory, np.array([text], np.int32), places, 0, np.ones((1, 5), bool))
-    [wanted] = uncached(config, params, [text])
-    np.testing.assert_allclose(logits[0], wanted, atol=1e-4 * np.abs(wanted).max())
+    [expected] = uncached(config, params, [text])
+    np.testing.assert_allclose(logits[0], expected, atol=1e-4 * np.abs(expected).max())
     plain = dataclasses.replace(config, scale_attention=True, scale_by_layer=False)
-    assert np.abs(uncached(plain, params, [text])[0] - wanted).max() > 1e-2
+    assert np.abs(uncached(plain, params, [text])[0] - expected).max() > 1e-2
 
 
 def test_the_fields_of_a_decoder():
@@ -90,18 +90,18 @@ def test_a_prompt_in_two_steps_scores_only_its_last_piece(goldens):
     model, text = load(goldens / "gpt2_tiny"), [5, 9, 14, 2, 7, 31]
     decoder, length = FAMILY.decoder(model.config), len(text)
     tokens, places = np.array([text], np.int32), np.arange(length, dtype=np.int32)[None]
-    seen = np.ones((1, 8), bool)
+    slot_mask = np.ones((1, 8), bool)
 
-    def whole(params):
+    def in_one(params):
         memory = decoder.start(params, tokens, None, 8)
-        return decoder.step(params, memory, tokens, places, 0, seen)[0][:, -1]
+        return decoder.step(params, memory, tokens, places, 0, slot_mask)[0][:, -1]
 
     def in_two(params):
         memory = decoder.start(params, tokens, None, 8)
-        _, memory = decoder.step(params, memory, tokens[:, :-1], places[:, :-1], 0, seen)
-        return decoder.step(params, memory, tokens[:, -1:], places[:, -1:], length - 1, seen)[0][:, -1]
+        _, memory = decoder.step(params, memory, tokens[:, :-1], places[:, :-1], 0, slot_mask)
+        return decoder.step(params, memory, tokens[:, -1:], places[:, -1:], length - 1, slot_mask)[0][:, -1]
 
-    one, two = (jax.jit(function).lower(model.params).compile() for function in (whole, in_two))
+    one, two = (jax.jit(function).lower(model.params).compile() for function in (in_one, in_two))
     np.testing.assert_allclose(two(model.params), one(model.params), atol=1e-4)
     scores = 2 * model.config.hidden_size * model.config.vocab_size
     assert one.cost_analysis()["flops"] - two.cost_analysis()["flops"] > 0.9 * (length - 1) * scores
@@ -112,13 +112,13 @@ def test_prepared_parameters_write_in_half_precision(goldens, rows):
     """Few rows are computed in float32 on a CPU; both are as exact as bfloat16."""
     model = load(goldens / "gpt2_tiny")
     half = FAMILY.decoder(dataclasses.replace(model.config, dtype="bfloat16"))
-    tokens, positions, seen = np.full((rows, 1), 7, np.int32), np.zeros((rows, 1), np.int32), np.ones((rows, 4), bool)
+    tokens, positions, mask = np.full((rows, 1), 7, np.int32), np.zeros((rows, 1), np.int32), np.ones((rows, 4), bool)
     prepared = half.prepare(model.params)
     memory = half.start(prepared, tokens, np.ones_like(tokens), 4)
     assert memory["layer_0"]["key"].dtype == jnp.bfloat16
     wide = jax.tree.map(lambda part: part.astype(jnp.float32), memory)
-    [wanted] = uncached(model.config, model.params, [[7]])
+    [expected] = uncached(model.config, model.params, [[7]])
     for decoder, start, bound in ((half, memory, 0.05), (FAMILY.decoder(model.config), wide, 1e-5)):
-        logits, _ = jax.jit(decoder.step)(prepared, start, tokens, positions, 0, seen)
+        logits, _ = jax.jit(decoder.step)(prepared, start, tokens, positions, 0, mask)
         assert logits.dtype == jnp.float32
-        assert np.abs(np.asarray(logits) - wanted).max() <= bound * np.abs(wanted).max()
+        assert np.abs(np.asarray(logits) - expected).max() <= bound * np.abs(expected).max()

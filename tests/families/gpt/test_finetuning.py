@@ -35,8 +35,8 @@ def gpt2(goldens):
 def rows_of(model, texts, **task):
     """Return the rows of pairs of texts, without special pieces."""
     examples = [TextExample(a, b, None, None, "x", n) for n, (a, b) in enumerate(texts)]
-    made = Task("mrpc", "classification", labels=("0", "1", "2"), max_length=64, **task)
-    return made, make_rows(made, examples, model.tokenizer, labelled=False)
+    pair_task = Task("mrpc", "classification", labels=("0", "1", "2"), max_length=64, **task)
+    return pair_task, make_rows(pair_task, examples, model.tokenizer, labelled=False)
 
 
 TEXTS = [("the sea", "a ship"), ("배를 타고", "river"), ("a", "to the river and the sea")]
@@ -63,15 +63,15 @@ def test_the_head_reads_the_last_piece(gpt2, both_orders):
     params = {**gpt2.params, "classify": {"kernel": kernel}}
     outputs = jax.jit(functools.partial(task_outputs, gpt2.family.build(gpt2.config, pooler=True), head, params))
     ends = np.array([states[-1] for states, _ in states_of(gpt2, rows)]).reshape(3, 1 + both_orders, 48)
-    wanted = ends.sum(axis=1) @ kernel
+    expected_scores = ends.sum(axis=1) @ kernel
     for batch in (collate(rows, 3, 64, 0), packed(rows, choices=1 + both_orders)):
         scores = np.asarray(outputs(batch)).reshape(-1, 3)
-        scores = scores[: len(wanted)] if "nsp_positions" not in batch else scores
-        for row in wanted:
+        scores = scores[: len(expected_scores)] if "nsp_positions" not in batch else scores
+        for row in expected_scores:
             assert np.abs(scores - row).max(axis=1).min() < 1e-4
     if both_orders:
         turned = rows_of(gpt2, [(b, a) for a, b in TEXTS], both_orders=True)[1]
-        np.testing.assert_allclose(*(outputs(collate(some, 3, 64, 0)) for some in (rows, turned)), atol=1e-4)
+        np.testing.assert_allclose(*(outputs(collate(pair_rows, 3, 64, 0)) for pair_rows in (rows, turned)), atol=1e-4)
 
 
 def test_the_term_of_next_pieces_is_a_mean_of_texts(gpt2):
@@ -121,9 +121,9 @@ def save_and_load(tokenizer, folder):
 def test_fresh_rows_leave_the_others_alone():
     table = np.arange(10.0, dtype=np.float32).reshape(5, 2)
     params = {"encoder": {"embeddings": {"word": table, "position": 0}}}
-    made = np.asarray(add_rows(params, 4, 9, 0.1, seed=1)["encoder"]["embeddings"]["word"])
-    assert made.shape == (9, 2) and (made[:4] == table[:4]).all() and (made[7:] == 0).all()
-    assert 0 < np.abs(made[4:7]).max() < 0.5
+    new_table = np.asarray(add_rows(params, 4, 9, 0.1, seed=1)["encoder"]["embeddings"]["word"])
+    assert new_table.shape == (9, 2) and (new_table[:4] == table[:4]).all() and (new_table[7:] == 0).all()
+    assert 0 < np.abs(new_table[4:7]).max() < 0.5
 
 
 @pytest.fixture(scope="module")
@@ -174,7 +174,7 @@ def test_fine_tuned_on_pairs(tuned, goldens):
         ("sst2", {"lm_weight": 0.5, "max_length": 40}, r"is for models that predict the next piece .* a BERT does not"),
     ],
 )
-def test_what_a_config_cannot_mean(program, goldens, tmp_path, task, changes, message):
+def test_wrong_configs_are_refused(program, goldens, tmp_path, task, changes, message):
     files, model = write_task(tmp_path / "files", task), "bert_tiny" if "BERT" in message else "gpt2_tiny"
     with pytest.raises(ValueError, match=message):
         run(program, config_of(files, **{"max_length": 60, **changes}), tmp_path / "run", goldens / model)
@@ -184,5 +184,5 @@ def test_what_a_config_cannot_mean(program, goldens, tmp_path, task, changes, me
 def test_a_size_from_scratch_has_the_vocabulary_of_the_tokenizer(program, goldens, preset, norm_first):
     config = config_of({"preset": preset})
     start = program("bert_elmo_jax.runs.with_head").start_head(config, None, str(goldens / "bert_tiny"))
-    found = (start.model.vocab_size, start.model.pad_id, start.model.end_id, start.model.norm_first)
-    assert found == (start.tokenizer.vocab_size, start.tokenizer.pad_id, start.tokenizer.sep_id, norm_first)
+    fields = (start.model.vocab_size, start.model.pad_id, start.model.end_id, start.model.norm_first)
+    assert fields == (start.tokenizer.vocab_size, start.tokenizer.pad_id, start.tokenizer.sep_id, norm_first)

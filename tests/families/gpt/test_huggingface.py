@@ -103,7 +103,7 @@ def test_every_field_is_read():
         ({"model_type": "openai-gpt", "n_special": 3}, "n_special is 3; only 0 is supported"),
     ],
 )
-def test_what_cannot_be_honoured(change, message):
+def test_unsupported_configs_are_refused(change, message):
     fields = {"model_type": "gpt2", "n_positions": 1024, "vocab_size": 50257}
     with pytest.raises(ValueError, match=message):
         GptConfig.from_json(fields | change)

@@ -45,12 +45,12 @@ def test_every_way_to_run_the_layers_gives_the_same(model):
         return (output.last**3).sum() + output.layers[1].sum(), output
 
     compute = jax.jit(jax.grad(total, has_aux=True), static_argnums=1)
-    plain, others = (
+    plain, scanned = (
         compute(params, dataclasses.replace(config, scan=how, remat=how), jax.random.key(1)) for how in (False, True)
     )
     # The gradients of key biases are zero but for rounding.
     largest = max(float(np.abs(leaf).max()) for leaf in jax.tree.leaves(plain))
-    for a, b in zip(jax.tree.leaves(plain), jax.tree.leaves(others), strict=True):
+    for a, b in zip(jax.tree.leaves(plain), jax.tree.leaves(scanned), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5 * largest)
     np.testing.assert_array_equal(plain[1].layers[2], plain[1].last)
 

@@ -45,7 +45,7 @@ def test_packed_rows_leak_nothing(norm_first):
     config = dataclasses.replace(CONFIG, norm_first=norm_first)
     params = random_params(Model(config, ""), scale=0.3)
     texts = [[5, 9, 14, 2, 7], [31, 8, 3, 41], [6, 6, 20]]
-    packed, alone = batch_of([texts], 14), batch_of([[text] for text in texts], 5)
+    packed, single_batch = batch_of([texts], 14), batch_of([[text] for text in texts], 5)
 
     def value_and_grad(batch, packs):
         loss = piece_loss(FAMILY, config, packed=packs)
@@ -56,7 +56,7 @@ def test_packed_rows_leak_nothing(norm_first):
 
         return jax.jit(jax.value_and_grad(mean))(params)
 
-    (ours, ours_grad), (theirs, theirs_grad) = value_and_grad(packed, True), value_and_grad(alone, False)
+    (ours, ours_grad), (theirs, theirs_grad) = value_and_grad(packed, True), value_and_grad(single_batch, False)
     assert float(ours) == pytest.approx(float(theirs), rel=1e-5)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=2e-5), ours_grad, theirs_grad)
     changed = batch_of([[[1, 2, 3, 4, 50], *texts[1:]]], 14)

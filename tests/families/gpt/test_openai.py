@@ -69,8 +69,8 @@ def test_a_checkpoint_of_gpt2_gives_its_numbers(goldens, gpt2_folder):
     ours, theirs = load(gpt2_folder), load(goldens / "gpt2_tiny")
     assert ours.config == theirs.config
     inputs = np.load(goldens / "gpt2_tiny" / "inputs.npz")
-    found, wanted = (m.forward(inputs["input_ids"], mask=inputs["attention_mask"]).logits for m in (ours, theirs))
-    np.testing.assert_array_equal(found, wanted)
+    logits, expected = (m.forward(inputs["input_ids"], mask=inputs["attention_mask"]).logits for m in (ours, theirs))
+    np.testing.assert_array_equal(logits, expected)
     assert ours.tokenizer.encode("Hello, world!").ids.tolist() == theirs.tokenizer.encode("Hello, world!").ids.tolist()
     _, report = read_weights(gpt2_folder)
     assert set(report.skipped) == {"model/wte/Adam", "beta1_power"} and not report.unexpected
@@ -90,14 +90,14 @@ def test_the_tokenizer_beside_gpt1(goldens, gpt1_folder):
     vocabulary = json.loads((source / "vocab.json").read_text("utf-8"))
     small = {piece: number for piece, number in vocabulary.items() if number < 150}
     (gpt1_folder / "encoder_bpe_40000.json").write_text(json.dumps(small), "utf-8")
-    kept = [line for line in (source / "merges.txt").read_text("utf-8").split("\n") if fits(line, small)]
-    (gpt1_folder / "vocab_40000.bpe").write_text("\n".join(["#version: 0.2", *kept, ""]), "utf-8")
+    merges = [line for line in (source / "merges.txt").read_text("utf-8").split("\n") if in_vocabulary(line, small)]
+    (gpt1_folder / "vocab_40000.bpe").write_text("\n".join(["#version: 0.2", *merges, ""]), "utf-8")
     model = load(gpt1_folder)
     assert model.tokenizer.kind == "suffix_bpe" and model.tokenizer.vocab_size == 150
     assert model.encode(["The ship sails."]).last.shape[2] == 48
 
 
-def fits(line, vocabulary):
+def in_vocabulary(line, vocabulary):
     left, _, right = line.partition(" ")
     return all(piece in vocabulary for piece in (left, right, left + right))
 

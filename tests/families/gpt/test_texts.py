@@ -18,9 +18,9 @@ def test_texts_that_share_rows_have_their_own_vectors(model):
     assert encoding.pooled is None
     for number, text in enumerate(TEXTS[:3]):
         ids = model.tokenizer.encode(text).ids
-        alone = model.forward(ids[None])
-        assert np.abs(encoding.last[number, : len(ids)] - alone.last[0]).max() < 2e-5
-        assert np.abs(encoding.layers[0, number, : len(ids)] - alone.layers[0, 0]).max() < 2e-5
+        output = model.forward(ids[None])
+        assert np.abs(encoding.last[number, : len(ids)] - output.last[0]).max() < 2e-5
+        assert np.abs(encoding.layers[0, number, : len(ids)] - output.layers[0, 0]).max() < 2e-5
     assert len(encoding.texts[3]) > 64
     with pytest.raises(ValueError, match="64"):
         model.encode(TEXTS)
@@ -30,11 +30,11 @@ def test_features_of_words(model):
     [layers, _] = model.word_layers([["the", "sea"], ["강을"]], [0, 1, 3], pieces="last")
     assert layers.shape == (3, 2, 48)
     batch = model.word_batch([["the", "sea", "x"], ["강을"]], 2, 3)
-    found = np.asarray(model.word_function()(model.params["encoder"], batch, None))
-    assert found.shape == (4, 2, 3, 48)
+    features = np.asarray(model.word_function()(model.params["encoder"], batch, None))
+    assert features.shape == (4, 2, 3, 48)
     ids, places = model._piece_ids(["the", "sea", "x"])
-    wanted = model.forward(ids[None]).layers[:, 0, places]
-    np.testing.assert_allclose(found[:, 0], wanted, atol=2e-5)
+    expected = model.forward(ids[None]).layers[:, 0, places]
+    np.testing.assert_allclose(features[:, 0], expected, atol=2e-5)
     [vectors] = model.extract(["the sea"], [-1], units="words")
     assert vectors.shape[0] == 1 and vectors.shape[2] == 48
 

@@ -71,7 +71,7 @@ def test_released_relatives_say_that_they_have_no_embeddings_of_positions():
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"model_type": "bert"}, "model_type is 'bert'; only 'modernbert' is supported"),
         ({"tie_word_embeddings": False}, "tie_word_embeddings is False; only True is supported"),
@@ -105,10 +105,10 @@ def test_released_relatives_say_that_they_have_no_embeddings_of_positions():
         ({"mlp_dropout": 1.0}, "dropout is 1.0"),
     ],
 )
-def test_what_cannot_be_honoured_is_refused(fields, change, said):
+def test_unsupported_configs_are_refused(fields, change, message):
     with pytest.raises(ValueError) as error:
         ModernBertConfig.from_json({**fields[1], **change})
-    assert said in str(error.value)
+    assert message in str(error.value)
 
 
 def test_pieces_seen():

@@ -92,8 +92,8 @@ def test_packed_rows_equal_padded_rows(packed):
     assert_close(last, outputs["packed/last_hidden_state"], rows[2] > 0)
     real = rows[2] > 0
     np.testing.assert_allclose(last[real], np.asarray(padded)[inputs["attention_mask"] == 1], atol=4e-6)
-    given = {"config": config, "inputs": (rows[0], None, rows[1], rows[2]), "labels": inputs["packed/mlm_labels"]}
-    value = jax.jit(functools.partial(mean_loss, **given))(params)
+    arguments = {"config": config, "inputs": (rows[0], None, rows[1], rows[2]), "labels": inputs["packed/mlm_labels"]}
+    value = jax.jit(functools.partial(mean_loss, **arguments))(params)
     np.testing.assert_allclose(value, outputs["packed/loss"], rtol=1e-5)
     # A mask without segments would change them.
     wrong = apply({"params": params["encoder"]}, rows[0], None, rows[1], np.ones_like(rows[2])).last

@@ -19,7 +19,7 @@ FIRSTS = np.array([[0, 0], [0, 4]], np.int32)
 PACKED = {"tokens": TOKENS, "types": TOKENS * 0, "positions": POSITIONS, "segments": SEGMENTS, "nsp_positions": FIRSTS}
 
 
-def alone(start, end):
+def single_batch(start, end):
     """Return the batch of one text of the packed row."""
     row = TOKENS[1:, start:end]
     return {"tokens": row, "types": row * 0, "segments": row * 0 + 1}
@@ -43,8 +43,8 @@ def test_texts_that_share_a_row_are_classified_as_alone(pooling):
     config, head, params = make("classification", 3, pooling=pooling)
     together = outputs(config, head, params, PACKED)
     for number, (start, end) in enumerate([(0, 4), (4, 8)]):
-        found = outputs(config, head, params, alone(start, end))
-        np.testing.assert_allclose(together[1, number], found[0], atol=1e-5)
+        scores = outputs(config, head, params, single_batch(start, end))
+        np.testing.assert_allclose(together[1, number], scores[0], atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["tags", pytest.param("questions", marks=pytest.mark.long)])
@@ -54,19 +54,19 @@ def test_pieces_are_read_through_the_prediction_head(kind):
     together = outputs(config, head, params, PACKED)
     apply, params = jax.jit(FAMILY.build(config).apply), jax.device_get(params)
     last = np.asarray(apply({"params": params["encoder"]}, TOKENS, None, POSITIONS, SEGMENTS).last)
-    pooler, own = params["encoder"]["pooler"], params[head.name]
+    pooler, head_params = params["encoder"]["pooler"], params[head.name]
     x = np.asarray(jax.nn.gelu(last @ pooler["dense"]["kernel"], approximate=False))
     x = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + config.norm_eps)
-    scores = x * pooler["norm"]["scale"] @ own["kernel"] + own["bias"]
+    scores = x * pooler["norm"]["scale"] @ head_params["kernel"] + head_params["bias"]
     real = SEGMENTS > 0
-    found = np.stack(together, -1) if kind == "questions" else together
-    np.testing.assert_allclose(found[real], scores[real], atol=1e-4)
+    our_scores = np.stack(together, -1) if kind == "questions" else together
+    np.testing.assert_allclose(our_scores[real], scores[real], atol=1e-4)
 
 
 def test_a_frozen_encoder_still_learns_its_prediction_head():
     config, head, params = make("tags", 5)
     loss = task_loss(FAMILY.build(config, pooler=True), head, frozen=True)
-    batch = {**alone(0, 8), "labels": np.zeros((1, 8), np.int32), "weights": np.ones((1, 8), np.float32)}
+    batch = {**single_batch(0, 8), "labels": np.zeros((1, 8), np.int32), "weights": np.ones((1, 8), np.float32)}
     compute = functools.partial(loss, batch=batch, key=None, carry=None)
     grads = jax.jit(jax.grad(lambda p: compute(p)[0]["cross_entropy"][0]))(params)
     assert np.abs(grads["encoder"]["pooler"]["dense"]["kernel"]).max() > 0

@@ -69,9 +69,9 @@ def test_texts_that_share_rows_get_the_vectors_of_texts_alone(encoder):
     draw = np.random.default_rng(0)
     texts = [" ".join(draw.choice(list("abcdefgh"), n)) for n in (1, 30, 5, 9, 3, 12, 60, 2, 100)]
     family = dataclasses.replace(FAMILY, inputs=Pieces(packs=False))
-    alone = PieceEncoder(family, encoder.config, encoder.params, encoder.tokenizer)
-    wish = {"layers": "all", "overflow": "windows"}
-    for one, other in zip(encoder.encode(texts, **wish), alone.encode(texts, **wish), strict=True):
+    reference = PieceEncoder(family, encoder.config, encoder.params, encoder.tokenizer)
+    options = {"layers": "all", "overflow": "windows"}
+    for one, other in zip(encoder.encode(texts, **options), reference.encode(texts, **options), strict=True):
         for name in ("last", "layers", "pooled"):
             np.testing.assert_allclose(getattr(one, name), getattr(other, name), atol=5e-6)
     assert encoder.work.padding < 0.3

@@ -56,10 +56,10 @@ def test_scanned_layers_equal_layers_one_by_one(pattern, num_layers):
 
     config = dataclasses.replace(config, dropout=0.2, attention_dropout=0.1, embedding_dropout=0.1)
     compute = jax.jit(jax.grad(total, has_aux=True), static_argnums=1)
-    plain, others = (
+    plain, scanned = (
         compute(params, dataclasses.replace(config, scan=scan, remat=scan), jax.random.key(1)) for scan in (False, True)
     )
-    for a, b in zip(jax.tree.leaves(plain), jax.tree.leaves(others), strict=True):
+    for a, b in zip(jax.tree.leaves(plain), jax.tree.leaves(scanned), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4 * float(np.abs(a).max()))
 
 
@@ -131,11 +131,11 @@ def test_mean_pooling_is_of_the_last_layer_over_each_text():
     head = params["encoder"]["pooler"]
     x = jax.nn.gelu(mean @ head["dense"]["kernel"], approximate=False)
     x = np.asarray(x)
-    wanted = (x - x.mean()) / np.sqrt(x.var() + config.norm_eps)
-    np.testing.assert_allclose(output.pooled[1, 1], wanted * head["norm"]["scale"], atol=1e-4)
+    expected = (x - x.mean()) / np.sqrt(x.var() + config.norm_eps)
+    np.testing.assert_allclose(output.pooled[1, 1], expected * head["norm"]["scale"], atol=1e-4)
     lengths = np.array([10, 4], np.int32)
-    alone = jax.jit(ModernBert(config).apply)({"params": params["encoder"]}, TOKENS, lengths=lengths).pooled
-    np.testing.assert_allclose(alone, output.pooled[:, 0], atol=1e-5)
+    pooled = jax.jit(ModernBert(config).apply)({"params": params["encoder"]}, TOKENS, lengths=lengths).pooled
+    np.testing.assert_allclose(pooled, output.pooled[:, 0], atol=1e-5)
 
 
 def test_initial_deviations():

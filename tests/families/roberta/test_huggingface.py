@@ -94,6 +94,6 @@ def test_missing_fields_have_the_values_of_transformers():
         ({"max_position_embeddings": 2}, r"max_positions is 0; .*max_positions is its max_position_embeddings"),
     ],
 )
-def test_what_cannot_be_honoured(change, message):
+def test_unsupported_configs_are_refused(change, message):
     with pytest.raises(ValueError, match=message):
         RobertaConfig.from_json(RELEASED | change)

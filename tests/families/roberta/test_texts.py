@@ -40,20 +40,20 @@ def test_texts_are_encoded_as_in_transformers(model, goldens):
 
 @pytest.mark.parametrize("overflow", ["truncate", "windows"])
 def test_a_long_pair_keeps_both_separators_between_its_texts(model, overflow):
-    whole = model.tokenizer.encode(*PAIR)
+    full_encoding = model.tokenizer.encode(*PAIR)
     encoding = model.encode([PAIR], overflow=overflow, max_length=24, stride=4)
-    [kept] = encoding.texts
-    assert kept.ids[[0, -1]].tolist() == [CLS, SEP] and (kept.ids == SEP).sum() == 3 and not kept.types.any()
-    at = int(np.flatnonzero(kept.ids == SEP)[0])
-    assert kept.ids[at + 1] == SEP and kept.second == at + 2
+    [pair] = encoding.texts
+    assert pair.ids[[0, -1]].tolist() == [CLS, SEP] and (pair.ids == SEP).sum() == 3 and not pair.types.any()
+    at = int(np.flatnonzero(pair.ids == SEP)[0])
+    assert pair.ids[at + 1] == SEP and pair.second == at + 2
     if overflow == "truncate":
-        assert len(kept) == 24
-        np.testing.assert_allclose(encoding.last[0], model.forward(kept.ids[None]).last[0], atol=2e-5)
+        assert len(pair) == 24
+        np.testing.assert_allclose(encoding.last[0], model.forward(pair.ids[None]).last[0], atol=2e-5)
     else:
-        assert kept.ids.tolist() == whole.ids.tolist()
-        first = np.append(whole.ids[:23], SEP)  # of the windows
+        assert pair.ids.tolist() == full_encoding.ids.tolist()
+        first = np.append(full_encoding.ids[:23], SEP)  # of the windows
         vectors = model.forward(first[None]).last[0]
-        np.testing.assert_allclose(encoding.last[0, : kept.second], vectors[: kept.second], atol=2e-5)
+        np.testing.assert_allclose(encoding.last[0, : pair.second], vectors[: pair.second], atol=2e-5)
 
 
 TASKS = {

@@ -57,7 +57,7 @@ def test_a_released_file_is_read():
 
 
 @pytest.mark.parametrize(
-    ("asked", "found"),
+    ("fields", "expected"),
     [
         (None, ((58100,), 0, (0,), 58100)),
         ({}, ((), None, (0,), 58100)),  # generation_config.json alone decides about these
@@ -67,12 +67,12 @@ def test_a_released_file_is_read():
         ),
     ],
 )
-def test_generation_config(tmp_path, asked, found):
+def test_generation_config(tmp_path, fields, expected):
     (tmp_path / "config.json").write_text(json.dumps(RELEASED))
-    if asked is not None:
-        (tmp_path / "generation_config.json").write_text(json.dumps(asked))
+    if fields is not None:
+        (tmp_path / "generation_config.json").write_text(json.dumps(fields))
     config = read_config(tmp_path)
-    assert (config.forbidden_ids, config.forced_end_id, config.end_ids, config.start_id) == found
+    assert (config.forbidden_ids, config.forced_end_id, config.end_ids, config.start_id) == expected
 
 
 def test_fields_of_writing_that_are_not_followed_are_named(tmp_path, caplog):
@@ -104,7 +104,7 @@ def test_fields_of_writing_that_are_not_followed_are_named(tmp_path, caplog):
         ({"decoder_start_token_id": 60000}, "start_id holds 60000; the target's vocabulary has the ids 0 to 58100"),
     ],
 )
-def test_what_cannot_be_honoured(change, message):
+def test_unsupported_configs_are_refused(change, message):
     with pytest.raises(ValueError, match=message):
         TransformerConfig.from_json(RELEASED | change)
 

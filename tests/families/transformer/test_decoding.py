@@ -47,27 +47,27 @@ def test_cached_equals_uncached(config):
     rng, mask = np.random.default_rng(0), (np.arange(6)[None, :] < np.array([[6], [3], [1]])).astype(np.int32)
     source, target = rng.integers(4, 40, (3, 6)).astype(np.int32), rng.integers(4, 30, (3, 7)).astype(np.int32)
     target[:, 0] = decoder.first
-    whole = all_at_once(config)(params, {"tokens": source, "segments": mask}, {"tokens": target})
+    full_logits = all_at_once(config)(params, {"tokens": source, "segments": mask}, {"tokens": target})
     memory, logits = start(params, source, mask, 9), []
     assert all(leaf.shape[0] == 3 for leaf in jax.tree.leaves(memory))
     for first, last in ((0, 1), (1, 4), (4, 7)):
-        seen = np.broadcast_to(np.arange(9) < last, (3, 9))
+        slot_mask = np.broadcast_to(np.arange(9) < last, (3, 9))
         places = np.broadcast_to(np.arange(first, last, dtype=np.int32), (3, last - first))
-        found, memory = step(params, memory, target[:, first:last], places, first, seen)
-        logits.append(found)
-    np.testing.assert_allclose(np.concatenate(logits, 1), whole, rtol=1e-5, atol=2e-5)
+        new_logits, memory = step(params, memory, target[:, first:last], places, first, slot_mask)
+        logits.append(new_logits)
+    np.testing.assert_allclose(np.concatenate(logits, 1), full_logits, rtol=1e-5, atol=2e-5)
 
 
 def test_a_row_with_a_shorter_beginning_leaves_its_first_slots_empty():
     _, start, step, params = fresh(CONFIGS["marian"])
     source, mask = np.array([[5, 6, 7]], np.int32), np.ones((1, 3), np.int32)
     target = np.array([[2, 8, 9]], np.int32)
-    whole = all_at_once(CONFIGS["marian"])(params, {"tokens": source}, {"tokens": target})
+    full_logits = all_at_once(CONFIGS["marian"])(params, {"tokens": source}, {"tokens": target})
     memory = start(params, source, mask, 6)
-    seen = np.array([[0, 0, 1, 1, 1, 0]], bool)
+    slot_mask = np.array([[0, 0, 1, 1, 1, 0]], bool)
     shifted = np.array([[7, 7, 2, 8, 9]], np.int32)
-    found, _ = step(params, memory, shifted, np.array([[0, 0, 0, 1, 2]], np.int32), 0, seen)
-    np.testing.assert_allclose(np.asarray(found)[:, 2:], whole, rtol=1e-5, atol=2e-5)
+    logits, _ = step(params, memory, shifted, np.array([[0, 0, 0, 1, 2]], np.int32), 0, slot_mask)
+    np.testing.assert_allclose(np.asarray(logits)[:, 2:], full_logits, rtol=1e-5, atol=2e-5)
 
 
 def test_the_fields_of_the_decoder():
@@ -79,8 +79,8 @@ def test_the_fields_of_the_decoder():
 def test_prepared_parameters_give_the_same_numbers():
     decoder, start, step, params = fresh(CONFIGS["apart"])
     source, mask = np.array([[5, 6]], np.int32), np.ones((1, 2), np.int32)
-    given = np.array([[2, 8]], np.int32), np.array([[0, 1]], np.int32), 0, np.ones((1, 2), bool)
-    one, other = (step(p, start(p, source, mask, 2), *given)[0] for p in (params, decoder.prepare(params)))
+    step_inputs = np.array([[2, 8]], np.int32), np.array([[0, 1]], np.int32), 0, np.ones((1, 2), bool)
+    one, other = (step(p, start(p, source, mask, 2), *step_inputs)[0] for p in (params, decoder.prepare(params)))
     np.testing.assert_array_equal(one, other)
     with pytest.raises(ValueError, match="only the encoder"):
         decoder.prepare({"encoder": params["encoder"]})

@@ -25,8 +25,8 @@ def model(folder):
 
 @pytest.fixture(scope="module")
 def sources(folder):
-    found = np.load(folder / "generation.npz")
-    return [found[f"{n}/prompt"].tolist() for n in range(4)]
+    arrays = np.load(folder / "generation.npz")
+    return [arrays[f"{n}/prompt"].tolist() for n in range(4)]
 
 
 @pytest.mark.long
@@ -35,8 +35,8 @@ def test_the_last_piece_may_be_forced(model, sources):
     forced = Translator(config, model.params, None, "forced")
     for beams in (1, 4):
         options = {"source": sources, "beams": beams, "length_penalty": 0.0}
-        found, shorter = forced.generate(max_new=5, **options), model.generate(max_new=4, **options)
-        for [text], [before] in zip(found, shorter, strict=True):
+        texts, shorter = forced.generate(max_new=5, **options), model.generate(max_new=4, **options)
+        for [text], [before] in zip(texts, shorter, strict=True):
             # The forced piece has the score 0, so the best text is the best shorter one.
             assert text.ids == [*before.ids, 0] and text.score == pytest.approx(before.score, abs=1e-5)
             assert text.finished and not before.finished
@@ -47,8 +47,8 @@ def test_a_target_with_more_pieces_than_the_source():
     shapes, rng = param_shapes(get_family("transformer"), config, ("decoder",), pooler=False), np.random.default_rng(0)
     params = nest({path: rng.normal(size=shape).astype(np.float32) for path, shape in shapes.items()})
     model = Translator(config, params, None, "toy")
-    found = model.generate(source=[[5, 6], [8]], max_new=4, beams=4, n_best=4)
-    assert max(piece for texts in found for text in texts for piece in text.ids) > 9
+    translations = model.generate(source=[[5, 6], [8]], max_new=4, beams=4, n_best=4)
+    assert max(piece for texts in translations for text in texts for piece in text.ids) > 9
     with pytest.raises(ValueError, match="outside of the vocabulary: its ids are 0 to 8"):
         model.generate(source=[[9]], max_new=4)
     with pytest.raises(ValueError, match="beams=61 is larger than the vocabulary"):

@@ -38,17 +38,17 @@ def pair_batch(inputs):
 def test_layers_maps_and_logits(golden):
     model, inputs, outputs = golden
     source = inputs["source_mask"] == 1
-    found = model.forward(source=inputs["source"], source_mask=inputs["source_mask"], target=inputs["target_in"])
-    for ours, theirs in zip(found.encoder_layers, outputs["encoder_hidden_states"], strict=True):
+    output = model.forward(source=inputs["source"], source_mask=inputs["source_mask"], target=inputs["target_in"])
+    for ours, theirs in zip(output.encoder_layers, outputs["encoder_hidden_states"], strict=True):
         assert_close(ours, theirs, source)
     everywhere = np.ones_like(inputs["target_in"], bool)
-    for ours, theirs in zip(found.decoder_layers, outputs["decoder_hidden_states"], strict=True):
+    for ours, theirs in zip(output.decoder_layers, outputs["decoder_hidden_states"], strict=True):
         assert_close(ours, theirs, everywhere)
     rows = np.broadcast_to(source[None, :, None, :], outputs["encoder_attentions"].shape[:-1])
-    assert_close(found.encoder_attentions, outputs["encoder_attentions"], rows)
-    assert_close(found.cross_attentions, outputs["cross_attentions"], np.ones(outputs["cross_attentions"].shape, bool))
-    assert_close(found.logits, outputs["logits"], everywhere)
-    assert found.decoder_attentions.shape == (2, 4, 4, 20, 20)
+    assert_close(output.encoder_attentions, outputs["encoder_attentions"], rows)
+    assert_close(output.cross_attentions, outputs["cross_attentions"], np.ones(outputs["cross_attentions"].shape, bool))
+    assert_close(output.logits, outputs["logits"], everywhere)
+    assert output.decoder_attentions.shape == (2, 4, 4, 20, 20)
 
 
 def test_loss_and_every_gradient(golden):
@@ -72,5 +72,5 @@ def test_loss_and_every_gradient(golden):
     assert ours.keys() == names.keys() and set(names.values()) == theirs.keys()
     largest = max(np.abs(gradient).max() for gradient in theirs.values())
     for path, gradient in ours.items():
-        wanted = theirs[names[path]].T if path.endswith("/kernel") else theirs[names[path]]
-        assert np.abs(np.asarray(gradient) - wanted).max() <= 1e-5 * largest, path
+        expected = theirs[names[path]].T if path.endswith("/kernel") else theirs[names[path]]
+        assert np.abs(np.asarray(gradient) - expected).max() <= 1e-5 * largest, path

@@ -161,8 +161,8 @@ def test_the_loop_over_layers_may_be_a_scan_and_computed_again(trained):
 
     def compute(config):
         def total(params):
-            given = {"tokens": source[None]}, {"tokens": target[None]}
-            return (run_pair(config, params, *given, key).logits ** 2).mean()
+            inputs = {"tokens": source[None]}, {"tokens": target[None]}
+            return (run_pair(config, params, *inputs, key).logits ** 2).mean()
 
         return jax.device_get(jax.jit(jax.value_and_grad(total) if trained else total)(fresh(deep)))
 
@@ -178,8 +178,8 @@ def test_each_dropout_is_applied_on_both_sides(rate):
 
     @jax.jit
     def run(key):
-        given = {"tokens": source[None]}, {"tokens": target[None]}
-        return run_pair(config, fresh(SMALL), *given, key, every=True)
+        inputs = {"tokens": source[None]}, {"tokens": target[None]}
+        return run_pair(config, fresh(SMALL), *inputs, key, every=True)
 
     one, two, same = (jax.device_get(run(jax.random.key(key))) for key in (0, 1, 0))
     np.testing.assert_array_equal(one.logits, same.logits)

@@ -28,9 +28,9 @@ def pairs(count=9):
     return Text(np.concatenate(sides), starts, np.arange(0, 2 * count + 1, 2))
 
 
-def batch_of(asked):
-    rows = plan_pair_rows(pairs(), asked, (0,), ((2,), (3,)))
-    return pair_batch(rows, 0, len(rows), asked)
+def batch_of(examples):
+    rows = plan_pair_rows(pairs(), examples, (0,), ((2,), (3,)))
+    return pair_batch(rows, 0, len(rows), examples)
 
 
 @pytest.fixture(scope="module")
@@ -43,11 +43,11 @@ def params():
 def test_packed_rows_give_what_single_rows_give(params):
 
     def compute(sequences):
-        asked = objective(sequences=sequences)
-        batch = batch_of(asked.phases[0].examples)
+        pair_objective = objective(sequences=sequences)
+        batch = batch_of(pair_objective.phases[0].examples)
         assert (batch["source_segments"].max() > 1) == (sequences > 1)
-        terms, metrics, _ = jax.jit(asked.held_out_loss, static_argnums=(2, 3))(params, batch, None, None)
-        gradient = jax.jit(jax.grad(lambda p: asked.loss(p, batch, None, None)[0]["translation"][0]))(params)
+        terms, metrics, _ = jax.jit(pair_objective.held_out_loss, static_argnums=(2, 3))(params, batch, None, None)
+        gradient = jax.jit(jax.grad(lambda p: pair_objective.loss(p, batch, None, None)[0]["translation"][0]))(params)
         return {name: [float(x) for x in pair] for name, pair in (terms | metrics).items()}, gradient
 
     (single, gradient), (packed, other) = compute(1), compute(5)
@@ -58,9 +58,9 @@ def test_packed_rows_give_what_single_rows_give(params):
 
 
 def test_dropout_needs_a_key_and_only_the_encoder_and_the_decoder_are_trained(params):
-    asked = objective()
-    batch = batch_of(asked.phases[0].examples)
-    compute = jax.jit(lambda p, k: asked.loss(p, batch, k, None)[0]["translation"][0])
+    pair_objective = objective()
+    batch = batch_of(pair_objective.phases[0].examples)
+    compute = jax.jit(lambda p, k: pair_objective.loss(p, batch, k, None)[0]["translation"][0])
     plain, again, dropped = (float(compute(params, key)) for key in (None, None, jax.random.key(0)))
     assert plain == again != dropped
     assert set(params) == {"encoder", "decoder"} and "pooler" not in params["encoder"]

@@ -86,12 +86,12 @@ def test_texts_are_written_as_the_folder_says(peers, tmp_path):
         model = transformers.MarianMTModel.from_pretrained(tmp_path / "ours").eval()
     for source, (text,) in zip(sources, load(tmp_path / "ours").generate(source=sources), strict=True):
         with torch.no_grad(), their_warnings():
-            found = model.generate(torch.tensor([source]), do_sample=False)
-        assert text.ids == found[0].tolist()[1 : 1 + len(text.ids)]
+            sequences = model.generate(torch.tensor([source]), do_sample=False)
+        assert text.ids == sequences[0].tolist()[1 : 1 + len(text.ids)]
 
 
 @pytest.mark.parametrize("name", ["opus", "two vocabularies"])
-def test_what_is_written_is_the_same(peers, tmp_path, name):
+def test_generated_texts_are_the_same(peers, tmp_path, name):
     torch, transformers = peers
     config, sources = CONFIGS[name], [[7, 8, 28, 9, 15], [3, 4, 5]]
     write(tmp_path / "ours", random_params(config), config)
@@ -100,9 +100,9 @@ def test_what_is_written_is_the_same(peers, tmp_path, name):
     ours = load(tmp_path / "ours").generate(source=sources, max_new=7, beams=4, length_penalty=0.6, n_best=3)
     for source, texts in zip(sources, ours, strict=True):
         with torch.no_grad(), their_warnings():
-            found = model.generate(
+            beams = model.generate(
                 torch.tensor([source]), max_new_tokens=7, num_beams=4, length_penalty=0.6, num_return_sequences=3,
                 do_sample=False, output_scores=True, return_dict_in_generate=True,
             )  # fmt: skip
-        for text, sequence, score in zip(texts, found.sequences.tolist(), found.sequences_scores.tolist(), strict=True):
+        for text, sequence, score in zip(texts, beams.sequences.tolist(), beams.sequences_scores.tolist(), strict=True):
             assert text.ids == sequence[1 : 1 + len(text.ids)] and text.score == pytest.approx(score, abs=1e-4)

@@ -25,7 +25,7 @@ def tokenizer(goldens):
 
 
 @pytest.fixture(scope="module")
-def made(tokenizer):
+def config_and_params(tokenizer):
     sizes = {"hidden_size": 16, "num_layers": 1, "num_heads": 2, "feed_forward_size": 24, "max_positions": 30}
     config = FAMILY.config_for(tokenizer, **sizes, output_bias=True)
     return config, random_params(config)
@@ -37,10 +37,10 @@ def random_params(config):
 
 
 @pytest.fixture(scope="module")
-def folder(goldens, made, tmp_path_factory):
+def folder(goldens, config_and_params, tmp_path_factory):
     """Write a Marian folder with its tokenizer."""
     out = tmp_path_factory.mktemp("marian")
-    write(out, made[1], made[0])
+    write(out, config_and_params[1], config_and_params[0])
     for file in (goldens / "tokenizers" / "marian").iterdir():
         if file.name != "encodings.json":
             shutil.copy(file, out)
@@ -52,8 +52,8 @@ def model(folder):
     return load(folder)
 
 
-def test_ids_of_the_tokenizer_are_fields_of_the_configuration(made, tokenizer):
-    config, _ = made
+def test_ids_of_the_tokenizer_are_fields_of_the_configuration(config_and_params, tokenizer):
+    config, _ = config_and_params
     assert (config.start_id, config.pad_id, config.end_ids) == (tokenizer.pad_id, tokenizer.pad_id, (tokenizer.sep_id,))
     assert config.forbidden_ids == (tokenizer.pad_id,)
 
@@ -63,7 +63,7 @@ def test_translations(model):
     one, two = model.translate(texts, max_new=6), model.translate(texts[::-1], max_new=6)
     assert one == two[::-1] and all(isinstance(text, str) for text in one)
     best = model.generate(texts, max_new=6, beams=4, length_penalty=0.6)
-    assert [found.text for found, *_ in best] == one
+    assert [first.text for first, *_ in best] == one
     assert len(model.best_translations(["the"], max_new=3, beams=1)[0].ids) <= 3
 
 
@@ -78,7 +78,7 @@ def test_vectors_of_the_source(model):
     for n, row in enumerate(ids):
         np.testing.assert_allclose(encoded.layers[:, n, : len(row)], apart[:, n, : len(row)], rtol=1e-5, atol=1e-5)
     vectors = list(model.extract(texts, [0, -1], units="words"))
-    assert [found.shape for found in vectors] == [(2, 2, 16), (2, 5, 16)]
+    assert [array.shape for array in vectors] == [(2, 2, 16), (2, 5, 16)]
 
 
 def test_fused_attention_has_no_maps_of_the_encoder(folder, model):
@@ -97,7 +97,7 @@ def test_without_a_target_only_the_encoder_runs(model):
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("inputs", "message"),
     [
         ({"source": np.ones((1, 31), int)}, "rows of 31 tokens were given to a model with 30 positions"),
         ({"source": [[5, 999]]}, "token id 999 at row 0, column 1 is outside the vocabulary"),
@@ -109,9 +109,9 @@ def test_without_a_target_only_the_encoder_runs(model):
         ({"source": [[5, 6], [7]]}, "source has rows of different lengths"),
     ],
 )
-def test_wrong_ids(model, given, message):
+def test_wrong_ids(model, inputs, message):
     with pytest.raises(ValueError, match=message):
-        model.forward(**given)
+        model.forward(**inputs)
 
 
 def test_wrong_texts(model, goldens):
@@ -188,14 +188,14 @@ def test_missing_tensors(folder, tmp_path):
         ({"value_size": 3}, "value_size=3 cannot be written"),
     ],
 )
-def test_what_marian_does_not_have(fields, message, tmp_path):
+def test_fields_that_marian_lacks_are_refused(fields, message, tmp_path):
     config = TransformerConfig(20, 16, 1, 2, feed_forward_size=24, max_positions=9, **fields)
     with pytest.raises(ValueError, match=message):
         write(tmp_path / "out", random_params(config), config)
 
 
-def test_labels_have_no_place(made, tmp_path, folder):
+def test_labels_have_no_place(config_and_params, tmp_path, folder):
     with pytest.raises(ValueError, match="has no classifier"):
-        write(tmp_path / "out", made[1], made[0], labels=["a", "b"])
+        write(tmp_path / "out", config_and_params[1], config_and_params[0], labels=["a", "b"])
     with pytest.raises(FileExistsError, match="already holds weights"):
-        write(folder, made[1], made[0])
+        write(folder, config_and_params[1], config_and_params[0])

@@ -99,8 +99,8 @@ def test_drop_add_norm(shape, rate, returns_sum, centred):
 
 def test_drop_add_norm_without_a_key_drops_nothing():
     x, y, *vectors = map(jnp.asarray, draw((4, 8), (4, 8), (8,), (8,), (8,)))
-    dropped, whole = (drop_add_norm(x, y, *vectors, None, Rules(rate, EPS))[0] for rate in (0.1, 0.0))
-    assert (dropped == whole).all()
+    dropped, expected = (drop_add_norm(x, y, *vectors, None, Rules(rate, EPS))[0] for rate in (0.1, 0.0))
+    assert (dropped == expected).all()
 
 
 @pytest.mark.parametrize(

@@ -35,8 +35,8 @@ def make(name, heads, dtype, fields):
     """Return a configuration, its parameters, and a function of kernels that gives the loss and its gradients."""
     family = get_family(name)
     fields = {**SIZES, "dtype": dtype, **fields}
-    known = {field.name for field in dataclasses.fields(family.config)} | {"attention"}
-    config = family.config(**{field: value for field, value in fields.items() if field in known})
+    field_names = {field.name for field in dataclasses.fields(family.config)} | {"attention"}
+    config = family.config(**{field: value for field, value in fields.items() if field in field_names})
     batch = dict(make_batch(config, 3, 11, "token" if heads else "next", sequences=1 if heads else 2))
 
     def total(params):

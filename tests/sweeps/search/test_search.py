@@ -44,7 +44,7 @@ def parts(program):
 
 
 @pytest.mark.parametrize(("over", "message"), MISTAKES, ids=[over or "nothing" for over, _ in MISTAKES])
-def test_what_cannot_be_searched(parts, over, message):
+def test_mistakes_in_a_space_are_refused(parts, over, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         parts.trials.read_space(over, CONFIG)
 
@@ -154,10 +154,10 @@ class Curves:
         self.starts.append(int(job.key))
         self.key, self.run = job.key, Path(job.workdir)
         rate = float(job.fields["optimizer.learning_rate"])
-        there = len(self.trials.read_metrics(self.run)) if (self.run / "metrics.jsonl").is_file() else 0
+        past_epochs = len(self.trials.read_metrics(self.run)) if (self.run / "metrics.jsonl").is_file() else 0
         number, self.over = int(job.key), False
         steps = 2 if number in self.long else 1
-        self.left = [(steps * epoch, self.score(number, epoch, rate)) for epoch in range(1, 6)][there:]
+        self.left = [(steps * epoch, self.score(number, epoch, rate)) for epoch in range(1, 6)][past_epochs:]
         (self.run / "log.txt").write_text("the last words\n")
 
     def wait(self, seconds):
@@ -194,29 +194,29 @@ def go(parts, program, tmp_path):
         workdir = tmp_path / name
         workdir.mkdir(exist_ok=True)
         space = parts.trials.read_space("optimizer.learning_rate=1e-4..1e-2", CONFIG)
-        asked = parts.trials.Search("finetune", "finetune.py", space, named, lowest, workdir, {"task": "uner"})
+        rate_search = parts.trials.Search("finetune", "finetune.py", space, named, lowest, workdir, {"task": "uner"})
         study, runner = parts.trials.open_study(workdir, lowest, bad), Curves(parts, workdir, Ended, **how)
-        said = []
-        whole = parts.trials.run_trials(
-            asked, study, runner, trials=trials, sampler=sampler, seed=seed, say=said.append, stop=lambda: 0,
-            changed=lambda: parts.run_search.write_results(asked, study, "the command"),
+        messages = []
+        ended = parts.trials.run_trials(
+            rate_search, study, runner, trials=trials, sampler=sampler, seed=seed, say=messages.append, stop=lambda: 0,
+            changed=lambda: parts.run_search.write_results(rate_search, study, "the command"),
         )  # fmt: skip
-        return whole, study, runner, said, workdir
+        return ended, study, runner, messages, workdir
 
     return run
 
 
-def told(study):
+def list_trials(study):
     return [(trial.params, trial.state.name, trial.value) for trial in study.get_trials()]
 
 
 def test_bad_trials_are_ended_and_the_best_is_found(go):
-    whole, study, runner, said, workdir = go("w")
+    ended, study, runner, messages, workdir = go("w")
     states = [trial.state.name for trial in study.get_trials()]
-    assert whole and len(states) == 12 and states[:3] == ["COMPLETE"] * 3
+    assert ended and len(states) == 12 and states[:3] == ["COMPLETE"] * 3
     assert runner.stopped == [n for n, state in enumerate(states) if state == "PRUNED"] != []
     assert abs(study.best_params["optimizer.learning_rate"] - 0.005) < 0.001
-    assert any("ended early, worse than the median" in line for line in said)
+    assert any("ended early, worse than the median" in line for line in messages)
     text = (workdir / "table.md").read_text(encoding="utf-8")
     scores = [float(line.split("|")[2]) for line in text.splitlines() if "| done |" in line]
     assert scores == sorted(scores, reverse=True) and scores[0] == pytest.approx(study.best_value, abs=1e-3)
@@ -233,11 +233,11 @@ def test_bad_trials_are_ended_and_the_best_is_found(go):
 
 
 def test_killed_it_draws_what_it_would_have_drawn(go):
-    undisturbed = told(go("one")[1])
+    undisturbed = list_trials(go("one")[1])
     for die_at in (3, 7, 1, 12, 6):  # looks at what runs
         with pytest.raises(KeyboardInterrupt):
             go("two", die_at=die_at)
-    assert told(go("two")[1]) == undisturbed
+    assert list_trials(go("two")[1]) == undisturbed
 
 
 def test_by_chance_and_to_the_lowest(go):
@@ -252,9 +252,9 @@ def test_by_chance_and_to_the_lowest(go):
 
 
 def test_failures_are_told_and_the_others_go_on(go, monkeypatch):
-    whole, study, _, said, _ = go("w", trials=4, fail=(1,))
-    assert whole and [trial.state.name for trial in study.get_trials()][1] == "FAIL"
-    assert any("diverged (status 76)" in line and "the last words" in line for line in said)
+    ended, study, _, messages, _ = go("w", trials=4, fail=(1,))
+    assert ended and [trial.state.name for trial in study.get_trials()][1] == "FAIL"
+    assert any("diverged (status 76)" in line and "the last words" in line for line in messages)
 
 
 def test_trials_are_compared_by_epochs_not_by_steps(go):
@@ -269,9 +269,9 @@ def test_scores_that_are_no_numbers(go, nothing):
     def score(number, epoch, rate):
         return nothing if number == 1 or (number == 2 and epoch < 3) else epoch / 10
 
-    whole, study, _, said, _ = go("w", trials=4, score=score)
-    assert whole and [trial.state.name for trial in study.get_trials()] == ["COMPLETE", "FAIL", "COMPLETE", "COMPLETE"]
-    assert any("trial 2: its dev/f1 was never a finite number" in line for line in said)
+    ended, study, _, messages, _ = go("w", trials=4, score=score)
+    assert ended and [trial.state.name for trial in study.get_trials()] == ["COMPLETE", "FAIL", "COMPLETE", "COMPLETE"]
+    assert any("trial 2: its dev/f1 was never a finite number" in line for line in messages)
     assert study.get_trials()[2].intermediate_values == {3: 0.3, 4: 0.4, 5: 0.5}
 
 
@@ -284,15 +284,15 @@ def test_a_figure_that_is_not_there_is_missed_at_the_first_evaluation(go, tmp_pa
 
 
 def test_a_figure_that_one_trial_does_not_have(go):
-    whole, study, runner, said, _ = go("w", trials=3, other=(1,))
-    assert whole and [trial.state.name for trial in study.get_trials()] == ["COMPLETE", "FAIL", "COMPLETE"]
-    assert runner.stopped == [1] and any("may be one of dev/mcc" in line for line in said)
+    ended, study, runner, messages, _ = go("w", trials=3, other=(1,))
+    assert ended and [trial.state.name for trial in study.get_trials()] == ["COMPLETE", "FAIL", "COMPLETE"]
+    assert runner.stopped == [1] and any("may be one of dev/mcc" in line for line in messages)
 
 
 def test_a_refused_trial_fails_alone(go):
-    whole, study, _, said, _ = go("w", trials=5, refuse=(0, 1, 3))
-    assert whole and [t.state.name for t in study.get_trials()] == ["FAIL", "FAIL", "COMPLETE", "FAIL", "COMPLETE"]
-    assert sum("refused (status 2). The last lines of" in line and "the last words" in line for line in said) == 3
+    ended, study, _, messages, _ = go("w", trials=5, refuse=(0, 1, 3))
+    assert ended and [t.state.name for t in study.get_trials()] == ["FAIL", "FAIL", "COMPLETE", "FAIL", "COMPLETE"]
+    assert sum("refused (status 2). The last lines of" in line and "the last words" in line for line in messages) == 3
 
 
 @pytest.mark.parametrize(("trials", "tried"), [(12, 3), (2, 2)])
@@ -313,7 +313,7 @@ def trial_runs(search, parts, program, tmp_path, monkeypatch):
 
     def run(over, options, **how):
         runner = Curves(parts, tmp_path / "w", Ended, **how)
-        monkeypatch.setattr(parts.run_search, "Processes", lambda *given: runner)
+        monkeypatch.setattr(parts.run_search, "Processes", lambda *arguments: runner)
         monkeypatch.setattr(parts.run_search, "list_scores", lambda task: ["f1"])  # the figure of these curves
         assert search(*TASK, over=over, score="dev/f1", **options) == 0
         return runner.starts
@@ -332,8 +332,8 @@ def test_as_long_as_nothing_came_of_it_something_else_may_be_asked(trial_runs, t
     table = (tmp_path / "w" / "table.md").read_text()
     scores = [float(line.split("|")[2]) for line in table.splitlines() if "| done |" in line]
     assert len(scores) == 2 and scores == sorted(scores) and "failed" not in table
-    asked = json.loads((tmp_path / "w" / "run.json").read_text())
-    assert asked["lowest"] and asked["seed"] == 4 and asked["over"].endswith("=0.001,0.01")
+    settings = json.loads((tmp_path / "w" / "run.json").read_text())
+    assert settings["lowest"] and settings["seed"] == 4 and settings["over"].endswith("=0.001,0.01")
     with pytest.raises(ValueError, match=r"w was started with another configuration:\nseed: 4 then, 5 now"):
         trial_runs(over, {**other, "seed": 5})
     assert trial_runs(over, {**other, "trials": 3}) == [5]
@@ -355,7 +355,7 @@ def test_the_directory_of_something_else_is_left_alone(trial_runs, tmp_path):
 
 
 def test_seeds_side_by_side_draw_other_values(go):
-    drawn = [told(go(str(seed), trials=4, sampler="random", bad=False, seed=seed)[1]) for seed in (0, 1)]
+    drawn = [list_trials(go(str(seed), trials=4, sampler="random", bad=False, seed=seed)[1]) for seed in (0, 1)]
     first, second = ([params["optimizer.learning_rate"] for params, _, _ in trials] for trials in drawn)
     assert len({*first, *second}) == 8
 
@@ -370,15 +370,15 @@ def test_real_trials(tmp_path):
         sys.executable, "-m", "experiments.search", "--program=pretrain", "--trials=4", f"--workdir={tmp_path}",
         "--over=optimizer.learning_rate=1e-4..1e-2,log", "--", "--config=experiments/configs/bert.py:toy", *small,
     ]  # fmt: skip
-    asked = {**os.environ, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": "", "PYTHONPATH": os.pathsep.join(sys.path)}
-    stopped = subprocess.Popen(command, cwd=ROOT, env=asked, stderr=subprocess.PIPE, text=True)
+    environment = {**os.environ, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": "", "PYTHONPATH": os.pathsep.join(sys.path)}
+    stopped = subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True)
     until = time.monotonic() + 300
     while not (tmp_path / "trials" / "000" / "metrics.jsonl").is_file() and time.monotonic() < until:
         time.sleep(0.1)
     stopped.send_signal(signal.SIGTERM)
-    _, said = stopped.communicate(timeout=120)
-    assert stopped.returncode == 75 and "the same command continues" in said, said
-    done = subprocess.run(command, cwd=ROOT, env=asked, capture_output=True, text=True, timeout=900)
+    _, output = stopped.communicate(timeout=120)
+    assert stopped.returncode == 75 and "the same command continues" in output, output
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stderr[-2000:]
     text = (tmp_path / "table.md").read_text(encoding="utf-8")
     assert text.count("| done |") + text.count("| ended early |") == 4 and text.count("| done |") >= 3
@@ -387,8 +387,8 @@ def test_real_trials(tmp_path):
 def test_a_report_in_korean(go, parts):
     *_, study, _, _, workdir = go("w", trials=4)
     space = parts.trials.read_space("optimizer.learning_rate=1e-4..1e-2", CONFIG)
-    asked = parts.trials.Search("finetune", "finetune.py", space, "dev/f1", False, workdir, {})
-    text = parts.run_search.write_results(asked, study, "the command", "ko")
+    rate_search = parts.trials.Search("finetune", "finetune.py", space, "dev/f1", False, workdir, {})
+    text = parts.run_search.write_results(rate_search, study, "the command", "ko")
     page = (workdir / "report.html").read_text(encoding="utf-8")
     assert '<html lang="ko">' in page and "dev/f1 탐색" in page
     for english, korean in (("done", "끝남"), ("trial", "시도"), ("steps", "스텝 수"), ("The trials", "시도 목록")):
@@ -400,8 +400,8 @@ def test_a_report_escapes_what_it_shows(go, parts):
     bad = "<script>alert(1)</script>"
     *_, study, _, _, workdir = go("w", trials=2)
     space = parts.trials.read_space("optimizer.learning_rate=1e-4..1e-2", CONFIG)
-    asked = parts.trials.Search("finetune", f"{bad}.py", space, bad, False, workdir, {"train": bad})
-    parts.run_search.write_results(asked, study, bad)
+    rate_search = parts.trials.Search("finetune", f"{bad}.py", space, bad, False, workdir, {"train": bad})
+    parts.run_search.write_results(rate_search, study, bad)
     page = (workdir / "report.html").read_text(encoding="utf-8")
     assert "<script" not in page
     assert page.count("&lt;script&gt;") >= 6, "the title twice, a column, the command, and in the command of each trial"

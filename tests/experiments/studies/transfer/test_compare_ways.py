@@ -24,14 +24,14 @@ def test_a_study(tmp_path, capsys):
     model = str(write_model(tmp_path / "model", num_layers=2))
     head, network = finetune.entities(), tagger.get_config()
     head.update(context=False, max_length=32)
-    found = study_transfer({"small": model}, WORLD, head, network, seeds=(0,), steps=3, ways=("upper", "frozen"))
-    end, _, gradients = found.tables.values()
+    findings = study_transfer({"small": model}, WORLD, head, network, seeds=(0,), steps=3, ways=("upper", "frozen"))
+    end, _, gradients = findings.tables.values()
     assert end[0] == ["way", "F1", "encoder", "embeddings", "layer 1", "layer 2"]
     upper, frozen = end[1:]
     assert frozen[2:] == ["0.000"] * 4
     assert upper[3:5] == ["0.000", "0.000"] and float(upper[5]) > 0
     assert gradients[1][1:3] == ["–", "–"] and float(gradients[1][3]) > 0
-    path = write_study(found, tmp_path / "new")
+    path = write_study(findings, tmp_path / "new")
     assert path.read_text(encoding="utf-8").startswith("<svg")
     assert "drift at the end" in capsys.readouterr().out
 

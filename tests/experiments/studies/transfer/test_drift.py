@@ -36,19 +36,19 @@ def loss(params, batch, key, carry):
 
 def trace(method, steps=4):
     layers = name_layers(PARAMS, DEPTHS.get)
-    step, whole = build_step(loss, method, {"sum": 1.0}, layers)
-    state = train.new_state(PARAMS, whole, jax.random.key(0))
+    step, optimizer = build_step(loss, method, {"sum": 1.0}, layers)
+    state = train.new_state(PARAMS, optimizer, jax.random.key(0))
     return follow(step, state, [{"x": jnp.full(1, -float(n + 1))} for n in range(steps)], layers)
 
 
 def test_drift_and_gradients_of_each_step():
-    found, state = trace(optax.sgd(0.1))
-    assert found.layers == ("embeddings", "layer 1")
-    np.testing.assert_allclose(found.drift[:, 0], [n * 0.1 * 5**0.5 / 5 for n in (1, 2, 3, 4)], rtol=1e-6)
-    np.testing.assert_allclose(found.drift[:, 1], [0.1 * n / 2 for n in (1, 3, 6, 10)], rtol=1e-6)
+    history, state = trace(optax.sgd(0.1))
+    assert history.layers == ("embeddings", "layer 1")
+    np.testing.assert_allclose(history.drift[:, 0], [n * 0.1 * 5**0.5 / 5 for n in (1, 2, 3, 4)], rtol=1e-6)
+    np.testing.assert_allclose(history.drift[:, 1], [0.1 * n / 2 for n in (1, 3, 6, 10)], rtol=1e-6)
     moved = np.hypot(0.1 * np.array([1, 2, 3, 4]) * 5**0.5, 0.1 * np.array([1, 3, 6, 10]))
-    np.testing.assert_allclose(found.whole, moved / 29**0.5, rtol=1e-6)
-    np.testing.assert_allclose(found.gradients, [[5**0.5, n] for n in (1, 2, 3, 4)], rtol=1e-6)
+    np.testing.assert_allclose(history.whole, moved / 29**0.5, rtol=1e-6)
+    np.testing.assert_allclose(history.gradients, [[5**0.5, n] for n in (1, 2, 3, 4)], rtol=1e-6)
     assert float(state.params["head"][0]) == pytest.approx(2.0)
 
 
@@ -57,26 +57,26 @@ def test_a_layer_that_is_trained_later():
         "encoder": {"embeddings": {"word": optim.Spans(())}, "layer_0": {"bias": optim.Spans(((2, None),))}},
         "head": optim.Spans(),
     }
-    found, _ = trace(optim.train_during(spans, lambda step: 0.1, optax.sgd, clip=1e9))
-    assert found.begins() == [None, 2]
-    assert found.drift[:, 0].tolist() == [0] * 4 and found.drift[1, 1] == 0
-    assert found.gradients[:, 1].tolist() == [1, 2, 3, 4]  # they are there before they are used
-    assert first_gradients(found) == ["–", "3.5"]
-    assert own_drifts(found) == ["–", "–"]  # fewer steps than are compared
+    history, _ = trace(optim.train_during(spans, lambda step: 0.1, optax.sgd, clip=1e9))
+    assert history.begins() == [None, 2]
+    assert history.drift[:, 0].tolist() == [0] * 4 and history.drift[1, 1] == 0
+    assert history.gradients[:, 1].tolist() == [1, 2, 3, 4]  # they are there before they are used
+    assert first_gradients(history) == ["–", "3.5"]
+    assert own_drifts(history) == ["–", "–"]  # fewer steps than are compared
 
 
 def test_own_steps_are_counted_from_the_first_one():
     drift = np.stack([np.arange(12.0), np.maximum(0.0, np.arange(12.0) - 1)], axis=1)
-    found = Trace(("embeddings", "layer 1"), drift, drift.mean(1), drift)
-    assert found.begins() == [1, 2]
-    assert own_drifts(found) == ["10.0000", "10.0000"]
+    history = Trace(("embeddings", "layer 1"), drift, drift.mean(1), drift)
+    assert history.begins() == [1, 2]
+    assert own_drifts(history) == ["10.0000", "10.0000"]
 
 
 def test_means_over_seeds():
     one, other = (Trace(("a",), np.full((2, 1), x), np.full(2, x), np.full((2, 1), x), (x,)) for x in (1.0, 3.0))
-    found = mean_trace([one, other])
-    assert found.drift.tolist() == [[2.0], [2.0]] and found.whole.tolist() == [2.0, 2.0]
-    assert found.scores == (1.0, 3.0)
+    mean = mean_trace([one, other])
+    assert mean.drift.tolist() == [[2.0], [2.0]] and mean.whole.tolist() == [2.0, 2.0]
+    assert mean.scores == (1.0, 3.0)
 
 
 def test_layers_that_are_not_encoded():
@@ -88,11 +88,11 @@ def test_layers_that_are_not_encoded():
 
 
 def test_a_line_of_figures_for_each_model():
-    found, _ = trace(optax.sgd(0.1))
-    findings = compare_ways({"bert": {"all": found, "frozen": found._replace(drift=0 * found.drift)}}, "F1")
+    history, _ = trace(optax.sgd(0.1))
+    findings = compare_ways({"bert": {"all": history, "frozen": history._replace(drift=0 * history.drift)}}, "F1")
     assert len(findings.tables) == 3 and len(findings.figures) == 2
-    end, own, gradients = findings.tables.values()
-    assert end[0] == ["way", "F1", "encoder", "embeddings", "layer 1"] and [row[0] for row in own] == [
+    end, own_steps, gradients = findings.tables.values()
+    assert end[0] == ["way", "F1", "encoder", "embeddings", "layer 1"] and [row[0] for row in own_steps] == [
         "way", "all", "frozen",
     ]  # fmt: skip
     assert gradients[2] == ["frozen", "–", "–"]

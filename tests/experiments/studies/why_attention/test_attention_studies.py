@@ -8,29 +8,29 @@ from experiments.studies.why_attention import studies
 
 @pytest.mark.long  # test_scaling.py has the numbers
 def test_scaling():
-    found = studies.study_scaling(steps=3)
-    random, trained = found.tables.values()
+    findings = studies.study_scaling(steps=3)
+    random, trained = findings.tables.values()
     assert [row[:2] for row in random[1:]][-1] == ["1024", "scaled"]
     assert [row[0] for row in trained[1:]] == ["16", "16", "64", "64", "256", "256"]
     assert {row[3] for row in trained[1:]} == {"never"}
-    assert all(show(figure).document.startswith("<svg") for figure in found.figures.values())
+    assert all(show(figure).document.startswith("<svg") for figure in findings.figures.values())
 
 
 @pytest.mark.long  # test_heads.py has the numbers
 def test_heads():
-    found = studies.study_heads(steps=3)
-    (table,) = found.tables.values()
+    findings = studies.study_heads(steps=3)
+    (table,) = findings.tables.values()
     assert [row[0] for row in table[1:]] == ["1", "2", "4", "8", "16"]
-    assert set(found.figures) == {"heads_training", "heads_1", "heads_4"}
-    assert "whose" in show(found.figures["heads_4"]).document
+    assert set(findings.figures) == {"heads_training", "heads_1", "heads_4"}
+    assert "whose" in show(findings.figures["heads_4"]).document
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["crosstalk", "warmup"])
 def test_trained_studies(name):
-    found = studies.TRAINED[name](steps=3)
-    (table,) = found.tables.values()
+    findings = studies.TRAINED[name](steps=3)
+    (table,) = findings.tables.values()
     assert table[-1][0] == "best possible"
     assert len({len(row) for row in table}) == 1
-    (figure,) = found.figures.values()
+    (figure,) = findings.figures.values()
     assert "steps" not in show(figure).document and figure.series

@@ -72,5 +72,5 @@ def test_other_words_differ(texts):
     places = choose_places(texts.test, 1)
     rows = np.arange(len(places))
     assert (texts.test[rows, places + 1] > 0).all()  # never the full stop
-    others = other_words(texts, places, 1)
-    assert (others != texts.test[rows, places]).all() and others.min() >= 2 and others.max() < texts.size
+    drawn_words = other_words(texts, places, 1)
+    assert (drawn_words != texts.test[rows, places]).all() and drawn_words.min() >= 2 and drawn_words.max() < texts.size

@@ -16,8 +16,8 @@ def test_four_heads_answer_better_than_one_of_the_same_width(monkeypatch):
     assert four.final > one.final + 0.2
     assert one.weights.shape == (1, 8) and four.weights.shape == (4, 8)
     np.testing.assert_allclose(four.weights.sum(axis=1), 1, atol=1e-5)
-    asked = four.weights[:, : heads.ANSWERS]
-    assert asked.sum() > 0.9 * four.weights.sum()  # roles without a question get little
+    question_weights = four.weights[:, : heads.ANSWERS]
+    assert question_weights.sum() > 0.9 * four.weights.sum()  # roles without a question get little
 
 
 def test_weights_follow_the_roles_and_not_the_order():

@@ -8,19 +8,19 @@ from experiments.studies.why_attention.scaling import saturate, softmax, softmax
 
 
 @pytest.fixture(scope="module")
-def found():
+def saturations():
     return {(s.width, s.scaled): s for s in saturate((4, 64, 512), samples=800)}
 
 
-def test_the_variance_of_a_dot_product_is_its_width(found):
-    for (width, scaled), s in found.items():
+def test_the_variance_of_a_dot_product_is_its_width(saturations):
+    for (width, scaled), s in saturations.items():
         expected = 1 if scaled else width
         # 12,800 scores, some with the same query, so their variance is less certain than that of independent scores.
         assert s.variance == pytest.approx(expected, rel=4 * np.sqrt((2 + 2 * 16 / width) / 12_800))
 
 
-def test_an_unscaled_softmax_saturates_and_a_scaled_one_does_not(found):
-    unscaled, scaled = ([found[width, kind] for width in (4, 64, 512)] for kind in (False, True))
+def test_an_unscaled_softmax_saturates_and_a_scaled_one_does_not(saturations):
+    unscaled, scaled = ([saturations[width, kind] for width in (4, 64, 512)] for kind in (False, True))
     for name, falls in (("entropy", True), ("gradient", True), ("largest", False)):
         values = [getattr(s, name) for s in unscaled]
         assert values == sorted(values, reverse=falls)

@@ -11,12 +11,12 @@ from experiments.studies.why_attention.small_training import first_above, fit, m
 def test_sentences_come_back_from_their_ids():
     world = ToyWorld("ko", topics=2, words=2)
     texts = toy_texts(world, train=30, test=10)
-    said = [" ".join(texts.words[i - 2] for i in row if i) for row in (*texts.train, *texts.test)]
-    known = [sentence.text for i in range(40) for sentence in world.document(i).sentences]
-    assert said[:30] == known[:30]
-    assert set(said[30:]) <= set(known)
-    last = next(i for i in range(40) if said[29] in [s.text for s in world.document(i).sentences])
-    assert said[30] == world.document(last + 1).sentences[0].text  # documents of their own
+    decoded_texts = [" ".join(texts.words[i - 2] for i in row if i) for row in (*texts.train, *texts.test)]
+    world_texts = [sentence.text for i in range(40) for sentence in world.document(i).sentences]
+    assert decoded_texts[:30] == world_texts[:30]
+    assert set(decoded_texts[30:]) <= set(world_texts)
+    last = next(i for i in range(40) if decoded_texts[29] in [s.text for s in world.document(i).sentences])
+    assert decoded_texts[30] == world.document(last + 1).sentences[0].text  # documents of their own
     assert texts.size == len(world.network.words) + 2 and texts.train.max() < texts.size
 
 

@@ -34,8 +34,8 @@ def bert(goldens):
 
 
 def test_the_sentences_of_the_paper_have_the_words():
-    for text, word, others in SENTENCES:
-        assert {word, *others} <= set(text.split())
+    for text, word, linked_words in SENTENCES:
+        assert {word, *linked_words} <= set(text.split())
 
 
 def test_a_word_of_the_readers_own_sentence(bert):
@@ -100,8 +100,8 @@ def test_texts_of_the_toy_world_have_the_links(language, kind):
 @pytest.fixture
 def toy_bert(tmp_path):
     """A random BERT whose vocabulary has the words of the toy world."""
-    said = [sentence.text for i in range(300) for sentence in WORLDS["en"].document(i).sentences]
-    tokenizer = train_wordpiece(said, vocab_size=600)
+    sentences = [sentence.text for i in range(300) for sentence in WORLDS["en"].document(i).sentences]
+    tokenizer = train_wordpiece(sentences, vocab_size=600)
     sizes = {"hidden_size": 16, "num_layers": 2, "num_heads": 2, "feed_forward_size": 16, "max_positions": 64}
     config = BertConfig(vocab_size=tokenizer.vocab_size, **sizes)
     params = jax.tree.map(np.asarray, init_params(FAMILY, config, jax.random.key(0), ("mlm",)))
