@@ -4,7 +4,7 @@
 >>> load("tests/goldens/bert_tiny").heads
 ('mlm', 'nsp')
 
-Public members; `help(bert_elmo_jax.text)` and so on describe those of a package:
+Public members; `help(bert_elmo_jax.text)` and so on describe the members of a package:
 
 - `load`, `save`: any model, by its folder or hub name; `__version__`
 - `text`, `data`, `toyworld`: tokenizers, files and batches, a generated language

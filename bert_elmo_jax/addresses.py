@@ -1,6 +1,6 @@
 """Addresses of buckets (`s3://…`, `gs://…`, `hf://…`, `memory://…`) where paths are read and written.
 
-The folder `buckets` is imported only for an address. Everything else is a path, and stays as it is.
+The folder `buckets` is imported only for an address. Everything else is a path, and stays unchanged.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ def is_address(path: str | Path) -> bool:
 
 
 def local_copy(path: str) -> str:
-    """Return a path as it is; for an address, the path of its copy in the local cache, fetched if it is missing.
+    """Return a path unchanged; for an address, the path of its copy in the local cache, fetched if it is missing.
 
     >>> local_copy("reviews/train.csv")
     'reviews/train.csv'
@@ -42,7 +42,7 @@ def local_copy(path: str) -> str:
 
 
 def local_copies(pattern: str) -> list[str]:
-    """Return a path or glob as it is; for an address, the paths of the copies of all files that it matches.
+    """Return a path or glob unchanged; for an address, the paths of the copies of all files that it matches.
 
     >>> local_copies("reviews/*.csv")
     ['reviews/*.csv']

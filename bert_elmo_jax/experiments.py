@@ -1,4 +1,4 @@
-"""In a checkout, the folder `experiments` as a part of this package, as it is when installed.
+"""Makes the folder `experiments` of a checkout a part of this package, as in an installed package.
 
 A wheel has the package `bert_elmo_jax/experiments/`, which Python prefers to this file.
 """

@@ -297,7 +297,7 @@ def check_link(path: Path, folder: Path) -> None:
 
 
 def _list_odd(folder: Path, depth: int | None) -> Iterator[Path]:
-    """Yield what is neither a file nor a folder, and folders with names of files.
+    """Yield entries that are neither files nor folders, and folders with names of files.
 
     Regular files need no call of the system each.
     """

@@ -27,7 +27,7 @@ _interpreted: ContextVar[bool] = ContextVar("interpreted", default=False)
 
 
 def uses(name: str) -> bool:
-    """Return whether what is traced now uses this kernel or rewriting.
+    """Return whether code that is traced now uses this kernel or rewriting.
 
     The kernels are for one device: XLA cannot split them over a mesh, so several GPUs use XLA's path.
 

@@ -28,7 +28,7 @@ def lazy_names(package: str, file: str) -> tuple[list[str], Callable[[str], Any]
         setattr(sys.modules[package], name, value)
         return value
 
-    # For `dir` and `help`, which would otherwise list only what has been used.
+    # For `dir` and `help`, which would otherwise list only the names that have been used.
     setattr(sys.modules[package], "__dir__", lambda: sorted({*vars(sys.modules[package]), *modules}))  # noqa: B010
     return sorted(modules), import_name
 

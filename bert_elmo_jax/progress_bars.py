@@ -23,7 +23,7 @@ def progress_bar(
     file: Any = None,
     **options: Any,
 ) -> "Bar":
-    """Return a progress bar on standard error; without a `total`, it counts. `options` are those of tqdm.
+    """Return a progress bar on standard error; without a `total`, it counts. `options` are tqdm's.
 
     >>> with progress_bar(2, "predicting", "texts", file=sys.stdout) as bar:  # doctest: +ELLIPSIS
     ...     for _ in range(2):
@@ -58,7 +58,7 @@ class Bar(tqdm):
     shapes: set[Hashable] | None = None  # of batches that were computed, to name compilations; None: they have no name
 
     def update(self, n: float | int | None = 1) -> bool | None:
-        """Count what was done."""
+        """Count finished units of work."""
         if _in_place_of_bars is not None:
             _in_place_of_bars()
         return super().update(n)

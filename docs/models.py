@@ -5,7 +5,7 @@
     python docs/models.py --check --only=klue/bert-base
 
 `make models` is the second one. A model that cannot be reached keeps the day of its last check. Checking needs a
-network and room for the files, about 30 GB for all; what is in the hub's cache is not downloaded again.
+network and room for the files, about 30 GB for all; files already in the hub's cache are not downloaded again.
 """
 
 import argparse

@@ -145,7 +145,7 @@ def resident_bytes():
 
 @pytest.fixture(scope="module", autouse=True)
 def compiled_for_each_worker():
-    """Keep what was compiled for the next files of a worker until it has grown; a file leaves JAX's settings alone."""
+    """Keep compiled programs for a worker's next files until its memory grows; check that JAX's settings are kept."""
     import jax
 
     jax.devices()  # before a program of a test starts JAX with other devices

@@ -1,6 +1,6 @@
-r"""Seeded mutants: small faults in the package, each of which a test should notice.
+r"""Seeded mutants: small faults in the package, each to be noticed by a test.
 
-    python tests/mutants.py                                # all; a second start goes on where the first one ended
+    python tests/mutants.py                                # all; a second start continues where the first one ended
     python tests/mutants.py --only=crf_partition,lstm_forget
     python tests/mutants.py --only=losses,optim            # by part of the package
     python tests/mutants.py --compare                      # the results against tests/mutants_baseline.json

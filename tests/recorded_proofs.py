@@ -1,7 +1,7 @@
-"""`make proofs` takes hours, so it writes down each test that passed; started again on the same commit, it goes on.
+"""`make proofs` takes hours, so it records each test that passed; started again on the same commit, it continues.
 
-The record is `.pytest_cache/proofs/COMMIT.jsonl`: one line a test, with its outcome and seconds. With uncommitted
-changes there is no commit that the results belong to, so nothing is recorded and nothing is left out.
+The record is `.pytest_cache/proofs/COMMIT.jsonl`: one line per test, with its outcome and seconds. With
+uncommitted changes there is no commit that the results belong to, so no test is recorded and no test is left out.
 """
 
 import json
@@ -56,7 +56,7 @@ class Recorder:
             items[:] = [item for item in items if outcomes.get(item.nodeid) != "passed"]
 
     def pytest_runtest_logreport(self, report):
-        # A test has three parts, of which a skipped or failed one decides.
+        # A test has three parts; a skipped or failed part decides its outcome.
         outcome, seconds = self.running.get(report.nodeid, ("passed", 0.0))
         if report.outcome != "passed" and outcome != "failed":
             outcome = report.outcome

@@ -68,7 +68,7 @@ def unlocalised(code):
 
 
 def in_millions(text):
-    """Return a text with Korean numbers of ten thousands (1,140만) as those of millions (11.4), as English has them."""
+    """Return a text with Korean numbers in ten thousands (1,140만) rewritten in millions (11.4), as in English."""
     return re.sub(r"([0-9][0-9,]*)만", lambda match: f"{int(match[1].replace(',', '')) / 100:g}", text)
 
 

@@ -36,7 +36,7 @@ def run_in_pipe(code):
 
 
 def run_in_terminal(code):
-    """Return what a program writes to a terminal."""
+    """Return the output of a program in a terminal."""
     ours, theirs = pty.openpty()
     termios.tcsetwinsize(theirs, (24, 100))
     with subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stderr=theirs) as process:

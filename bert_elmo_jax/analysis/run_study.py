@@ -47,11 +47,11 @@ def run_study(
 ) -> Path:
     """Run a study, write its results into a folder of `output`, print its table, and return the path of its page.
 
-    `settings` are the fields of `StudyOptions` that users set. A study refuses those of `flags_set`, which were set
-    explicitly, that it does not read. Figures are files, too: SVG, and with `png` PNG; `stage` makes page and figures
-    large enough for a projector. With `guard_formulas`, a cell of the table that a spreadsheet would compute gets
-    a `'` in front. `language` is the page's and the figures'; by default it is the locale's, for a page of one sentence
-    the sentence's.
+    `settings` are the fields of `StudyOptions` that users set; `flags_set` names the ones that were set explicitly, and
+    a study refuses any of these that it does not read. Figures are files, too: SVG, and with `png` PNG; `stage` makes
+    page and figures large enough for a projector. With `guard_formulas`, a cell of the table that a spreadsheet would
+    compute gets a `'` in front. `language` is the page's and the figures'; by default it is the locale's, for a page of
+    one sentence the sentence's.
     """
     check_settings(study_name, settings, flags_set)
     if png:

@@ -148,7 +148,7 @@ def study_senses(options: StudyOptions) -> Study:
 
 
 def read_texts(options: StudyOptions) -> list[Any]:
-    """Return the texts of --train; of a table, those of its column `text`, since `probe` has no flag for another."""
+    """Return the texts of --train; of a table, its column `text`, since `probe` has no flag for another."""
     lines = each_text(str(options.train), encoding=options.encoding, skip_blank=True)
     try:
         return [text for _, text in islice(lines, options.limit)]

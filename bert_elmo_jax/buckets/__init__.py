@@ -1,4 +1,4 @@
-"""Buckets: what is read is copied into a bounded cache; what is written is published in the order of its writes.
+"""Buckets: files that are read are copied into a bounded cache; writes are published in their order.
 
 It needs the extra `buckets`. `docs/architecture.md` has the design.
 """

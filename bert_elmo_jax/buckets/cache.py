@@ -1,7 +1,7 @@
 """Local copies of addresses, in a bounded cache: the folder that was not used for longest is deleted first.
 
 An entry is a folder below `~/.cache/bert_elmo_jax/buckets` (or `$XDG_CACHE_HOME`). Its name has the address and a hash.
-For a copy, the hash is that of the listing, too (names, sizes, versions), so that a copy never changes while a process
+For a copy, the hash also covers the listing (names, sizes, versions), so that a copy never changes while a process
 reads it. `content/` has the files; `entry.json` is written when they are complete; `users/` has a locked file for each
 process that uses the entry. `BERT_ELMO_JAX_BUCKETS_GB` is the bound (default 50).
 """

@@ -1,8 +1,8 @@
 """The lease of a place: an object that its writer refreshes, so that a second writer is refused.
 
-Buckets have no locks. Whoever finds the lease of another writer watches it for `PATIENCE` seconds: if it changes, the
-writer lives. No clocks are compared. A writer that has lost its lease (it was suspended, or cut off, for longer) writes
-no more. Two writers that start in the same second can both write their lease: each reads it again after `SETTLE`
+Buckets have no locks. A writer that finds the lease of another one watches it for `PATIENCE` seconds: if it changes,
+the other one lives. No clocks are compared. A writer that has lost its lease (it was suspended, or cut off, for longer)
+writes no more. Two writers that start in the same second can both write their lease: each reads it again after `SETTLE`
 seconds, and before every publication, and the one whose lease is gone ends.
 """
 
@@ -25,7 +25,7 @@ class LeaseLost(BlockingIOError):
 
 
 def read_lease(place: Place) -> dict[str, Any] | None:
-    """Return the lease of a place, None if there is none; a damaged one is nobody's."""
+    """Return the lease of a place, None if there is none; a damaged one counts as released."""
     data = read_object(place, LEASE)
     if data is None:
         return None

@@ -171,7 +171,7 @@ def list_objects(place: Place) -> dict[str, Stored]:
 
 
 def download(place: Place, objects: Mapping[str, Stored], folder: Path) -> None:
-    """Download objects into a folder under their names; "" is the folder's own path. What is there already stays."""
+    """Download objects into a folder under their names; "" is the folder's own path. Existing files stay."""
     with ThreadPoolExecutor(AT_A_TIME) as pool:
         copies = [
             pool.submit(_download_one, place, name, stored.size, folder / name) for name, stored in objects.items()
@@ -185,7 +185,7 @@ def download(place: Place, objects: Mapping[str, Stored], folder: Path) -> None:
 
 
 def _download_one(place: Place, name: str, size: int, target: Path) -> None:
-    """Download an object range after range; a download that was stopped goes on after its last whole range."""
+    """Download an object range by range; a download that was stopped continues after its last whole range."""
     if target.is_file():
         return
     target.parent.mkdir(parents=True, exist_ok=True)

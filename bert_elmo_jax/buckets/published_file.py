@@ -50,7 +50,7 @@ def publish_file(address: str | Path) -> Iterator[Path]:
 
 
 def _copy_current(parent: Place, names: tuple[str, ...], content: Path) -> None:
-    """Make the local files those of the bucket."""
+    """Replace the local files with the files of the bucket."""
     for name in reversed(names):  # so that an error is about the file that the user has named
         (content / name).unlink(missing_ok=True)
         stored = list_objects(open_place(f"{parent.address}/{name}")).get("")

@@ -1,7 +1,7 @@
 """A folder that is written here and published in a bucket, in the order of its writes.
 
 Programs write their folder as always: on a disk, with renames and locks. While they run, and at the end, changed files
-are uploaded whole, under their own names, in the order in which they were written here. So every state of the bucket
+are uploaded whole, under their own names, in the order they were written here. So every state of the bucket
 is one that a kill could have left on the disk, and runs resume from those. Files that grow (metrics, costs, logs) are
 the exception: they go first, because the lines after a checkpoint are dropped when it is resumed, but none before it
 may be missing. A checkpoint counts from its `files.json` on, which has the size and the hash of every file and is
@@ -38,7 +38,7 @@ from bert_elmo_jax.files import LockHeld, lock, read_json, write_json
 
 POLL = 1.0  # seconds between two looks at the folder; a new marker is published at once
 PAUSE = 30.0  # seconds between two publications without one
-MARKERS = (MARKER, "model.json", "manifest.json", "result.json")  # each is written after what it stands for
+MARKERS = (MARKER, "model.json", "manifest.json", "result.json")  # each is written after the files that it marks
 GROWING = re.compile(r".*\.(jsonl|log|out|err)|(.*/)?(log\.txt|events/.*)")
 PRIVATE = re.compile(r"compiled/.*|(.*/)?(\.?lock|[^/]*\.lock|[^/]*\.partial(/.*)?)")
 Written = tuple[int, int]  # size, and time of the last write in nanoseconds
@@ -76,7 +76,7 @@ def publish_folder(address: str | Path, *, while_written: bool = True) -> Iterat
 
 
 class Publisher:
-    """Publishes the files of one folder; `begin` makes folder and bucket equal, `end` publishes what is left."""
+    """Publishes the files of one folder; `begin` makes folder and bucket equal, `end` publishes the rest."""
 
     def __init__(self, place: Place, entry: Path, while_written: bool = True):
         self.place, self.entry, self.while_written = place, entry, while_written
@@ -116,7 +116,7 @@ class Publisher:
             thread.start()
 
     def end(self, error: BaseException | None) -> None:
-        """Publish what is left and release the lease; `error` is what ended the block, which must stay visible."""
+        """Publish the rest and release the lease; `error` ended the block, and must stay visible."""
         self._stop.set()
         for thread in self._threads:
             thread.join()
@@ -190,7 +190,7 @@ class Publisher:
         leases.write_lease(self.place, self._owner)
 
     def _repeat(self, action: Callable[[], None], seconds: float) -> None:
-        """Call an action again and again; an error is printed once, and the run goes on."""
+        """Call an action again and again; an error is printed once, and the run continues."""
         is_reported = False
         while not self._stop.wait(seconds):
             try:

@@ -12,12 +12,12 @@ CALLS = ("predict", "encode", "sentences", "score")
 def warm_up(
     model: Any, lengths: int | Sequence[int] = 64, rows: int | Sequence[int] = 1, *, call: str = "", **options: Any
 ) -> None:
-    """Compile what requests of up to `rows` texts of up to `lengths` pieces need; a list stands for its largest number.
+    """Compile what requests of up to `rows` texts of up to `lengths` pieces need; of a list, the largest number counts.
 
     Such a request then takes as long as any later one, instead of some seconds more. `call` is the method that is
     warmed up: predict (the default of a model with a task), encode, sentences or score; `options` are its arguments,
-    such as `batch_size`, and should be those of the requests. Models of words count words instead of pieces. Longer
-    texts than the model reads are left out.
+    such as `batch_size`, and should be the same as in the requests. Models of words count words instead of pieces.
+    Longer texts than the model reads are left out.
 
     >>> from bert_elmo_jax import load
     >>> encoder = load("tests/goldens/bert_tiny")

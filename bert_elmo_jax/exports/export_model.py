@@ -47,10 +47,10 @@ def export_model(
     """Write a model for programs without this package, and return the sizes of its model files in bytes, by name.
 
     `model` is a folder or hub name, or what `load` returned. The ONNX folder has `onnx/model.onnx` and, with `int8`,
-    `onnx/model_quantized.onnx`, with the names that optimum, sentence-transformers and transformers.js expect; that of
-    StableHLO has `model.stablehlo`, a function of `jax.export`. Number and length of texts are free. Both have the
-    tokenizer, `config.json`, and `run.py`, which needs numpy, tokenizers and onnxruntime or jax. The result is compared
-    with the model before the folder appears; `export.json` has the differences that were measured.
+    `onnx/model_quantized.onnx`, with the names that optimum, sentence-transformers and transformers.js expect; the
+    StableHLO folder has `model.stablehlo`, a function of `jax.export`. Number and length of texts are free. Both have
+    the tokenizer, `config.json`, and `run.py`, which needs numpy, tokenizers and onnxruntime or jax. The result is
+    compared with the model before the folder appears; `export.json` has the differences that were measured.
 
     With `generate`, the model is one step of writing, with its memory; a model that translates is two files,
     `encoder_model` and `decoder_model`.

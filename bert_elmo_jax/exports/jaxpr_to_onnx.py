@@ -385,7 +385,7 @@ def _pad(c: Converter, equation: Any, inputs: Sequence[Tensor]) -> Tensor:
 
 @rule("gather")
 def _gather(c: Converter, equation: Any, inputs: Sequence[Tensor]) -> Tensor:
-    """Look up along one axis, after axes that go with those of the indices; indices outside end the run."""
+    """Look up along one axis, after axes that match axes of the indices; indices outside end the run."""
     numbers, sizes = equation.params["dimension_numbers"], equation.params["slice_sizes"]
     table, indices = (c.full(tensor, variable) for tensor, variable in zip(inputs, equation.invars))
     batch, rank = len(numbers.operand_batching_dims), len(sizes)
@@ -495,7 +495,7 @@ def _product(c: Converter, equation: Any, inputs: Sequence[Tensor]) -> Tensor:
     )
 
     def arrange(side: int, *groups: Sequence[int]) -> str:
-        """Return a factor with its axes in the order of the groups, each of which is one axis."""
+        """Return a factor with its axes in the order of the groups, and each group as one axis."""
         order, shape, tensor = [axis for group in groups for axis in group], shapes[side], inputs[side]
         if tensor.array is not None and tensor.shape == shape and order != sorted(order):
             x = c.graph.constant(np.ascontiguousarray(tensor.array.transpose(order)), tensor.name)

@@ -68,7 +68,7 @@ class Graph:
         return name
 
     def read(self, tensor: Tensor) -> str:
-        """Return the name by which a node reads a tensor."""
+        """Return the name that a node uses to read a tensor."""
         return tensor.name if tensor.array is None else self.constant(tensor.array, tensor.name)
 
     def body(self, inputs: Sequence[tuple[Any, ...]], build: Callable[[], Sequence[tuple[str, Any]]]) -> Any:

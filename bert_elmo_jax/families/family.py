@@ -144,7 +144,7 @@ class ModelFields(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
-    """The way in which the models of a family read text: `Pieces`, `Words` or `Pairs`, each in a file of its own.
+    """The way the models of a family read text: `Pieces`, `Words` or `Pairs`, each in a file of its own.
 
     It decides on tokenizers, batches, the encoder that `load` returns, and the part of `model.json` that depends on
     them. A further way of reading is a further subclass.
@@ -321,9 +321,9 @@ def check_choices(config: Any) -> None:
 
 
 def show_config(config: Any) -> str:
-    """Return a configuration as text, in which fields of `ADDED` are named only if they are not at their default.
+    """Return a configuration as text that names fields of `ADDED` only if they are not at their default.
 
-    Fingerprints are made of this text, so those of files and runs from before such a field stay the same.
+    Fingerprints are made of this text, so files and runs from before such a field keep theirs.
     """
     parts = [part for part in dataclasses.fields(config) if part.name not in config.ADDED]
     parts += [part for part in dataclasses.fields(config) if part not in parts and _is_changed(config, part)]

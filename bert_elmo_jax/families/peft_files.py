@@ -1,7 +1,7 @@
 """Adapters as peft stores them: `adapter_config.json` and `adapter_model.safetensors`, by a family's names of tensors.
 
 The matrix `lora_A` is [rank, in] and `lora_B` [out, rank], also for the modules of a GPT-2 whose kernels are [in, out];
-those of a table are `lora_embedding_A`, [rank, entries], and `lora_embedding_B`.
+for a table they are `lora_embedding_A`, [rank, entries], and `lora_embedding_B`.
 The format: https://huggingface.co/docs/peft/developer_guides/checkpoint.
 """
 
@@ -23,7 +23,7 @@ from bert_elmo_jax.weights.parameter_tree import flatten, nest
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 SCOPE = "base_model.model."
 HEADS = {"SEQ_CLS": "classify", "TOKEN_CLS": "tag", "QUESTION_ANS": "span"}  # by peft's task_type
-# What a field may be; another value changes the mathematics in a way that is not computed here.
+# The values that a field may have; another value changes the mathematics in a way that is not computed here.
 ONLY: Mapping[str, tuple[Any, ...]] = {
     "use_dora": (False,),
     "bias": ("none",),
@@ -211,7 +211,7 @@ def _check_patterns(patterns: Mapping[str, Any], where: str) -> None:
 
 
 def split_name(name: str, source: str) -> tuple[str, str]:
-    """Return the module of a tensor and its kind: lora_A, lora_B, those of a table, weight or bias.
+    """Return the module of a tensor and its kind: lora_A, lora_B, their counterparts for a table, weight or bias.
 
     >>> split_name("base_model.model.bert.pooler.dense.lora_A.weight", "adapter_model.safetensors")
     ('bert.pooler.dense', 'lora_A')
@@ -229,7 +229,7 @@ def split_name(name: str, source: str) -> tuple[str, str]:
 
 
 def find_part(names: Names, module: str, kind: str, source: str, family: Family) -> str:
-    """Return our path of a tensor of a module that was trained as it is."""
+    """Return our path of a tensor of a module that was trained in full."""
     path = names.find(module)
     turned_or_joined = any(f".{module}".endswith(f".{end}") for end in (*names.turned, *names.joined))
     if path is None or path in names.tables or turned_or_joined:
@@ -275,7 +275,7 @@ def write_adapter(
     *,
     base: str = "",
 ) -> None:
-    """Write adapters, and parts that were trained as they are, as peft does; `base` names the model below."""
+    """Write adapters, and parts that were trained in full, as peft does; `base` names the model below."""
     head = next((name for name in HEADS.values() if name in parts), None)
     names = read_names(family, config, head)
     scope = SCOPE + (names.prefix if head or not names.bare else "")

@@ -265,7 +265,7 @@ def write_sentence_files(folder: Path, head: SentenceHead, params: Mapping[str, 
 
 
 def write_reranker_files(folder: Path, prompt: str, activation: str) -> None:
-    """Write the files with which sentence-transformers 6 puts a prompt before each query; older versions have none."""
+    """Write the files that make sentence-transformers 6 put a prompt before each query; older versions have none."""
     files: dict[str, Any] = {
         MODULES: [{"idx": 0, "name": "0", "path": "", "type": f"{TYPE}Transformer"}],
         LENGTH: {"transformer_task": "sequence-classification"},

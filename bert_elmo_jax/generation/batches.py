@@ -49,7 +49,7 @@ class Writer:
         return self._searches[rules]
 
     def remembered(self, rules: Rules | BeamRules) -> dict[str, Any]:
-        """Return what a state keeps of the pieces that were used, as arguments of `begin`."""
+        """Return the arguments of `begin` that make a state keep the pieces that were used."""
         used = {"vocab_size": self.vocab_size} if rules.repeats else {}
         return {**used, "keep_past": True} if rules.ngram else used
 

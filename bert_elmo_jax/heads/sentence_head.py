@@ -92,7 +92,7 @@ class SentenceHead:
         return width
 
     def default_width(self, hidden_size: int) -> int:
-        """Return the size of a vector for which no width is asked.
+        """Return the size of a vector if no width is requested.
 
         >>> SentenceHead(vector_width=32).default_width(64)
         32

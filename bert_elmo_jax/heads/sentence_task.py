@@ -33,11 +33,11 @@ def sentence_loss(
 ) -> Loss:
     """Return `loss(params, batch, key, carry)`; the negatives of an anchor are all other examples of the batch.
 
-    The batch is the whole batch of a step, on however many devices it lies; `axis` is the axis of those of `pmap`.
+    The batch is the whole batch of a step, over any number of devices; `axis` is the axis of `pmap`'s devices.
     With `widths` it is the sum of the losses of the first numbers of each vector, so that cut vectors are good vectors
     (Kusupati et al. 2022, arXiv:2205.13147). With `parts`, the rows are encoded in parts one after the other, and again
-    for the gradient: memory is that of a part and all vectors, and the loss is that of the whole batch (Gao et al.
-    2021, arXiv:2101.06983).
+    for the gradient: memory holds one part and all vectors, and the loss is over the whole batch (Gao et al. 2021,
+    arXiv:2101.06983).
     """
 
     def gather(tree: Any) -> Any:

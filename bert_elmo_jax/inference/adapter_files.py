@@ -20,7 +20,7 @@ LORA: Fields = {"rank": whole_number(1, 10**5), "alpha": NUMBER, "rslora": TRUTH
 
 
 def join_trained(base: Mapping[str, Any], trained: Mapping[str, Any], merge: Merge) -> dict[str, Any]:
-    """Return all parameters from those of a base and from trained ones: `adapters`, and parts as they are.
+    """Return a base's parameters with the trained ones: `adapters` are merged, other parts are taken over unchanged.
 
     >>> import numpy as np
     >>> trained = {"classify": {"bias": np.ones(2)}, "adapters": {}, "encoder": {"pooler": {"bias": np.ones(1)}}}
@@ -69,8 +69,8 @@ def save_adapter(
 ) -> Path:
     """Write the adapters of a loop of your own as peft does; return the folder, for `load(…, adapter=folder)`.
 
-    `adapters` and `merge` are of `optim.lora`, for the parameters of `encoder`; `parts` were trained as they are, such
-    as `{"classify": …}`.
+    `adapters` and `merge` are of `optim.lora`, for the parameters of `encoder`; `parts` were trained in full, such as
+    `{"classify": …}`.
 
     >>> import tempfile
     >>> from bert_elmo_jax import load

@@ -75,7 +75,7 @@ def _stored_size(file: Path) -> int:
 
 
 def _list_imports() -> list[str]:
-    """Return the folders that the process may import from: those of this one, but never the folder it is started in.
+    """Return the folders that the process may import from: the same as here, but never the folder it is started in.
 
     `-c` alone would look in the current folder first, which may be the model's.
     """

@@ -46,7 +46,7 @@ def load(
     folders written by `convert`, run directories and the hub's cache have, and raises where there are none. `revision`
     is a branch, tag or commit of a hub name; `token` is for private models, by default the one that `hf auth login`
     stored. `adapter` is a folder with an adapter of peft, which is added to the weights. `untrusted=True` is for a
-    model that somebody sends you: it is read in a process of its own first, which opens no file outside of the folder
+    model that someone sent you: it is read in a process of its own first, which opens no file outside of the folder
     and has bounded memory and time, and hashes are checked where there are some. A field of unknown meaning in a
     `config.json` is logged and ignored; `strict=True` refuses it.
 

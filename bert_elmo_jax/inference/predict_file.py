@@ -151,7 +151,7 @@ def predict_file(
 
 
 def name_columns(task: Task, source: str, text: str | None, pair: str | None, aggregation: str | None) -> Task:
-    """Return the task with the columns of an input; those of the training data are read unless others are named."""
+    """Return the task with the columns of an input; the training data's are read unless others are named."""
     if (task.kind in ("classification", "regression") and task.layout is None) or aggregation is not None:
         return dataclasses.replace(task, layout=Layout(text or "text", pair))
     if (text or pair) and not task.pipeline:

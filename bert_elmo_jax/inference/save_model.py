@@ -1,4 +1,4 @@
-"""Save what a training loop of your own trained, so that `load` reads it and can predict."""
+"""Save a model that your own training loop trained, so that `load` reads it and can predict."""
 
 import dataclasses
 import shutil

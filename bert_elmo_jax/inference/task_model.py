@@ -92,7 +92,7 @@ class Predictor:
         `no_answer` says whether "" is one (by default: if the training data had such questions). The inputs of a tagger
         with an `aggregation` (none, simple, first, average, max) are texts, whose `entities` have characters and
         probabilities, as in transformers' pipeline. Long texts are cut, or with `stride` read in parts that overlap by
-        so many pieces; a text's scores are then the mean of those of its parts.
+        so many pieces; a text's scores are then the mean over its parts.
 
         An input that cannot be read, such as an empty text, raises an error with its number; with `on_bad="none"` its
         prediction is None, and the others are predicted.

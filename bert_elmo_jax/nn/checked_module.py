@@ -57,7 +57,7 @@ def _checked_class(module_class: Any) -> Any:
 
         @nn.nowrap
         def apply(self, variables: Mapping[str, Any], *inputs: Any, **options: Any) -> Any:
-            """Apply the module to variables `{"params": …}` whose parts are those of its encoder."""
+            """Apply the module to variables `{"params": …}` that have the parts of its encoder."""
             check_parts(variables.get("params", {}), self.parts, f"this {module_class.__name__}")
             return super().apply(variables, *inputs, **options)
 

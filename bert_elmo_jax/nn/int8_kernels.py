@@ -1,6 +1,6 @@
 """Dense layers in int8: kernels with a scale per output, quantised once, and inputs with a scale per row, at run time.
 
-A kernel in int8 lies in the parameter tree where the float32 one was, with its scales beside it as `kernel_scale [O]`.
+A kernel in int8 replaces the float32 one in the parameter tree, with its scales next to it as `kernel_scale [O]`.
 Everything else stays float32: embeddings, norms, softmax, poolers and heads.
 """
 
@@ -22,7 +22,7 @@ LAYER = re.compile(r"layer_\d+")  # the parts of a tree whose kernels are quanti
 
 
 def quantise_layers(params: Mapping[str, Any], inside: bool = False) -> dict[str, Any]:
-    """Return parameters whose layers have kernels in int8; kernels outside of layers stay as they are.
+    """Return parameters whose layers have kernels in int8; kernels outside of layers stay unchanged.
 
     >>> rows = np.array([[1.0, -0.5], [0.5, 0.25]], np.float32)
     >>> params = quantise_layers({"layer_0": {"up": {"kernel": rows}}, "pooler": {"kernel": rows}})
@@ -61,7 +61,7 @@ def refuse_int8(params: Mapping[str, Any], source: str) -> None:
 
 
 def drop_scales(shapes: Mapping[str, tuple[int, ...]], source: str) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of a model by path without those of scales; raise if a scale does not fit its kernel.
+    """Return the shapes of a model by path, without the scales; raise if a scale does not fit its kernel.
 
     >>> drop_scales({"up/kernel": (4, 3), "up/kernel_scale": (3,)}, "runs/small")
     {'up/kernel': (4, 3)}

@@ -35,7 +35,7 @@ class Merge:
     rank: int
     alpha: float
     rslora: bool = False
-    any_rank: bool = False  # matrices of other ranks are scaled already, as `load` does with those of peft
+    any_rank: bool = False  # matrices of other ranks are scaled already, as `load` does with peft's
 
     @property
     def scale(self) -> float:

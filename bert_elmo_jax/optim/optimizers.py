@@ -100,7 +100,7 @@ def adagrad(learning_rate: Rate = 0.2, *, initial: float = 1.0, clip: float = 10
 
 
 def row_sgd(learning_rate: Rate = 0.025, *, longest: float = 1.0) -> optax.GradientTransformation:
-    """Return gradient descent in which no row of a table moves further than `longest` in a step.
+    """Return gradient descent that moves no row of a table further than `longest` in a step.
 
     word2vec follows the gradient of one pair of words after the other. A batch adds many gradients of a frequent word,
     all at the same place, and their sum may lead far beyond the optimum. A zero gradient changes nothing, so row-sparse

@@ -11,7 +11,7 @@ import jax
 
 
 class Card(NamedTuple):
-    """What XLA's compiler knows of a GPU; for all of them, 32 threads a warp and 65,536 registers a core."""
+    """The properties of a GPU that XLA's compiler knows; all have 32 threads per warp and 65,536 registers per core."""
 
     name: str
     capability: tuple[int, int]  # of CUDA

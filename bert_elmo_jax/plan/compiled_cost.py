@@ -109,7 +109,7 @@ def _add_worst_branch(module: Module, i: Instruction, times: int, cost: Cost, in
 
 
 def branch_names(i: Instruction) -> list[str]:
-    """Return the computations of which a conditional runs one."""
+    """Return the computations that a conditional chooses from."""
     names = re.findall(r"[\w.\-]+", _between(i.attributes, "branch_computations={", "}"))
     return names + [name for side in ("true", "false") if (name := i.called(f"{side}_computation"))]
 

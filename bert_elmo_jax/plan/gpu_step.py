@@ -1,4 +1,4 @@
-"""What a compiled step does on a GPU: its kernels, and about how long they take.
+"""The work of a compiled step on a GPU: its kernels, and about how long they take.
 
 A kernel is bound by products, by attention or by memory, and a step is the sum, because a GPU runs one after the other.
 Rates are shares of a card's peaks, as traces of a BERT-base's step on an H200 showed them: docs/results/gpu.md. XLA
@@ -16,7 +16,7 @@ from bert_elmo_jax.plan.hlo_text import Computation, Instruction, Module, parse_
 
 
 class Rates(NamedTuple):
-    """How much of a card's peaks kernels reach, and the seconds between two kernels."""
+    """The shares of a card's peaks that kernels reach, and the seconds between two kernels."""
 
     products: float
     attention: float  # its operations; it takes as long as they or its bytes do

@@ -143,7 +143,7 @@ def set_remat(config: ConfigDict, again: bool) -> ConfigDict:
     """Return a config whose activations are computed again, by a loop over layers, or are kept."""
     changed = copy.deepcopy(config)
     changed.model.remat = again
-    if "scan" in changed.model:  # a loop would stack what is kept, and then read it once more
+    if "scan" in changed.model:  # a loop would stack the activations that are kept, and then read them once more
         changed.model.scan = again
     return changed
 

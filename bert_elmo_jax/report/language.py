@@ -52,7 +52,7 @@ def translator(language: Language) -> Translate:
 def translate_phrases(value: Any, translate: Translate) -> Any:
     """Return a value whose phrases are translated, also those in lists, mappings and dataclasses such as figures.
 
-    Other texts, such as names of models and words, stay as they are.
+    Other texts, such as names of models and words, stay unchanged.
 
     >>> translate_phrases({Phrase("mean"): ["mean", Phrase("{count} rows", count=30)]}, translator("ko"))
     {'평균': ['mean', '30행']}

@@ -111,7 +111,7 @@ def draw_figures(figures: Iterable[Drawable]) -> str:
 
 def _draw_figure(figure: Drawable) -> str:
     caption, note = f"<figcaption>{html.escape(figure.title)}</figcaption>", f"<p>{html.escape(figure.note)}</p>"
-    if isinstance(figure, Panels):  # columns that lie below each other on a phone
+    if isinstance(figure, Panels):  # columns that are stacked on a phone
         columns = (
             f"<div><h3>{html.escape(name)}</h3>{''.join(map(_draw_figure, panels))}</div>"
             for name, panels in figure.columns.items()

@@ -132,7 +132,7 @@ def build_task(
 
 
 def score_best(workdir: Path, config: ConfigDict, data: Data, steps: int, translate: Translate = english) -> Ending:
-    """Score the model that is best on dev, in batches of the compiled size, beside simple baselines."""
+    """Score the model that is best on dev, in batches of the compiled size, together with simple baselines."""
     model = load(workdir)
     assert isinstance(model, Predictor)
     model.warns_of_texts = False  # the run has, of the same texts

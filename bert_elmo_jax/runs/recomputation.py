@@ -1,4 +1,4 @@
-"""Whether a run keeps its activations for the backward pass, or computes them again (`remat`), by a device's memory."""
+"""The choice, by a device's memory, to keep activations for the backward pass or to compute them again (`remat`)."""
 
 import dataclasses
 from collections.abc import Callable

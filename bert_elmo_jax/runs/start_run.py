@@ -183,7 +183,7 @@ def read_clock() -> Clock:
 def cost_kept(run: Path, first: bool = True, began: Clock | None = None) -> Iterator[None]:
     """Record the cost of the block as one start of a run; of its processes only the `first` does, unless killed.
 
-    With `began`, what was done since then for the run, such as reading its data, is a part of the cost.
+    With `began`, the cost includes the work for the run since then, such as reading its data.
 
     >>> import tempfile
     >>> run = Path(tempfile.mkdtemp())

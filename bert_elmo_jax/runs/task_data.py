@@ -112,7 +112,7 @@ def read_data(config: ConfigDict) -> Data:
 
 
 def find_hints(config: ConfigDict, task: Task, train: Sequence[Any], dev: Sequence[Any]) -> Iterator[str]:
-    """Yield hints for users: labels that may not be meant, development data that say little about new texts."""
+    """Yield hints for users: labels that may be unintended, development data that say little about new texts."""
     if config.task == "classification" and (alike := find_similar_labels(task.labels)):
         yield f"the labels {_list_labels(alike)} look alike, but each is a label of its own: write them in one way"
     if config.task == "classification" and are_ratings(task.labels, config.label or ""):

@@ -36,7 +36,7 @@ class Adapted(NamedTuple):
 
 
 def adapt(config: ConfigDict, params: Mapping[str, Any], new_pooler: bool, report: bool = True) -> Adapted:
-    """Return the parameters of a model in two parts; new ones, of a head or a pooler, are trained as they are."""
+    """Return the parameters of a model in two parts; new ones, of a head or a pooler, are trained in full."""
     for field, value, usual in (
         ("layer_decay", config.layer_decay, 1),
         ("upper_layers", config.get("upper_layers"), None),

@@ -195,7 +195,7 @@ class ServedModel:
 
     @property
     def default_width(self) -> int:
-        """The size of a vector for which a request names none."""
+        """The size of a vector if the request names none."""
         return int(find_head(self.model).default_width(self.model.config.hidden_size)) if self.pools else self.width
 
     def _encode(self, work: Embed, texts: list[str]) -> Float32[np.ndarray, "N E"]:

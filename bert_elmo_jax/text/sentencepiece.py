@@ -155,7 +155,7 @@ class SentencePiece(Tokenizer):
         return self._plain(data.decode(errors="replace"))
 
     def files(self) -> dict[str, bytes]:
-        """Return `tokenizer_config.json` and the model, under the name by which transformers reads such a model."""
+        """Return `tokenizer_config.json` and the model, under the name that transformers expects for such a model."""
         config: dict[str, Any] = self.cleaning.config() | {PROJECT_KEY: {"fingerprint": self.fingerprint}}
         name = "spiece.model" if self.cleaning else "sentencepiece.model"
         if self.vocab_size > self._pieces_of_model:

@@ -97,7 +97,7 @@ class Tokenizer(ABC):
 
         A text is a string, a list of words, or a pair (tuple) of these. A text with more than `length` pieces is cut
         at its end (with `cuts_start` at its start), of a pair the longer text. Rows have exactly `length` positions, by
-        default those of the longest text. If `packed`, a row holds as many texts as fit, in order, and
+        default as many as the longest text. If `packed`, a row holds as many texts as fit, in order, and
         `nsp_positions` [B, S] are the first places of its texts; segments 1 to S are the texts, and 0 is padding.
         `rows` then fixes their number.
 

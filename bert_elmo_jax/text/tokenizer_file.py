@@ -100,7 +100,7 @@ class TokenizerFile(Tokenizer):
         self.composes = project_settings(settings, source).get("normalization") == "NFC"
         self.fingerprint = hashlib.sha256(json.dumps(self._identity(), sort_keys=True).encode()).hexdigest()
         try:
-            if self._marked.normalizer is not None:  # rules of which the library crashes
+            if self._marked.normalizer is not None:  # the library crashes on some rules
                 self._marked.normalizer.normalize_str(PROBE)
             first = self._marked.encode("a", add_special_tokens=False).tokens if self._mark else []
         except BaseException as error:

@@ -17,7 +17,7 @@ MASK_LAST_CLASSES = ("DebertaV2Tokenizer", "DebertaV2TokenizerFast")  # the mask
 MASK_LAST_TYPES = ("deberta-v2",)
 SHIFTED_CLASSES = ("XLMRobertaTokenizer", "XLMRobertaTokenizerFast")  # see shifted_pieces.py
 SHIFTED_TYPES = ("xlm-roberta", "xlm-roberta-xl")
-UNFRAMED_CLASSES = ("GPT2Tokenizer", "GPT2TokenizerFast")  # no piece is added to a text, whatever the vocabulary holds
+UNFRAMED_CLASSES = ("GPT2Tokenizer", "GPT2TokenizerFast")  # no piece is added to a text, with any vocabulary
 UNFRAMED_TYPES = ("gpt2",)
 SPEC_CLASSES = ("PreTrainedTokenizerFast", "TokenizersBackend")  # classes that read only tokenizer.json
 

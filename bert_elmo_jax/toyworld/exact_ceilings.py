@@ -131,7 +131,7 @@ def _emit(
 
 
 def _move(chain: Automaton, message: Message) -> Message:
-    """Return the probabilities of the next state; their sum is the probability that the sentence goes on."""
+    """Return the probabilities of the next state; their sum is the probability that the sentence continues."""
     numbers, values = message
     labels, states = np.divmod(numbers, len(chain.start))
     first = chain.arc_offsets[states]

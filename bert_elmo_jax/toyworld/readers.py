@@ -34,13 +34,13 @@ _PARTS = {"people": "noun", "verbs": "verb", "acts": "verb", "beings": "verb", "
 
 
 class View(NamedTuple):
-    """How many words a reader sees on either side of a word; None: all."""
+    """The number of words that a reader sees on either side of a word; None: all."""
 
     left: int | None
     right: int | None
 
 
-# The views of readers by name; `separate` combines those of "left" and "right".
+# The views of readers by name; `separate` combines the views "left" and "right".
 VIEWS: Mapping[str, View] = {
     "word": View(0, 0),
     "window 1": View(1, 1),

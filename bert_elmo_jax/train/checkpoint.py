@@ -352,7 +352,7 @@ def read_tree(path: Path, like: Any = None) -> Any:
 
 
 def check_stored(path: Path, tree: Any) -> None:
-    """Raise if arrays are described that are many times larger than the files: the library fills in what is missing."""
+    """Raise if the described arrays are many times larger than the files: the library fills in missing parts."""
     described = sum(math.prod(leaf.shape) * np.dtype(leaf.dtype).itemsize for leaf in jax.tree.leaves(tree))
     stored = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
     if described > max(LARGE, MOST_PACKED * stored):

@@ -67,7 +67,7 @@ class Events:
 class Metrics:
     """Write `metrics.jsonl` and TensorBoard events, each step once: removes lines after the `step` to resume from.
 
-    Other `writers` get what TensorBoard gets; whoever opened them closes them.
+    Other `writers` get the same values as TensorBoard; the code that opened them closes them.
     """
 
     def __init__(self, run: str | Path, step: int, writers: Sequence[Writer] = ()):

@@ -38,7 +38,7 @@ def read_flax(path: str | Path) -> dict[str, StoredTensor]:
         raise unreadable(path, "a msgpack file of Flax", begins_like_a_map, problem) from None
     if not isinstance(tree, dict):
         raise ValueError(f"{path} holds a {type(tree).__name__} instead of a tree of parameters: download it again")
-    if isinstance(tree.get("params"), dict):  # beside the statistics of other layers
+    if isinstance(tree.get("params"), dict):  # next to the statistics of other layers
         tree = tree["params"]
     tensors: dict[str, StoredTensor] = {}
     for name, array in _leaves(tree, path):

@@ -31,7 +31,7 @@ def read_keras(path: str | Path, *, shard: bool = False) -> dict[str, StoredTens
 def turn_name(name: str, has_model: bool = True) -> str:
     """Return PyTorch's name of a weight, whose first part is the model's name.
 
-    `x___y` stands for y, and `_._` for a further part.
+    `x___y` means y, and `_._` begins a further part.
 
     >>> turn_name("tf_bert/mlm___cls/predictions/transform/LayerNorm/gamma:0")
     'cls.predictions.transform.LayerNorm.weight'

@@ -216,7 +216,7 @@ def check_shapes(shapes: Mapping[str, tuple[int, ...]], expected: Mapping[str, t
 
 
 def count_layers(config: Any) -> int:
-    """Return how many layers of a configuration have parameters; some layers may share those of others."""
+    """Return how many layers of a configuration have parameters of their own; other layers may share them."""
     owners = getattr(config, "layer_owners", range(getattr(config, "num_layers", 0)))
     return len(owners if isinstance(owners, range) else set(owners))
 

@@ -27,7 +27,7 @@ class SingleFiles:
 
     called: str  # "CoVe"
     sign: str  # a tensor that each of them has, for messages
-    written: Collection[str]  # the names of files that are written here, besides those of torch
+    written: Collection[str]  # the names of files that are written here, besides torch's
     is_model: Callable[[Collection[str]], bool]  # from the names of a file's tensors
 
     def is_file(self, path: Path) -> bool:

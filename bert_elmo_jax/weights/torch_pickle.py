@@ -50,7 +50,7 @@ LARGEST_PICKLE = 1 << 26  # bytes; BERT-large has 60,000
 MOST_AXES = 32
 LARGEST = 1 << 48  # size, stride or offset: beyond any file
 MOST_SHARED = 16  # times that all tensors may be larger than the file: some models store tied layers under all names
-SHARED_FREELY = 1 << 28  # bytes of tensors for which this does not matter
+SHARED_FREELY = 1 << 28  # bytes of tensors that are allowed in any case
 
 
 @dataclass(frozen=True, eq=False)

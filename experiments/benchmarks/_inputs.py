@@ -134,7 +134,7 @@ def prepare_sentences(folder: Path, tiny: bool, texts: str | None) -> None:
 
 
 def enlarge(folder: Path, texts: str | None, count: int = 20_000) -> None:
-    """Give a GPU more sentences than `prepare_encode`, and larger batches; other folders stay as they are."""
+    """Give a GPU more sentences than `prepare_encode`, and larger batches; leave other folders unchanged."""
     settings = read_settings(folder)
     if "texts" in settings:
         sentences = read_texts(texts, count) if texts else mixed_sentences(count)

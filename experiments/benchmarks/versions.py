@@ -4,10 +4,11 @@ r"""Speed compared with an earlier version of this project, both measured in tur
   python -m experiments.benchmarks.versions --base=a06bcd41 --what=step,finetune --pairs=3
   python -m experiments.benchmarks.versions --base=../older --tiny
 
---base is a commit of this checkout, or the folder of another one. The works are those of `benchmarks.speed`, without
-its peers: for each, two processes with the same interpreter, one with this code and one with that of --base, load the
-same random weights and take turns. Two processes of one and the same code differ by a few percent, because memory lies
-differently in each; where that matters, --pairs starts several pairs, and the ratio is the median of theirs.
+--base is a commit of this checkout, or the folder of another one. The program measures the works of
+`benchmarks.speed`, without its peers: for each, two processes with the same interpreter, one with this code and one
+with the code of --base, load the same random weights and take turns. Two processes with the same code differ by a
+few percent, because memory lies differently in each; where that matters, --pairs starts several pairs, and the ratio is
+the median of theirs.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""Flags that name what a program writes: an address becomes a local folder or file, which is published there."""
+"""Flags that name the outputs of a program: an address becomes a local folder or file, which is published there."""
 
 import contextlib
 from collections.abc import Collection, Iterator

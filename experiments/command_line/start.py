@@ -93,7 +93,7 @@ def config_help(file: str) -> str:
 def read_comments(file: str | Path) -> dict[str, str]:
     """Return the comment of each field that has one: at the end of its line, or on the lines before it.
 
-    The comments of a file replace those of the files of this installation that it imports.
+    The comments of a file override the comments of the installed files that it imports.
     """
     comments, before = dict[str, str](), list[str]()
     for line in Path(file).read_text(encoding="utf-8").splitlines():

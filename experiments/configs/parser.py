@@ -21,8 +21,8 @@ def get_config() -> ConfigDict:
     c = network.fields()
     c.network = "parser"
     c.task = "dependencies"  # trees in CoNLL-U
-    # Tags that it reads beside the words: upos or xpos, a column that files must have in predictions too; empty: none,
-    # so that `predict` needs words alone.
+    # Tags that it reads in addition to the words: upos or xpos, a column that files must have in predictions too;
+    # empty: none, so that `predict` needs words alone.
     c.tag_column = ""
     c.hidden_size = 200
     c.activation = "cube"  # relu

@@ -1,6 +1,6 @@
 r"""From ELMo to BERT by single changes, each pretraining with the same number of operations.
 
-Every row changes one thing of the row above; the gain stands beside it. Rows and what else changes with them:
+Each row changes one thing in the row above; its gain is shown next to it. Rows and what else changes with them:
 
 - ELMo: characters, LSTMs, both directions apart, frozen layers in a tagger.
 - words: `model.input=words`. In the toy world nearly every word is one piece; at `laptop` these are 30,000 words.

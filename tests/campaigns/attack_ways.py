@@ -1,4 +1,4 @@
-"""The ways in which attacks change a valid model on purpose, and the valid models."""
+"""The changes that attacks make to a valid model on purpose, and the valid models."""
 
 import copy
 import json
@@ -118,7 +118,7 @@ def change_json(folder: Path, coins: random.Random, values: tuple[Any, ...], nam
     fitting = [value for value in values if type(value) is not type(before) or value != before]
     if values is WRONG and isinstance(before, int | float):  # true is 1 for JSON's readers in some languages
         fitting = [value for value in fitting if not isinstance(value, int | float) or isinstance(before, bool)]
-    if before is None:  # the type of the field is unknown: true may be meant
+    if before is None:  # the type of the field is unknown: true may be intended
         fitting = [value for value in fitting if isinstance(value, list | dict)] or fitting
     other_types = [value for value in fitting if type(value) is not type(before)]
     holder[key] = copy.deepcopy(coins.choice(other_types or fitting))
@@ -174,7 +174,7 @@ def link(folder: Path, coins: random.Random) -> str:
 
 
 def pipe(folder: Path, coins: random.Random) -> str:
-    """Replace a file by a pipe that nobody writes to."""
+    """Replace a file with a pipe that has no writer."""
     file = coins.choice(list_files(folder))
     file.unlink()
     os.mkfifo(file)

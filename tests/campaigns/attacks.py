@@ -1,9 +1,9 @@
-"""Attacks: models that somebody changed on purpose, and what `load` makes of them.
+"""Attacks: models that were changed on purpose, and how `load` handles them.
 
 A case is a kind of change, a model and a seed. The reading process counts what Python opens outside of the folder, and
 whether a socket or a process was started. A model that loads although it is changed is described: configuration, ids of
 some texts, parameters, labels and head. It is silently wrong if the description differs from the valid model's, nothing
-was logged, and no such change could be meant: a value of another type, an absurd number, or a file that was cut.
+was logged, and no such change could be intended: a value of another type, an absurd number, or a file that was cut.
 """
 
 import json
@@ -46,7 +46,7 @@ def summarize(folder: Path) -> dict[str, Any]:
 
 
 class Watch:
-    """Counts what a process opens outside of a folder and what it starts; Python calls it for every audited event."""
+    """Counts the files opened outside a folder and all that is started; Python calls it for every audited event."""
 
     def __init__(self) -> None:
         self.prefixes: tuple[str, ...] | None = None

@@ -21,7 +21,7 @@ from tests.campaigns.works import Workshop
 
 KIND = "commands"
 SECONDS = 60.0
-WAITS = "is a pipe: waiting"  # which may be meant
+WAITS = "is a pipe: waiting"  # which may be intended
 DEFINED = re.compile(r"flags\.DEFINE_(multi_string|integer|float|enum|bool|string|list)\(\s*\"(\w+)\"")
 WRONG: dict[str, tuple[str, ...]] = {
     "integer": ("x", "1.5", "nan", "1_0x", "--"), "float": ("x", "1,5", "--"), "bool": ("maybe", "2"),

@@ -1,6 +1,6 @@
 """Start programs as `python -m` does, in forks of a process with the library imported, and kill them at any time.
 
-The process imports nothing of the tests, so the programs run as they do for users.
+The process imports no test code, so the programs run as they do for users.
 
 The process reads one line of JSON per request and answers each with one: a command is answered with the process number
 of its fork, which leads a process group of its own; a request to wait with the exit status, or null.

@@ -26,7 +26,7 @@ def attacks(tmp_path_factory):
 
 
 def test_a_part_of_the_attacks(attacks):
-    """Nothing is executed, read outside, silently wrong, without end, or refused without the file's name."""
+    """No attack runs code, reads outside, is silently wrong, hangs, or is refused without the file's name."""
     cases = [(f"{way} {base}", seed) for way in WAYS for base in PART if attacks.has(way, base) for seed in range(2)]
     ended = {}
     for name, seed in random.Random(0).sample(cases, 20):

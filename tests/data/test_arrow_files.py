@@ -1,4 +1,4 @@
-"""Saved data sets that somebody changed: files outside, rows that are selected elsewhere, labels without a name."""
+"""Saved data sets changed afterwards: files outside, rows that are selected elsewhere, labels without a name."""
 
 import json
 

@@ -65,7 +65,7 @@ def test_probes(run, files, goldens):
 
 
 def test_korean_pages_have_no_english_phrase(run, files, goldens):
-    """The page and its figures are Korean; the table in the terminal and table.csv stay as they are."""
+    """The page and its figures are Korean; the table in the terminal and table.csv are unchanged."""
     bert, elmo = (f"--model={goldens / name}" for name in ("bert_tiny", "elmo_tiny"))
     studies = {
         "probe": ["--static=glove.txt", "--tasks=pos", *TREEBANK],

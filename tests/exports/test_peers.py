@@ -1,4 +1,4 @@
-"""Exported folders load in sentence-transformers and optimum as they are, quantised files included."""
+"""Exported folders load unchanged in sentence-transformers and optimum, quantised files included."""
 
 import numpy as np
 import pytest

@@ -83,7 +83,7 @@ KINDS_OF_PREDICTIONS = {"classify": "Label", "choice": "Choice", "tag": "Tags", 
 
 
 def our_outputs(model, params, tokens, mask):
-    """Return the outputs in the order in which transformers has them."""
+    """Return the outputs in the order that transformers uses."""
     family, config, heads = model.family, model.config, model.heads
     if heads and heads[0] in KINDS:
         task = family.task_head(heads[0])

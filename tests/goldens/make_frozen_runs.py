@@ -29,7 +29,7 @@ GOLDENS = Path("tests/goldens")  # below the checkout, where tests and this prog
 FROZEN, STREAMS = GOLDENS / "frozen_runs", GOLDENS / "loss_streams"
 MODELS, TASKS = FROZEN / "models", FROZEN / "tasks"
 TEXTS = [["the", "bank", "of", "the", "river"], ["강가", "의", "배"]]
-# What a run leaves that no resumed run reads, or that differs from start to start.
+# Files of a run that no resumed run reads, or that differ from start to start.
 LEFT_OUT = ("events", "lock", ".lock", "costs.jsonl")
 
 

@@ -47,7 +47,7 @@ def compute(config: dict) -> dict[str, np.ndarray]:
 
 
 def main() -> None:
-    """Write released_models.npz beside this file."""
+    """Write released_models.npz next to this file."""
     arrays, shapes = {}, {}
     for model in read_models():
         outputs = compute(model["config"])

@@ -17,7 +17,7 @@ LOSSES = {
 
 
 def main() -> None:
-    """Write sentence_losses.npz beside this file."""
+    """Write sentence_losses.npz next to this file."""
     import torch
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer import losses, modules

@@ -24,7 +24,7 @@ HEADS = [("choice", None), ("questions", None), ("classification", LSTM), ("tags
 
 
 def heads_with_quick(*kinds):
-    """Return all heads; those of other kinds are tested at night."""
+    """Return all heads; heads of other kinds are tested at night."""
     return [pytest.param(*head, marks=[pytest.mark.long] * (head[0] not in kinds)) for head in HEADS]
 
 

@@ -1,4 +1,4 @@
-"""Files that somebody may have changed on purpose: a table of (model, change, message), each refused by `load`."""
+"""Files that may have been changed on purpose: a table of (model, change, message), each refused by `load`."""
 
 import json
 import os
@@ -340,7 +340,7 @@ def test_links_in_run_directories(goldens, tmp_path, name):
 
 
 def test_facts_of_a_checkpoint_and_kernels_in_int8(goldens, tmp_path):
-    """Of which somebody has written the list of hashes again."""
+    """Their list of hashes was rewritten to match the changed files."""
     from .test_task_model import write
 
     task, int8 = write(tmp_path / "task", "sst2", labels=("a", "b")), tmp_path / "int8"

@@ -26,7 +26,7 @@ def run(tmp_path_factory):
 
 @pytest.fixture
 def files(tmp_path):
-    """Write three tables, of which the second is long, and return their folder."""
+    """Write three tables, the second one long, and return their folder."""
     (tmp_path / "new").mkdir()
     for name, count in (("a", 3), ("b", 400), ("배", 5)):
         rows = "".join(f"{word} the film {n}\t0\n" for n in range(count) for word in ("good",))

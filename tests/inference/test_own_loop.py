@@ -1,4 +1,4 @@
-"""A training loop of one's own, as on the page: its losses are those of `experiments.finetune`, its result predicts."""
+"""A user's own training loop, as on the page: it has the losses of `experiments.finetune`, and its result predicts."""
 
 import dataclasses
 import functools

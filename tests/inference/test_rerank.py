@@ -78,7 +78,7 @@ def test_a_folder_of_sentence_transformers_6(tmp_path):
 
 
 def describe(folder, **fields):
-    """Write the files with which sentence-transformers 6 describes a reranker."""
+    """Write the files that describe a reranker in sentence-transformers 6."""
     modules = [{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"}]
     (folder / "modules.json").write_text(json.dumps(modules), encoding="utf-8")
     described = json.dumps({"model_type": "CrossEncoder", **fields})

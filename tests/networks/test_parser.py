@@ -69,7 +69,7 @@ def test_replayed_transitions_show_the_words_of_the_paper():
     all_places, all_names, _ = replay(padded, jnp.array([5, 1]), 5)
     assert all_places[0, : len(states)].tolist() != all_places[1, : len(states)].tolist()
     shift = np.where(np.array([place for place, _, _ in states]) == no, 7, [place for place, _, _ in states])
-    assert all_places[0, : len(states)].tolist() == shift.tolist()  # nothing is the node behind the padding
+    assert all_places[0, : len(states)].tolist() == shift.tolist()  # `no` is the node behind the padding
     assert all_names[0, : len(states)].tolist() == [name for _, name, _ in states]
 
 

@@ -111,7 +111,7 @@ def test_a_linear_tagger_by_hand():
 
 
 def zero_params(config):
-    """Return the parameters with which a linear tagger begins, without its transitions."""
+    """Return the initial parameters of a linear tagger, without its transitions."""
     tables = (np.zeros((rows, config.word_size), np.float32) for rows in (1, WORDS))
     fresh = init_network(config, jax.random.key(0), *tables)
     return {name: part for name, part in fresh.items() if name != "transitions"}

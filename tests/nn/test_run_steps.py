@@ -1,4 +1,4 @@
-"""The loop over the steps of one or several networks: what is skipped, and what comes out."""
+"""The loop over the steps of one or several networks: skipped steps, and results."""
 
 import functools
 

@@ -1,4 +1,4 @@
-"""Low-rank adapters: what they change, what a gradient reaches, and adapters or targets that do not fit."""
+"""Low-rank adapters: their effect, the parameters that a gradient reaches, and adapters or targets that do not fit."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""GPUs that are not here: what is said of them, and a step compiled for one."""
+"""GPUs that this machine lacks: their descriptions, and a step compiled for one."""
 
 import re
 import subprocess

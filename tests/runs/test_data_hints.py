@@ -1,4 +1,4 @@
-"""What a table of one's own may not have been meant to be: hints while it is read, and rows that are skipped."""
+"""Likely mistakes in a user's own table: hints while it is read, and rows that are skipped."""
 
 import json
 

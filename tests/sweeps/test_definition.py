@@ -275,7 +275,7 @@ def test_mistakes(sweeps, tmp_path, body, message):
 
 
 def test_a_sweep_without_a_paper_or_scales(sweeps, tmp_path):
-    """Rows and columns are those of the cells; the first row is the reference."""
+    """Rows and columns come from the cells; the first row is the reference."""
     body = "".join(f"    {TRANSFER.replace(chr(34) + 'a' + chr(34), repr(row))})\n" for row in ("x", "y"))
     (tmp_path / "mine.py").write_text(f'"""Mine."""\n\n\ndef sweep(add):\n{body}', encoding="utf-8")
     sweep = sweeps.definition.read_sweep(str(tmp_path / "mine.py"))

@@ -103,7 +103,7 @@ def test_tables_and_reports_are_written(sweeps, tabulate, tmp_path):
 
 
 def test_a_report_in_korean_has_the_same_figures(sweeps, tabulate, tmp_path):
-    """Only names and descriptions of the sweep's own file stay as they are."""
+    """Only names and descriptions from the sweep's own file are not translated."""
     table = tabulate({**SCORES, ("b", "NER"): (0.11, 0.2101, None)}, {})
     pages = []
     for language in ("en", "ko"):

@@ -82,7 +82,7 @@ def random_chain(seed):
     arcs = [(s, t) for s in range(states) for t in range(s + 1, states)]
     weights = rng.random(len(arcs)) * (rng.random(len(arcs)) < 0.8)
     totals = np.bincount([s for s, _ in arcs], weights, states)
-    # A state ends or goes on: readers know whether a sentence can end here.
+    # A state either ends or continues: readers know whether a sentence can end here.
     end = (totals == 0).astype(float)
     weights = weights / np.where(totals > 0, totals, 1)[[s for s, _ in arcs]]
     emissions = rng.dirichlet(np.ones(words), states)
@@ -145,7 +145,7 @@ def test_readers_who_see_more_are_better_and_the_last_is_the_reader_of_sentences
     assert scores["right"] < scores["separate"] <= scores["all"] + 1e-12
     is_open = dict(zip(world.network.words, open_words(world, "senses")))
     sentences = [s for d in documents for s in d.sentences if any(is_open[word] for word in s.words)]
-    # `best_senses` also scores words with a single sense, about which nobody errs.
+    # `best_senses` also scores words with a single sense, which no reader gets wrong.
     every = best_senses(world, sentences)
     best = best_reader(world, "senses", places, "all")
     assert best.count - best.accuracy * best.count == pytest.approx(every.count - every.accuracy * every.count)

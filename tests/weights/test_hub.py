@@ -78,7 +78,7 @@ class Hub:
 
 @pytest.fixture
 def client(tmp_path, monkeypatch, goldens):
-    """Replace the hub's client by a stand-in with one model, which nobody has downloaded yet."""
+    """Replace the hub's client with a stand-in that has one model, not downloaded yet."""
     for variable in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HOME", "XDG_CACHE_HOME"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))

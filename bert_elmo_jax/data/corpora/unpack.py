@@ -17,7 +17,7 @@ import zstandard
 from bert_elmo_jax.data.corpora.reading import BLOCK, COMPRESSED, BadInput, Reading, Tally
 from bert_elmo_jax.files import open_atomically
 
-# A file may unpack to SMALL_UNPACKED bytes, or to more if these are at most MOST_PACKED times those of the file.
+# A file may unpack to SMALL_UNPACKED bytes, or to MOST_PACKED times its own size if that is more.
 SMALL_UNPACKED, MOST_PACKED = 1 << 28, 200
 PORTION = 1 << 10  # bytes of Zstandard that are unpacked at once; 64 MB of zeros have so few
 DAMAGED = (EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError)  # and OSError without a number

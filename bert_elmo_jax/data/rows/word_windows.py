@@ -62,7 +62,7 @@ class WindowExamples:
 class CountExamples:
     """Settings of rows of pairs of words, with the sum of 1 / distance over all places where they are neighbours.
 
-    The counts are those of a window of the pipeline: of the whole text, if it has fewer than 16 million words.
+    Pairs are counted in one window of the pipeline, which is the whole text if it has fewer than 16 million words.
     """
 
     length: int = 1024  # pairs of a row

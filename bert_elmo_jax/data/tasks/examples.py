@@ -155,7 +155,7 @@ def a_number(value: str) -> float | None:
 
 
 def text_of(example: Any) -> str:
-    """Return the text of an example, or its context, as it is read with a question.
+    """Return the text of an example, or the context that is read with its question.
 
     >>> text_of(TaggedSentence(("서울", "역"), None, "train.conll", (1, 2), document=0))
     '서울 역'

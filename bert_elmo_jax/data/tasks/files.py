@@ -93,7 +93,7 @@ def describe_skipped(rows: Sequence[BadRow], total: int) -> str:
 
 
 def list_files(names: str | Path) -> list[str]:
-    """Return the files that a name stands for: one, several with commas between, or those that match a glob, sorted.
+    """Return the files of a name: one, several separated by commas, or all that match a glob, sorted.
 
     >>> list_files("reviews.csv"), list_files("a.csv,b.csv"), list_files("LICEN*")
     (['reviews.csv'], ['a.csv', 'b.csv'], ['LICENSE'])

@@ -50,7 +50,7 @@ class Row:
 
     `targets` are numbers or arrays over the pieces, empty for unlabelled examples. For a tagged sentence, `words` holds
     (index of the word, place of its first piece); for a question, `window` maps pieces to characters, and for a text
-    whose pieces are tagged `pieces` does. `lost` counts the pieces for which there is no room.
+    whose pieces are tagged `pieces` does. `lost` counts the pieces that do not fit.
     """
 
     example: int

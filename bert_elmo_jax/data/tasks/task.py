@@ -48,7 +48,7 @@ class Task:
     `lowercase`. With `both_orders`, pairs are read in both orders. With `multi_label`, each label is right or wrong by
     itself. A `pipeline` reads and answers as transformers' pipelines do; it is the task of a released model.
     `activation` turns the outputs of a reranker into scores: sigmoid, identity or tanh. A parser may read a
-    `tag_column`, upos or xpos; `tags` are those of its training data.
+    `tag_column`, upos or xpos; `tags` are the tags in its training data.
 
     >>> task_named("sst2").kind, task_named("ud_upos", max_length=256).max_length
     ('classification', 256)

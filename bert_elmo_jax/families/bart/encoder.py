@@ -27,7 +27,7 @@ class BartEncoder(PieceEncoder):
     """Weights, tokenizer and compiled model; made by `load`.
 
     `encode` and the other methods of a `PieceEncoder` give the vectors of the encoder; `generate` writes with the
-    decoder: what a text is summarised to or repaired to, depending on what the weights were trained for.
+    decoder: the summary of a text or its repaired form, depending on the training of the weights.
 
     >>> from bert_elmo_jax import load
     >>> model = load("tests/goldens/bart_tiny")
@@ -63,7 +63,7 @@ class BartEncoder(PieceEncoder):
         nothing. `target` is the input of the decoder: its first piece is `config.start_id`, and `logits[:, n]` are for
         the piece after `target[:, n]`. Without it, the decoder reads the text itself, shifted by one place, so that
         `logits[:, n]` are for `tokens[:, n]`; a classifier then gives its `pooled` vectors and its own logits. `layers`
-        and `attentions` are the encoder's; those of the decoder have names of their own.
+        and `attentions` are the encoder's; the decoder's have separate names.
         """
         ids = arguments.to_ids("tokens", tokens)
         arguments.check_batch(self.config, ids)

@@ -88,7 +88,7 @@ def find_ends(
 
 
 def two_sides(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters as the functions of pairs read them, with the decoder beside the encoder."""
+    """Return the parameters as the functions of pairs read them, with the decoder next to the encoder."""
     encoder = {name: part for name, part in params["encoder"].items() if name != "decoder"}
     return {"encoder": encoder, "decoder": params["encoder"]["decoder"]}
 

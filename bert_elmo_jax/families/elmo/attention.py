@@ -1,6 +1,6 @@
 """One direction of a biLM that attends to the words before instead of carrying a state: a step from ELMo to BERT.
 
-The layers are those of Vaswani et al. 2017, https://arxiv.org/abs/1706.03762, with causal attention and sines as
+The layers follow Vaswani et al. 2017, https://arxiv.org/abs/1706.03762, with causal attention and sines as
 positions. No released ELMo has them.
 """
 
@@ -54,7 +54,7 @@ class AttentionDirection(nn.Module):
         sizes = LayerSizes(c.width, c.num_heads, 4 * c.width, c.dropout, c.dtype)
         x = look_up(table, words.T).swapaxes(0, 1)
         places = interleaved_sinusoids(None, (words.shape[1], c.width)).astype(x.dtype)
-        # A token vector of unit length would vanish beside the sines: it is scaled as in the paper.
+        # A token vector of unit length would vanish next to the sines: it is scaled as in the paper.
         x = dropout(x * jnp.asarray(c.width**0.5, x.dtype) + places[None], c.dropout, keys[-1])
         outputs = []
         for n in range(c.num_layers):

@@ -112,7 +112,7 @@ class ElmoEncoder(WordEncoder):
 
     @property
     def tokenizer(self) -> "SentenceBatches":
-        """What makes the arrays of sentences for `module`."""
+        """The object that makes the arrays of sentences for `module`."""
         return SentenceBatches(self)
 
     def zero_state(self, batch_size: int) -> State:

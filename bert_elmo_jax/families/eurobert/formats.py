@@ -12,7 +12,7 @@ USUAL = ("vocab_size", "hidden_size", "num_layers", "num_heads", "feed_forward_s
 
 
 def read_more(fields: Mapping[str, Any], num_layers: int) -> tuple[dict[str, Any], list[str]]:
-    """Return pooling and the base of the rotary angles, of which files have two spellings each, and the problems."""
+    """Return pooling and the base of the rotary angles, each with two spellings in files, and the problems."""
     rope = fields.get("rope_parameters") or {}
     spellings = {
         "pooling": {name: fields.get(name) for name in POOLING},

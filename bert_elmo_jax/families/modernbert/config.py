@@ -11,7 +11,7 @@ from bert_elmo_jax.families.piece_config import PieceConfig, placed
 from bert_elmo_jax.nn import activation
 
 # Warner et al. 2024. Ettin: Weller et al. 2025, https://arxiv.org/abs/2507.11412, with ModernBERT's tokenizer; mmBERT:
-# Marone et al. 2025, https://arxiv.org/abs/2509.06888, with that of Gemma 2.
+# Marone et al. 2025, https://arxiv.org/abs/2509.06888, with Gemma 2's.
 _ETTIN = {"pad_id": 50_283, "local_theta": 160_000.0}
 _MMBERT = {"num_layers": 22, "feed_forward_size": 1152, "vocab_size": 256_000, "pad_id": 0, "local_theta": 160_000.0}
 _SIZES = {  # layers, width, heads, feed-forward

@@ -65,7 +65,7 @@ def _read_pattern(fields: Mapping[str, Any], num_layers: int, problems: list[str
         if type(every) is not int or every < 1:
             problems.append(f"global_attn_every_n_layers is {every!r}; it must be a whole number, at least 1")
             return ""
-        by_number = "g" + "l" * min(every - 1, num_layers)  # as short as that, whatever the number is
+        by_number = "g" + "l" * min(every - 1, num_layers)  # bounded, however large the number is
     if types is None:
         return by_number
     unknown = [types] if not isinstance(types, list) else [kind for kind in types if str(kind) not in LETTERS]
@@ -145,7 +145,7 @@ FILE = ConfigFile(
     names=NAMES,
     architectures=ARCHITECTURES,
     only={"rope_scaling": {}, "partial_rotary_factor": 1.0, "is_causal": False},
-    # Speed and memory of another program; positions are rotary whatever `position_embedding_type` says ("sans_pos").
+    # Speed and memory of another program; positions are rotary for any `position_embedding_type` ("sans_pos").
     harmless=frozenset({
         "position_embedding_type", "deterministic_flash_attn", "reference_compile", "repad_logits_with_grad",
         "sparse_prediction", "sparse_pred_ignore_index",

@@ -51,7 +51,7 @@ class ModernBert(PieceModule):
         return dropout(words(tokens, None, positions), c.embedding_dropout, key)
 
     def layer_calls(self, positions: Any) -> Sequence[LayerCall]:
-        """Return the layers: equal ones are those of a kind, but for the first, whose attention has no norm."""
+        """Return the layers; layers of one kind are equal, except for the first layer, whose attention has no norm."""
         c = self.config
         angles = {kind: rotary_angles(positions, c.head_size, c.theta(kind)) for kind in sorted(set(c.kinds))}
 

@@ -3,7 +3,7 @@
 from bert_elmo_jax.families.huggingface_config import USUAL_FIELDS, ConfigFile, class_names
 from bert_elmo_jax.families.huggingface_weights import USUAL_LAYER, USUAL_TABLES, WeightFile
 
-FIRST = 2  # the first row of the table of positions that a text uses, whatever the pad id
+FIRST = 2  # the first row of the table of positions that a text uses, for any pad id
 
 FILE = ConfigFile(
     called="an MPNet",

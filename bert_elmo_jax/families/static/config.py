@@ -19,7 +19,7 @@ LONGEST = 100  # characters of an n-gram
 class StaticConfig:
     """The words and the width of static vectors, and the method that trains them; from `preset`, or by hand.
 
-    With fasttext, a vector is the mean of those of the word itself and of its n-grams of `shortest` to `longest`
+    With fasttext, a vector is the mean of the vectors of the word itself and of its n-grams of `shortest` to `longest`
     characters, which are hashed into `buckets`, so words outside of the vocabulary have vectors, too. Vectors are given
     out in `dtype`.
 

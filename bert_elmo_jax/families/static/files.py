@@ -92,7 +92,7 @@ def refuse_wider_lines(path: str, words: Sequence[str], width: int) -> None:
 
 def read_fasttext(path: Path) -> VectorFile:
     """Read a .bin of fastText: the words, then the input rows of words and buckets."""
-    # Mapped into memory, because the largest have 7 GB, of which the second half, the output rows, is not read.
+    # Mapped into memory, because the largest have 7 GB, and the second half, the output rows, is not read.
     with open(path, "rb") as file:
         data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     size, at = len(data), 4  # behind the magic number

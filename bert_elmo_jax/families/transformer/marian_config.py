@@ -154,7 +154,7 @@ def write_decoder(config: Any) -> dict[str, Any]:
 
 
 def special_pieces(config: Any) -> dict[str, Any]:
-    """Return the fields about pieces that begin, end or never stand in a text, which both files have."""
+    """Return the fields about pieces that begin or end a text or never occur in it; both files have these fields."""
     return {
         "decoder_start_token_id": config.start_id,
         "pad_token_id": config.pad_id,

@@ -114,7 +114,7 @@ def piece_logits(
 class PairOutput:
     """The result of encoder and decoder for a batch of pairs; without a target, the decoder's fields are None.
 
-    The logits of a released classifier are those of its head.
+    The logits of a released classifier come from its head.
 
     Layer 0 of each side is the embeddings. `cross_attentions` are the maps from the target (fourth axis) to the source.
     """

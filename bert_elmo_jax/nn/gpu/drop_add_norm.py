@@ -1,7 +1,7 @@
 """Bias, dropout, residual and norm as one kernel: `norm(x + dropout(y + bias))`, forward and backward.
 
-Layers whose norms come first also need the sum, of which the next residual is made. XLA computes the statistics, the
-sum and the gradients in several kernels, each of which reads its inputs again. Here a row is read once. The numbers are
+Layers whose norms come first also need the sum, to make the next residual from it. XLA computes the statistics, the
+sum and the gradients in several kernels, and each reads its inputs again. Here a row is read once. The numbers are
 float32 from loading to storing; dropout keeps the elements that `nn.dropout` keeps.
 """
 
@@ -21,7 +21,7 @@ from bert_elmo_jax.nn.gpu.launch import Columns, over_rows, rows_per_program, ru
 
 
 class Rules(NamedTuple):
-    """What is computed."""
+    """The settings of the computation."""
 
     rate: float  # of dropout
     eps: float
@@ -46,7 +46,7 @@ def drop_add_norm(
     n, d = math.prod(x.shape[:-1]), x.shape[-1]
     words = None
     if key is not None and rules.rate:
-        words = jax.random.bits(key, (2, *x.shape[:-1], 1), jnp.uint32).reshape(2, n)  # those of `nn.dropout`
+        words = jax.random.bits(key, (2, *x.shape[:-1], 1), jnp.uint32).reshape(2, n)  # as `nn.dropout` draws
     vectors = (jnp.asarray(v).astype(jnp.float32) for v in (bias, scale, offset))
     out = _drop_add_norm(x.reshape(n, d), y.reshape(n, d), *vectors, words, rules)
     return out[0].reshape(x.shape), out[1].reshape(x.shape)
@@ -141,7 +141,7 @@ def run_backward(
     first: Array, second: Array, total: Array, mean: Array, inverse: Array, scale: Array, words: Array | None,
     rules: Rules,
 ) -> tuple[Array, Array, Array]:  # fmt: skip
-    """Return the gradients of `x` and `y`, and parts of those of bias, scale and offset, to be added [parts, 3, D]."""
+    """Return the gradients of `x` and `y`, and partial ones of bias, scale and offset, to be added [parts, 3, D]."""
     (n, d), drops = total.shape, words is not None
     block = rows_per_program("drop_add_norm_back", n)
 

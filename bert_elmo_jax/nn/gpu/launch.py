@@ -1,4 +1,4 @@
-"""How kernels are launched: Pallas through Triton, on blocks of rows; their mathematics is elsewhere."""
+"""The launch of kernels: Pallas through Triton, on blocks of rows; their mathematics is elsewhere."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

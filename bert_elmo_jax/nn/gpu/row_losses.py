@@ -1,7 +1,7 @@
 """Cross entropy and accuracy of each row of logits from one pass over them; XLA takes four.
 
 The gradient is the one of `losses.cross_entropy`, which is one pass already. A vocabulary such as GPT-2's 50,257 pieces
-leaves the rows of logits unaligned, for which a GPU has only slow products, so columns may be added.
+leaves the rows of logits unaligned, and a GPU has only slow products for such rows, so columns may be added.
 """
 
 import functools

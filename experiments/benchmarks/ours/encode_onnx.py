@@ -1,4 +1,4 @@
-"""Our side of encoding beside ONNX Runtime: the same as `encode`, in float32 or int8."""
+"""Our side of the encoding comparison with ONNX Runtime: the same as `encode`, in float32 or int8."""
 
 from .encode import make_passes
 

@@ -1,4 +1,4 @@
-"""Small systems trained in the toy world, each beside the best possible score of a reader who sees what it sees.
+"""Small systems trained in the toy world, each compared with the best possible score of a reader who sees the same.
 
 The gap below 1 has two parts: what the words that a system sees do not tell (1 − ceiling), and what it has not learned
 (ceiling − score). A system is an encoder, pretrained on text and frozen; a linear probe reads all of its layers at the
@@ -53,7 +53,7 @@ SYSTEMS: Mapping[str, System] = {
 
 
 def train_systems(folder: Path, share: float = SHARE) -> dict[str, Path]:
-    """Pretrain the encoders in folders below a folder, or go on with them; return their run directories."""
+    """Pretrain the encoders in subfolders of a folder, or resume their training; return their run directories."""
     words = TOY_DATA.corpus("words", 8_192, TOY_DOCUMENTS)
     recipes: dict[str, tuple[str, Mapping[str, Any]]] = {"static": ("static:toy", {"data": words, "steps": 2_000})}
     recipes |= SCALES["toy"].pretrainings
@@ -90,7 +90,7 @@ def _each_place(world: ToyWorld, task: LabelTask, documents: Iterator[Any]) -> I
 
 
 def read_vectors(encoder: Any, places: Sequence[Place], window: int = 0) -> Float32[np.ndarray, "N D"]:
-    """Return all layers of each word, side by side, and those of `window` neighbours on either side; zeros beyond."""
+    """Return all layers of each word and of `window` words on either side, concatenated; zeros beyond the sentence."""
     sentences = list(dict.fromkeys(place.sentence.words for place in places))
     numbers = {words: n for n, words in enumerate(sentences)}
     rows = []

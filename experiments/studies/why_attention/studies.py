@@ -193,7 +193,7 @@ def study_words(encoder: Any, name: str, world: ToyWorld | None = None, count: i
 
 
 def study_sentence(encoder: Any, name: str, sentence: str, word: str | None = None) -> Findings:
-    """What a pronoun refers to, by the head that links `its` with `Law` most in the paper's sentence."""
+    """Find the referent of a pronoun, with the head that links `its` with `Law` most in the paper's sentence."""
     text, pronoun, (referent, _) = word_links.SENTENCES[-1]
     paper_words, words = text.split(), sentence.split()
     (best,) = word_links.find_links(word_links.read_maps(encoder, paper_words), paper_words, pronoun, referent, top=1)

@@ -96,7 +96,7 @@ def find_pronoun(words: Sequence[str], word: str | None = None) -> int:
 def rank_words(
     maps: Float[np.ndarray, "L A W W"], words: Sequence[str], place: int, layer: int, head: int
 ) -> list[tuple[Link, float]]:
-    """Return what a word attends to in a head, the largest weight first, each with its largest weight in any head.
+    """Return each word that a word attends to in a head, largest weight first, with its largest weight in any head.
 
     >>> maps = np.array([[[[0.0, 0.0, 0.0], [0.6, 0.0, 0.3], [0.0, 0.0, 0.0]]]])
     >>> [(link.other, link.weight, best) for link, best in rank_words(maps, ["Law", "its", "is"], 1, 1, 1)]
@@ -108,7 +108,7 @@ def rank_words(
 
 
 def draw_head(maps: Float[np.ndarray, "L A W W"], words: Sequence[str], link: Link, name: str) -> Arcs:
-    """Return the picture of what a word attends to in a head."""
+    """Return the picture of the words that a word attends to in a head."""
     title = f"{link.word} → {link.other} ({link.weight:.2f}): {name}, layer {link.layer}, head {link.head}"
     values = np.zeros(maps.shape[2:])
     values[words.index(link.word)] = maps[link.layer - 1, link.head - 1, words.index(link.word)]

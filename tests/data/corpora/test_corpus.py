@@ -155,7 +155,7 @@ def test_windows_line_ends_and_byte_order_marks_are_removed_and_counted(tmp_path
     assert tally.skipped == {"a byte-order mark": 1, "a Windows line end (CR LF)": 1}
 
 
-BAD = [  # a file, the place and the problem, a part of the remedy, and what is left if bad lines are skipped
+BAD = [  # a file, the place and the problem, a part of the remedy, and the texts left if bad lines are skipped
     (b"fine\nbad \xff\xfe here\n", "line 2: invalid UTF-8", "--encoding", [["fine"]]),
     ("맞다\n".encode("cp949"), "line 1: invalid UTF-8", "--encoding=cp949", []),
     ("text".encode("utf-16"), "line 1: a NUL byte|line 1: invalid", "--encoding", []),

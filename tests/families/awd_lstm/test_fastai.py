@@ -45,7 +45,7 @@ def test_other_sizes_and_softmaxes(tmp_path, sizes, options):
     written = load_file(tmp_path / "b" / "lm.safetensors")
     assert written.keys() == tensors.keys()
     for name in tensors:
-        if "bias_" not in name:  # of which the sum is kept
+        if "bias_" not in name:  # only the sum of the two biases is kept
             np.testing.assert_array_equal(written[name], tensors[name], err_msg=name)
     for n in range(sizes[-1]):
         ends = [f"0.rnns.{n}.module.bias_{part}_l0" for part in ("ih", "hh")]

@@ -74,7 +74,7 @@ RULES = ("greedy", "beam", "greedy_unforced", "released", "summary")
 
 @pytest.mark.parametrize("rule", [*RULES[2:], *(pytest.param(rule, marks=pytest.mark.long) for rule in RULES[:2])])
 def test_texts_by_the_rules_of_the_folder(golden, goldens, tmp_path, rule):
-    """What `generation_config.json` says holds without any argument."""
+    """The rules in `generation_config.json` apply without any argument."""
     shutil.copytree(goldens / "bart_tiny", tmp_path / "model")
     changes = json.loads((goldens / "bart_tiny" / "generation_rules.json").read_text())[rule]
     file = tmp_path / "model" / "generation_config.json"

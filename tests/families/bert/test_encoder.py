@@ -49,7 +49,7 @@ def test_forward_gives_the_reference_numbers(goldens):
 
 
 def test_shapes_of_a_result(encoder, texts):
-    """`tests/families/test_packed_encoding.py` compares its numbers with those of texts alone."""
+    """`tests/families/test_packed_encoding.py` compares its numbers with the numbers of single texts."""
     together = encoder.encode(texts, layers="all")
     assert together.last.shape[:2] == together.mask.shape == (37, max(map(len, together.tokens)))
     assert together.layers.shape == (encoder.config.num_layers + 1, *together.last.shape)

@@ -185,7 +185,7 @@ def test_losses_of_rows(size, added):
 
     @jax.jit
     def both(logits):
-        # Whatever is in added columns counts for nothing.
+        # The values in added columns have no effect.
         widen = lambda logits: jnp.pad(logits, ((0, 0), (0, 0), (0, added)), constant_values=99.0)  # noqa: E731
         ours = lambda logits: cross_entropy_and_accuracy(widen(logits), targets, weights, size)  # noqa: E731
         plain = lambda logits: cross_entropy(logits, targets, weights)  # noqa: E731

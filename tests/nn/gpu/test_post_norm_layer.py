@@ -50,7 +50,7 @@ CASES = [(True, {"remat": True, "scan": True}), (False, {"num_layers": 1})]
 
 @pytest.mark.parametrize(("full", "fields"), CASES)
 def test_the_layer_is_used_where_it_suits(full, fields, monkeypatch):
-    """It is traced; `test_kernels.py` has the numbers of each kernel, and `make proofs` those of a whole BERT."""
+    """It is traced; `test_kernels.py` has the numbers of each kernel, and `make proofs` the numbers of a whole BERT."""
     suits = post_norm_layer.suits
     calls = []
     monkeypatch.setattr(post_norm_layer, "suits", lambda *a: calls.append(suits(*a)) or calls[-1])

@@ -74,7 +74,7 @@ def mix_bits(values: Integer[np.ndarray, "n"]) -> Integer[np.ndarray, "n"]:
 
 
 def choose_bands(threshold: float) -> tuple[int, int]:
-    """Return (bands, rows of each): the most rows with which 97% of pairs at the threshold share a band.
+    """Return (bands, rows of each), with the most rows that still let 97% of pairs at the threshold share a band.
 
     >>> choose_bands(0.8), choose_bands(0.5)
     ((18, 7), (42, 3))
@@ -97,8 +97,8 @@ def needed_matches(threshold: float) -> int:
 def expected_recall(similarity: float, threshold: float) -> float:
     """Return the probability that a pair of this similarity is found.
 
-    It is found if enough functions agree, and all those of some band do. At the threshold itself the first is about an
-    even chance.
+    It is found if enough functions agree, and all functions of some band do. At the threshold itself, the chance that
+    enough functions agree is about even.
 
     >>> [round(expected_recall(similarity, 0.8), 3) for similarity in (0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)]
     [0.0, 0.007, 0.106, 0.535, 0.946, 1.0, 1.0]

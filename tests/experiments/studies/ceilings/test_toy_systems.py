@@ -1,4 +1,4 @@
-"""Small systems of the toy world beside the ceilings of readers who see as much."""
+"""Small systems of the toy world compared with the ceilings of readers who see as much."""
 
 import numpy as np
 import pytest

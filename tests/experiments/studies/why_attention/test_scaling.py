@@ -15,7 +15,7 @@ def saturations():
 def test_the_variance_of_a_dot_product_is_its_width(saturations):
     for (width, scaled), s in saturations.items():
         expected = 1 if scaled else width
-        # 12,800 scores, some with the same query, so their variance is less certain than that of independent scores.
+        # 12,800 scores, some with the same query, so their variance is less certain than for independent scores.
         assert s.variance == pytest.approx(expected, rel=4 * np.sqrt((2 + 2 * 16 / width) / 12_800))
 
 
