@@ -2,8 +2,8 @@
 
 An entry is a folder below `~/.cache/bert_elmo_jax/buckets` (or `$XDG_CACHE_HOME`). Its name has the address and a hash.
 For a copy, the hash also covers the listing (names, sizes, versions), so that a copy never changes while a process
-reads it. `content/` has the files; `entry.json` is written when they are complete; `users/` has a locked file for each
-process that uses the entry. `BERT_ELMO_JAX_BUCKETS_GB` is the bound (default 50).
+reads it. `content/` has the files; `entry.json` is written when they are complete; `users/` names the processes that
+use the entry: each locks a file of its name next to the entries. `BERT_ELMO_JAX_BUCKETS_GB` is the bound (default 50).
 """
 
 import contextlib
@@ -27,7 +27,9 @@ ENTRY = "entry.json"
 MARKER = "files.json"  # of a complete checkpoint; see train/checkpoint.py
 CHECKPOINT = re.compile(r"(?:(.*?)/)?checkpoints/(\d+)(?:/(.*))?")
 LISTINGS = 3  # how often the objects may change while they are fetched
-_USED = contextlib.ExitStack()  # locks of the entries that this process uses, until it ends
+USER = ".user"  # ends the names of the files that processes lock
+_LOCKS = contextlib.ExitStack()  # held until this process ends
+_USERS: dict[Path, str] = {}  # the name of this process in a cache, by the cache's folder
 
 
 def cache_folder() -> Path:
@@ -51,10 +53,15 @@ def find_entry(address: str, kind: str, *parts: str) -> Path:
 
 
 def use_entry(entry: Path) -> None:
-    """Keep an entry from being deleted while this process runs."""
-    users = entry / "users"
+    """Keep an entry from being deleted while this process runs; a process has one lock for all its entries."""
+    folder, users = entry.parent, entry / "users"
     users.mkdir(parents=True, exist_ok=True)
-    _USED.enter_context(lock(users / f"{os.getpid()}-{uuid.uuid4().hex[:8]}"))
+    if folder not in _USERS:
+        name = f"{os.getpid()}-{uuid.uuid4().hex[:8]}{USER}"
+        with lock(folder / "lock", wait=True):  # against `make_room`, which deletes files that no process locks
+            _LOCKS.enter_context(lock(folder / name))
+        _USERS[folder] = name
+    (users / _USERS[folder]).touch()
 
 
 def fetch(address: str | Path) -> Path:
@@ -63,8 +70,8 @@ def fetch(address: str | Path) -> Path:
     Of a run directory it has complete checkpoints only, without the state of the optimiser and TensorBoard's events.
     """
     place = open_place(address)
-    if (checkpoint := CHECKPOINT.fullmatch(place.address)) and checkpoint[3] is None:
-        return fetch(checkpoint[1]) / "checkpoints" / checkpoint[2]
+    if run := _find_run(place):
+        return fetch(run) / "checkpoints" / place.path.rpartition("/")[2]
     for _ in range(LISTINGS):
         objects = _choose_objects(list_objects(place))
         if not objects:
@@ -96,6 +103,15 @@ def fetch(address: str | Path) -> Path:
     raise OSError(f"{place.address} changed {LISTINGS} times while it was fetched: wait until it is written")
 
 
+def _find_run(place: Place) -> str:
+    """Return the address of the run directory that a place is a checkpoint of, "" if it is another folder."""
+    checkpoint = CHECKPOINT.fullmatch(place.path)
+    if checkpoint is None or checkpoint[3] is not None or not checkpoint[1]:
+        return ""
+    run = place.address.removesuffix(f"/checkpoints/{checkpoint[2]}")
+    return run if "" in list_objects(open_place(f"{run}/model.json")) else ""
+
+
 def fetch_matches(pattern: str) -> list[str]:
     """Return the local paths of the copies of all files that an address with `*`, `?` or `[…]` matches, in order."""
     place = open_place(pattern)
@@ -117,6 +133,9 @@ def make_room(size: int, address: str) -> None:
             f"{BOUND} to more"
         )
     with lock(cache_folder() / "lock", wait=True):
+        for user in cache_folder().glob(f"*{USER}"):
+            if not is_locked(user):  # of a process that has ended
+                user.unlink(missing_ok=True)
         sizes = {entry: _measure(entry) for entry in cache_folder().iterdir() if entry.is_dir()}
         for entry in sorted(sizes, key=_last_use):
             if sum(sizes.values()) + size <= bound:
@@ -139,7 +158,7 @@ def _last_use(entry: Path) -> float:
 
 def _is_free(entry: Path) -> bool:
     """Return True if no process uses an entry, and all that was written in it is published."""
-    if any(is_locked(user) for user in (entry / "users").glob("*")):
+    if any(is_locked(entry.parent / user.name) for user in (entry / "users").glob("*")):
         return False
     return bool(read_json(entry / ENTRY, default={}).get("published", True))
 

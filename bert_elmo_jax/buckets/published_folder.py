@@ -5,7 +5,8 @@ are uploaded whole, under their own names, in the order they were written here. 
 is one that a kill could have left on the disk, and runs resume from those. Files that grow (metrics, costs, logs) are
 the exception: they go first, because the lines after a checkpoint are dropped when it is resumed, but none before it
 may be missing. A checkpoint counts from its `files.json` on, which has the size and the hash of every file and is
-written last. Files that were deleted here are deleted there last, markers before what they mark.
+written last. Files that were deleted here are deleted there last, markers before what they mark. Vectors of words
+(`inference/kept_vectors.py`) grow by gigabytes, and are published when all are computed.
 
 At the start the lease decides: if this cache was the last one to write there, its files are kept, since they are at
 least as new; else the bucket is right, and its files replace them.
@@ -19,7 +20,7 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +39,10 @@ from bert_elmo_jax.files import LockHeld, lock, read_json, write_json
 
 POLL = 1.0  # seconds between two looks at the folder; a new marker is published at once
 PAUSE = 30.0  # seconds between two publications without one
-MARKERS = (MARKER, "model.json", "manifest.json", "result.json")  # each is written after the files that it marks
-GROWING = re.compile(r".*\.(jsonl|log|out|err)|(.*/)?(log\.txt|events/.*)")
+VECTORS = "vectors.json"  # counts the vectors in the files `.f32` of its folder
+# Each is written after the files that it marks.
+MARKERS = (MARKER, VECTORS, "model.json", "manifest.json", "result.json")
+GROWING = re.compile(r".*\.(jsonl|log|out|err|f32)|(.*/)?(log\.txt|events/.*)")
 PRIVATE = re.compile(r"compiled/.*|(.*/)?(\.?lock|[^/]*\.lock|[^/]*\.partial(/.*)?)")
 Written = tuple[int, int]  # size, and time of the last write in nanoseconds
 
@@ -93,7 +96,7 @@ class Publisher:
         lease = leases.read_lease(self.place)
         is_newest = bool(record.get("whole")) and lease is not None and lease["owner"] == self._owner
         if not is_newest:
-            self._record(published=True, whole=False)
+            self._record(published=bool(record.get("published", True)), whole=False)
         leases.take_lease(self.place, self._owner)
         objects = {name: stored for name, stored in list_objects(self.place).items() if name != leases.LEASE}
         if not is_newest:
@@ -107,7 +110,7 @@ class Publisher:
             if name in objects:  # others have been deleted there, or were never uploaded
                 is_same = written is not None and written[0] == objects[name].size
                 self.published[name] = (written[0], written[1]) if is_same else None
-        self._record(published=not is_newest)
+        self._record(published=False)  # from now on the only copy of what is written may be here
         print(f"{self.place.address}: written in {self.folder}, and published from there", file=sys.stderr)
         actions = [(self._refresh, leases.REFRESH), (self._publish_if_due, POLL)]
         for action, seconds in actions if self.while_written else actions[:1]:
@@ -120,13 +123,16 @@ class Publisher:
         self._stop.set()
         for thread in self._threads:
             thread.join()
+        self._record(published=False)
         try:
             leases.check_lease(self.place, self._owner)
             if not self.published and self._scan().keys() <= {"costs.jsonl"}:  # refused before it began
                 leases.drop_lease(self.place)
+                self._record(published=True)
                 return
             if self.while_written or error is None:
                 self.publish()
+            self._record(published=self._scan() == self.published)
             leases.write_lease(self.place, self._owner, released=True)
         except Exception as problem:  # each file system has errors of its own
             advice = "choose another address" if isinstance(problem, leases.LeaseLost) else "the same command publishes"
@@ -143,9 +149,9 @@ class Publisher:
         gone = [name for name in self.published.keys() - files.keys() if not (self.folder / name).exists()]
         if not changed and not gone:
             return
-        leases.check_lease(self.place, self._owner)
         self.published |= dict.fromkeys(changed)
-        self._record(published=False)
+        self._record(published=False)  # before the network is needed
+        leases.check_lease(self.place, self._owner)
         for name in sorted(changed, key=lambda name: (not GROWING.fullmatch(name), files[name][1], _is_marker(name))):
             if not (self.folder / name).is_file():
                 return  # deleted since: look again
@@ -154,7 +160,7 @@ class Publisher:
         for name in sorted(gone, key=lambda name: not _is_marker(name)):
             delete_objects(self.place, [name])
             del self.published[name]
-        self._record(published=True)
+        self._record(published=self._scan() == self.published)
         self._last = time.monotonic()
 
     def _publish_if_due(self) -> None:
@@ -171,6 +177,8 @@ class Publisher:
         """
         files: dict[str, Written] = {}
         for folder, _, names in os.walk(self.folder):
+            if _has_unfinished_vectors(Path(folder), names):
+                continue
             for name in names:
                 path = Path(folder, name)
                 relative = path.relative_to(self.folder).as_posix()
@@ -209,6 +217,17 @@ class Publisher:
 
 def _is_marker(name: str) -> bool:
     return name.rpartition("/")[2] in MARKERS
+
+
+def _has_unfinished_vectors(folder: Path, names: Collection[str]) -> bool:
+    """Return True for a folder of vectors that are still being computed."""
+    if VECTORS not in names or not any(name.endswith(".f32") for name in names):
+        return False
+    try:
+        description = read_json(folder / VECTORS)
+        return bool(description["done"] < description["sentences"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return True
 
 
 def _is_unfinished(name: str, names: Any) -> bool:

@@ -201,9 +201,9 @@ def _write_surroundings(folder: Path, model: Any, graphs: Mapping[str, PlainForw
     else:
         _write_config(folder, model)
         description = _describe(model, plain) if plain.kind != "write" else _describe_writer(model, graphs)
-        _write_tokenizer(folder, model.tokenizer, model.config)
+        _write_tokenizer(folder, model.tokenizer, model)
     if plain.kind == "network" and "input_ids" in plain.inputs:
-        _write_tokenizer(folder, model.encoder.tokenizer, model.encoder.config)
+        _write_tokenizer(folder, model.encoder.tokenizer, model.encoder)
     if plain.kind == "sentences":
         write_sentence_files(folder, model.sentence_head, model.params, model.config)
     write_json(folder / "export.json", {**description, **checked})
@@ -247,11 +247,18 @@ def _write_config(folder: Path, model: Any) -> None:
         weights.unlink()
 
 
-def _write_tokenizer(folder: Path, tokenizer: Any, config: Any) -> None:
-    write_tokenizer(tokenizer, config, folder)
+def _write_tokenizer(folder: Path, tokenizer: Any, model: Any) -> None:
+    """Write the tokenizer of a model, and tokenizer.json; warn if there is no such file."""
+    write_tokenizer(tokenizer, model.config, folder)
     content = tokenizer_json(tokenizer)
     if content is not None:
         write_bytes(folder / "tokenizer.json", content)
+        return
+    logging.getLogger(__name__).warning(
+        "%s: its tokenizer (%s) cannot be written as tokenizer.json, so run.py reads no texts: give ids to the "
+        "exported model",
+        model.source, tokenizer.kind,
+    )  # fmt: skip
 
 
 def _describe(model: Any, plain: PlainForward) -> Mapping[str, Any]:
@@ -261,16 +268,18 @@ def _describe(model: Any, plain: PlainForward) -> Mapping[str, Any]:
     sentences = plain.kind == "sentences"
     pad_id = getattr(model.config, "pad_id", tokenizer.pad_id)
     several = task is not None and task.multi_label
-    activation = task.activation if task is not None else ""
-    if plain.kind == "classify" and not activation:
+    activation = ""  # as in `predict`: that of the task is for `score`
+    if plain.kind == "classify":
         activation = "sigmoid" if several or len(task.labels) < 2 else "softmax"
     elif plain.kind == "regress" and task.name == "rank":
         activation = "sigmoid"
+    may_have_none = plain.kind == "read" and task.unanswerable and not task.pipeline
     return {
         "kind": plain.kind,
         "inputs": list(plain.inputs),
         "outputs": list(plain.outputs),
         "max_length": plain.max_length,
+        "cuts_start": tokenizer.cuts_start and plain.kind not in ("read", "tag"),
         "pad_id": pad_id,
         "pad_token": tokenizer.tokens[pad_id],
         "unk_token": tokenizer.tokens[tokenizer.unk_id],
@@ -281,6 +290,7 @@ def _describe(model: Any, plain: PlainForward) -> Mapping[str, Any]:
         "activation": activation,
         "whole_words": task is not None and task.pipeline,
         "longest_answer": 0 if task is None else task.longest_answer,
+        "null_threshold": task.null_threshold if may_have_none else None,
         "lowercase": sentences and head.lowercase,
         "prompt": head.prompt if sentences else "" if task is None else task.prompt,
     }

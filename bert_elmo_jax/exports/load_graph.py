@@ -4,6 +4,8 @@ With QUANTIZED=1 in the environment, it is onnx/NAME_quantized.onnx.
 """
 
 import functools
+import itertools
+import json
 import os
 import sys
 from pathlib import Path
@@ -12,6 +14,7 @@ from typing import Any
 import numpy as np
 
 FOLDER = Path(__file__).resolve().parent
+AT_ONCE = 32  # texts that are computed together
 
 
 @functools.cache
@@ -32,6 +35,36 @@ def load_graph(name: str, outputs: tuple[str, ...]) -> Any:
     file = FOLDER / "onnx" / (f"{name}_quantized.onnx" if os.environ.get("QUANTIZED") else f"{name}.onnx")
     session = onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
     return lambda arrays: session.run(list(outputs), arrays)
+
+
+def choose_width(longest: int, most: Any) -> int:
+    """Return the width of rows: the longest one's, or for jax, which compiles every width, one of few widths."""
+    if not any(FOLDER.glob("*.stablehlo")):
+        return longest
+    width = max(16, 1 << (longest - 1).bit_length())
+    return width if most is None else min(width, int(most))
+
+
+def find_tokenizer() -> str:
+    """Return the path of tokenizer.json; raise ValueError if the folder has none."""
+    file = FOLDER / "tokenizer.json"
+    if not file.exists():
+        raise ValueError(
+            "this folder has no tokenizer.json, which reading texts needs: copy the folder again, or if the export "
+            "warned that this tokenizer has no such file, give ids to the model's files"
+        )
+    return str(file)
+
+
+def print_lines(predict: Any, texts: Any) -> None:
+    """Print a line of JSON for each text, a few texts at a time; `predict` also gets the number of the first one."""
+    remaining = iter(texts)
+    for first in itertools.count(0, AT_ONCE):
+        part = list(itertools.islice(remaining, AT_ONCE))
+        if not part:
+            return
+        for prediction in predict(part, first):
+            print(json.dumps(prediction, ensure_ascii=False), flush=True)
 
 
 def use_utf8() -> None:

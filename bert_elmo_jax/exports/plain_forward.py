@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from bert_elmo_jax.exports.plain_graph import IDS, MASK, TYPES, VECTORS, Input, PlainForward, check_numbers
 from bert_elmo_jax.exports.plain_words import plain_words
 from bert_elmo_jax.families.piece_encoder import PieceEncoder
-from bert_elmo_jax.families.sentences import find_head, most_pieces
+from bert_elmo_jax.families.sentences import find_head, most_pieces, read_row
 from bert_elmo_jax.heads.sentence_head import NAME, SentenceHead, sentence_vectors
 from bert_elmo_jax.heads.task_head import task_outputs
 from bert_elmo_jax.inference.task_model import TaskModel
@@ -52,13 +52,16 @@ def plain_forward(model: Any) -> PlainForward:
 def _with_sentences(model: Any, head: SentenceHead | None) -> Callable[..., tuple[Any, ...]]:
     """Return the function of an encoder: the last layer, and with a head the vectors of the texts."""
     module = model.family.build(model.config, pooler=False)
+    skip = 0
+    if head is not None and head.prompt and not head.include_prompt:
+        skip = len(read_row(model, head, head.prompt, 0, "truncate")) - len(model.tokenizer.frame.after)
 
     def function(params: Any, ids: Any, mask: Any, types: Any = None) -> tuple[Any, ...]:
         last = module.apply({"params": params["encoder"]}, ids, types, None, mask).last
         if head is None:
             return (last,)
         places = jnp.broadcast_to(jnp.arange(ids.shape[1], dtype=jnp.int32)[None], ids.shape)
-        vectors = sentence_vectors(head, params.get(NAME, {}), last, mask, places, 1)[:, 0]
+        vectors = sentence_vectors(head, params.get(NAME, {}), last, mask, places, 1, skip)[:, 0]
         return last, vectors[:, : head.default_width(model.config.hidden_size)]
 
     return function

@@ -73,6 +73,11 @@ def _network(model: TaskNetwork) -> PlainForward:
             f"{model.source} was trained with config.unknown=classes, which the runner of an export does not know: "
             "train with unk, characters, vectors or random to export"
         )
+    if model.lexicon.features is not None:
+        raise ValueError(
+            f"{model.source} reads hand-made features (suffixes, capitals, a gazetteer), which the runner of an export "
+            "does not compute: train without them to export"
+        )
     read = {WORDS: Input(TEXTS, len(model.lexicon)), WORD_MASK: Input(TEXTS)}
     if model.lexicon.characters:
         read[LETTERS] = Input(f"{TEXTS}, {CHARACTERS}", NUM_CHARACTERS)

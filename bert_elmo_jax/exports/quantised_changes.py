@@ -51,6 +51,8 @@ def list_changes(before: Sequence[Any], after: Sequence[Any]) -> list[str]:
 
 def _answers(prediction: Any) -> Any:
     """Return the part of a prediction that a change concerns: a label, several, an answer, tags, or numbers."""
+    if isinstance(prediction, dict) and isinstance(prediction.get("values"), dict):
+        return list(prediction["values"].values())
     if isinstance(prediction, dict):
         return prediction.get("label", prediction.get("answer", sorted(prediction)))
     if isinstance(prediction, list) and prediction and isinstance(prediction[0], list | tuple):

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from tokenizers import Tokenizer
 
-from bert_elmo_jax.exports.load_graph import FOLDER, load_graph, use_utf8
+from bert_elmo_jax.exports.load_graph import FOLDER, find_tokenizer, load_graph, print_lines, use_utf8
 
 
 def run_graph(model: Any, name: str, arrays: Any) -> dict[str, Any]:
@@ -67,12 +67,12 @@ def write(ids: list[int], most: int) -> list[int]:
     return written
 
 
-def predict(texts: Any, most: int = 32) -> list[str]:
-    """Return what the model writes after each text, or its translation."""
+def predict(texts: Any, most: int = 32, first: int = 0) -> list[str]:
+    """Return what the model writes after each text, or its translation; errors count the texts from `first`."""
     model: dict[str, Any] = json.loads((FOLDER / "export.json").read_text("utf-8"))
-    tokenizer = Tokenizer.from_file(str(FOLDER / "tokenizer.json"))
+    tokenizer = Tokenizer.from_file(find_tokenizer())
     answers = []
-    for number, text in enumerate(texts):
+    for number, text in enumerate(texts, first):
         translates = model["first"] is not None
         ids = tokenizer.encode(text, add_special_tokens=translates).ids
         ids = ids if translates else [*model["before"], *ids]
@@ -91,11 +91,10 @@ if __name__ == "__main__":
         sys.exit()
     use_utf8()
     try:
-        lines = sys.argv[1:] or [line.rstrip("\n") for line in sys.stdin]
-        predictions = predict(lines, int(os.environ.get("MAX_NEW", "32")))
+        lines = sys.argv[1:] or (line.rstrip("\n") for line in sys.stdin)
+        most = int(os.environ.get("MAX_NEW", "32"))
+        print_lines(lambda texts, first: predict(texts, most, first), lines)
     except ValueError as error:
         sys.exit(f"run.py: {error}")
     except Exception as error:  # of the libraries, about files that are missing or damaged
         sys.exit(f"run.py: {type(error).__name__}: {str(error).strip() or 'the folder is not complete'}")
-    for prediction in predictions:
-        print(json.dumps(prediction, ensure_ascii=False))

@@ -16,7 +16,7 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from bert_elmo_jax.evals.character_tags import spread_tags
-from bert_elmo_jax.exports.load_graph import FOLDER, load_graph, use_utf8
+from bert_elmo_jax.exports.load_graph import FOLDER, choose_width, find_tokenizer, load_graph, print_lines, use_utf8
 from bert_elmo_jax.exports.read_words import read_words
 
 FILE = FOLDER / "export.json"
@@ -26,19 +26,20 @@ MODEL: dict[str, Any] = json.loads(FILE.read_text("utf-8")) if FILE.exists() els
 @functools.cache
 def load_tokenizer() -> Any:
     """Return the tokenizer, which cuts and pads as the model needs it."""
-    tokenizer = Tokenizer.from_file(str(FOLDER / "tokenizer.json"))
+    tokenizer = Tokenizer.from_file(find_tokenizer())
     strategy = "only_second" if MODEL["kind"] == "read" else "longest_first"
-    tokenizer.enable_truncation(MODEL["max_length"], strategy=strategy)
+    direction = "left" if MODEL["cuts_start"] else "right"
+    tokenizer.enable_truncation(MODEL["max_length"], strategy=strategy, direction=direction)
     tokenizer.enable_padding(pad_id=MODEL["pad_id"], pad_token=MODEL["pad_token"])
     return tokenizer
 
 
 def encode(texts: Any) -> Any:
     """Return the pieces of texts or pairs, and the arrays that the model reads."""
-    if MODEL["lowercase"]:
-        texts = [tuple(part.lower() for part in text) if isinstance(text, tuple) else text.lower() for text in texts]
     prompt = MODEL["prompt"]  # of a pair before its first text
     texts = [prompt + text if isinstance(text, str) else (prompt + text[0], *text[1:]) for text in texts]
+    if MODEL["lowercase"]:
+        texts = [tuple(part.lower() for part in text) if isinstance(text, tuple) else text.lower() for text in texts]
     try:
         read = load_tokenizer().encode_batch(texts)
     except Exception as error:  # the library has no other class
@@ -50,18 +51,23 @@ def encode(texts: Any) -> Any:
 
 def make_arrays(read: Any) -> dict[str, Any]:
     """Return the arrays that the model reads."""
+    for row in read:
+        row.pad(choose_width(len(row.ids), MODEL["max_length"]), pad_id=MODEL["pad_id"], pad_token=MODEL["pad_token"])
     columns = {"input_ids": "ids", "attention_mask": "attention_mask", "token_type_ids": "type_ids"}
     return {name: np.array([getattr(r, columns[name]) for r in read], np.int64) for name in MODEL["inputs"]}
 
 
-def predict(texts: Any) -> Any:
-    """Return a plain value for each text: a label, a number, tags, an answer, or vectors."""
+def predict(texts: Any, first: int = 0) -> Any:
+    """Return a plain value for each text: a label, a number, tags, an answer, or vectors.
+
+    Errors count the texts from `first`.
+    """
     if not texts:
         return []
     expected, counts = (
         ("a question, a tab and the context", [2]) if MODEL["kind"] == "read" else ("a text or a pair", [1, 2])
     )
-    for number, text in enumerate(texts):
+    for number, text in enumerate(texts, first):
         parts = [text] if isinstance(text, str) else text
         if len(parts) not in counts or not all(part.strip() for part in parts):
             raise ValueError(f"text {number} is {text!r:.200}; expected {expected}, not empty")
@@ -94,6 +100,8 @@ def predict(texts: Any) -> Any:
         scores /= scores.sum(axis=1, keepdims=True)
     elif MODEL["activation"] == "sigmoid":
         scores = 1 / (1 + np.exp(-scores))
+    if kind == "regress" and len(labels) > 1:
+        return [{"values": dict(zip(labels, row.tolist()))} for row in scores]
     if not labels:
         return [row[0] if len(row) == 1 else row.tolist() for row in scores]
     if MODEL["several"]:
@@ -133,12 +141,14 @@ def trim_spaces(text: str, offsets: Any) -> list[tuple[int, int]]:
 
 
 def _answer(pair: Any, read: Any, starts: Any, ends: Any) -> Any:
-    """Return the best span of the context; this reader has no windows, so a long context is cut."""
+    """Return the best span of the context, or "" for no answer; without windows, a long context is cut."""
     places = [n for n, part in enumerate(read.sequence_ids) if part == 1]
     spans = [(starts[a] + ends[b], a, b) for i, a in enumerate(places) for b in places[i : i + MODEL["longest_answer"]]]
     if not spans:
         raise ValueError(f"the question {pair[0]!r:.60} leaves no room for its context in {MODEL['max_length']} pieces")
-    _, first, last = max(spans)
+    score, first, last = max(spans)
+    if MODEL["null_threshold"] is not None and starts[0] + ends[0] - score > MODEL["null_threshold"]:
+        return {"answer": "", "start": 0, "end": 0}
     if MODEL["whole_words"]:
         words = [(n, read.word_ids[n]) for n in places]
         first = next(n for n, word in words if word == read.word_ids[first])
@@ -154,11 +164,9 @@ if __name__ == "__main__":
         sys.exit()
     use_utf8()
     try:
-        lines = sys.argv[1:] or [line.rstrip("\n") for line in sys.stdin]
-        predictions = predict([tuple(line.split("\t")) if "\t" in line else line for line in lines])
+        lines = sys.argv[1:] or (line.rstrip("\n") for line in sys.stdin)
+        print_lines(predict, (tuple(line.split("\t")) if "\t" in line else line for line in lines))
     except ValueError as error:
         sys.exit(f"run.py: {error}")
     except Exception as error:  # of the libraries, about files that are missing or damaged
         sys.exit(f"run.py: {type(error).__name__}: {str(error).strip() or 'the folder is not complete'}")
-    for prediction in predictions:
-        print(json.dumps(prediction, ensure_ascii=False))

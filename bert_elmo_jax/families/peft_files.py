@@ -74,6 +74,7 @@ class Names(NamedTuple):
     joined: Mapping[str, Sequence[str]]
     turned: Sequence[str]
     bare: bool
+    heads: int  # the rows of a joined module lie part by part for each of so many attention heads
 
     def find(self, module: str) -> str | None:
         """Return our path of a module of a file, or None."""
@@ -93,6 +94,10 @@ class Names(NamedTuple):
         parts = next((parts for end, parts in self.joined.items() if f".{module}".endswith(f".{end}")), ())
         return [f"{module}.{part}" for part in parts] or [module]
 
+    def heads_of(self, parts: Sequence[str]) -> int:
+        """Return the number of heads by which the rows of a module with these parts lie."""
+        return self.heads if len(parts) > 1 else 1
+
 
 def read_names(family: Family, config: Any, head: str | None) -> Names:
     """Return the names of a family's modules; `head` is the one that a classifier is."""
@@ -107,7 +112,10 @@ def read_names(family: Family, config: Any, head: str | None) -> Names:
               if path.startswith("encoder/embeddings/") and path.count("/") == 2}  # fmt: skip
     outside = {path.rpartition("/")[0] for path in file.stored_outside(head)}
     modules |= tables
-    return Names(modules, frozenset(tables), file.prefix, frozenset(outside), file.joined, file.turned, file.bare)
+    heads = config.num_heads if file.by_head else 1
+    return Names(
+        modules, frozenset(tables), file.prefix, frozenset(outside), file.joined, file.turned, file.bare, heads
+    )
 
 
 def read_adapter(folder: Path, family: Family, config: Any) -> PeftAdapter:
@@ -242,17 +250,16 @@ def read_pair(
 ) -> dict[str, dict[str, np.ndarray]]:
     """Return the matrices of a module by our path, several if the file stores several of our layers as one."""
     parts = names.parts_of(module)
-    if pair["up"].shape[1] % len(parts):
-        raise ValueError(
-            f"{source}: lora_B of {module} has {pair['up'].shape[1]} rows, which {len(parts)} cannot share"
-        )
-    ups = np.split(pair["up"], len(parts), axis=1)
+    heads, (rank, rows) = names.heads_of(parts), pair["up"].shape
+    if rows % (heads * len(parts)):
+        raise ValueError(f"{source}: lora_B of {module} has {rows} rows, which {heads * len(parts)} cannot share")
+    by_head = pair["up"].reshape(rank, heads, len(parts), -1)
     matrices = {}
-    for part, up in zip(parts, ups):
+    for number, part in enumerate(parts):
         path = names.find(part)
         if path is None:
             raise ValueError(f"{source} has an adapter for {module}, and {family.called} has no such layer")
-        matrices[path] = {"down": pair["down"], "up": np.ascontiguousarray(up)}
+        matrices[path] = {"down": pair["down"], "up": by_head[:, :, number].reshape(rank, -1)}
     return matrices
 
 
@@ -288,7 +295,8 @@ def write_adapter(
     tensors: dict[str, np.ndarray] = {}
     ranks: dict[str, int] = {}
     for module, by_name in modules.items():
-        down, up = join_pairs([by_name.get(part) for part in names.parts_of(module)])
+        stored_parts = names.parts_of(module)
+        down, up = join_pairs([by_name.get(part) for part in stored_parts], names.heads_of(stored_parts))
         of_table = names.find(module) in names.tables
         for kind, matrix in zip(TABLE_PAIR if of_table else ("lora_A.weight", "lora_B.weight"), (down, up)):
             tensors[f"{scope}{module}.{kind}"] = np.ascontiguousarray(matrix.T)
@@ -338,8 +346,10 @@ def alpha_for(merge: Merge, rank: int) -> float:
     return merge.scale * (rank**0.5 if merge.rslora else rank)
 
 
-def join_pairs(pairs: Sequence[Mapping[str, np.ndarray] | None]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the matrices of one module whose columns are several layers' in turn; None is a layer without an adapter.
+def join_pairs(pairs: Sequence[Mapping[str, np.ndarray] | None], heads: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    """Return the matrices of one module that several layers share; None is a layer without an adapter.
+
+    The columns lie layer by layer, or for each of `heads` attention heads layer by layer.
 
     >>> one = {"down": np.ones((3, 2)), "up": np.ones((2, 4))}
     >>> [matrix.shape for matrix in join_pairs([one, None])], [matrix.shape for matrix in join_pairs([one, one])]
@@ -348,12 +358,16 @@ def join_pairs(pairs: Sequence[Mapping[str, np.ndarray] | None]) -> tuple[np.nda
     there = [pair for pair in pairs if pair is not None]
     first = there[0]
     if len(there) == len(pairs) and all(np.array_equal(pair["down"], first["down"]) for pair in there):
-        return first["down"], np.concatenate([pair["up"] for pair in there], axis=1)
-    width = first["up"].shape[1]
+        return first["down"], _join_columns([pair["up"] for pair in there], heads)
     rows: list[np.ndarray] = []
     for number, pair in enumerate(pairs):
         if pair is not None:
-            up = np.zeros((len(pair["up"]), width * len(pairs)), np.float32)
-            up[:, number * width : (number + 1) * width] = pair["up"]
-            rows.append(up)
+            ups = [np.zeros(pair["up"].shape, np.float32)] * len(pairs)
+            ups[number] = pair["up"]
+            rows.append(_join_columns(ups, heads))
     return np.concatenate([pair["down"] for pair in there], axis=1), np.concatenate(rows)
+
+
+def _join_columns(ups: Sequence[np.ndarray], heads: int) -> np.ndarray:
+    rank = len(ups[0])
+    return np.stack([up.reshape(rank, heads, -1) for up in ups], axis=2).reshape(rank, -1)

@@ -12,6 +12,7 @@ from bert_elmo_jax.files import check_links
 from bert_elmo_jax.inference.run_directory import StoredModel, check_finite, is_run_directory, write_run_directory
 from bert_elmo_jax.inference.save_model import check_bias
 from bert_elmo_jax.json_values import NUMBER, TRUTH, Fields, check_fields, whole_number
+from bert_elmo_jax.nn.int8_kernels import is_int8
 from bert_elmo_jax.optim.adapters import Merge
 from bert_elmo_jax.train.checkpoint import load_params
 
@@ -99,6 +100,11 @@ def add_adapter(model: StoredModel, folder: str | Path) -> StoredModel:
 
     if model.network or model.task is not None:
         raise ValueError(f"adapter={folder} is for an encoder, and {model.report.source} was trained for a task")
+    if is_int8(model.params):
+        raise ValueError(
+            f"adapter={folder} cannot be added to {model.report.source}, an int8 model: load the model that it was "
+            'made from, with dtype="int8"'
+        )
     check_links(folder)
     adapter = read_adapter(Path(folder), find_family(model.config), model.config)
     try:
@@ -106,4 +112,5 @@ def add_adapter(model: StoredModel, folder: str | Path) -> StoredModel:
     except ValueError as error:
         raise ValueError(f"{folder}: {error}") from None
     check_finite(params, f"{model.report.source} with the adapter {folder}")
-    return dataclasses.replace(model, params=params)
+    sentences = None if any(name in TASK_HEADS for name in adapter.parts) else model.sentences  # a head takes its place
+    return dataclasses.replace(model, params=params, sentences=sentences)

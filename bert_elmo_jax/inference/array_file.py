@@ -2,7 +2,8 @@
 
 The parts are in a folder next to the file, `vectors.h5.partial/`, with the settings of the run in `asked.json`. A part
 appears when it is complete. At the end the parts are merged into the file and the folder is deleted; until then the
-disk holds everything twice.
+disk holds everything twice. By a hidden file next to the result, `.vectors.h5.request`, the same command, started once
+more, finds it complete.
 """
 
 import contextlib
@@ -18,6 +19,7 @@ import h5py
 import numpy as np
 
 from bert_elmo_jax.files import LockHeld, lock, read_json, write_json
+from bert_elmo_jax.inference.output_file import Finished, find_record, hash_request
 from bert_elmo_jax.weights.hdf5 import Disk
 
 ENDINGS = (".h5", ".hdf5", ".npz")
@@ -27,7 +29,8 @@ class Parts:
     """The arrays of a run that can be stopped at any moment."""
 
     def __init__(self, path: Path):
-        _check_target(path)
+        path = path.expanduser()
+        _check_target(path, find_record(path).is_file())
         self.path, self.folder = path, _folder(path)
         self.done = 0  # number of arrays in complete parts
         self._held = contextlib.ExitStack()
@@ -39,7 +42,9 @@ class Parts:
         self._held.close()
 
     def resume(self, settings: Mapping[str, Any]) -> bool:
-        """Return True if a run was begun; raise ValueError if its settings were different."""
+        """Return True if a run was begun; raise ValueError if its settings were different, Finished after its end."""
+        if self.path.exists():
+            self._check_finished(settings)
         file = self.folder / "asked.json"
         if not file.is_file():
             return False
@@ -98,9 +103,22 @@ class Parts:
             os.fsync(file.fileno())
         if self.path.exists():
             raise FileExistsError(f"{self.path} was written meanwhile; remove it, and run the same command again")
+        settings = read_json(self.folder / "asked.json")
+        record = {"request": hash_request(settings), "bytes": merged.stat().st_size, "examples": self.done}
+        write_json(find_record(self.path), record)
         (self.folder / "merged").touch()
         merged.replace(self.path)
         _clean(self.folder)
+
+    def _check_finished(self, settings: Mapping[str, Any]) -> None:
+        """Raise Finished if the file is complete by these settings, and FileExistsError if it is another."""
+        record: dict[str, Any] = {}
+        with contextlib.suppress(ValueError):  # a damaged file
+            record = read_json(find_record(self.path), default={})
+        written = {"request": hash_request(settings), "bytes": self.path.stat().st_size}
+        if record.items() >= written.items() and type(record.get("examples")) is int:
+            raise Finished(self.path, record["examples"])
+        _check_target(self.path)
 
     def _parts(self) -> Iterator[tuple[int, int, Path]]:
         """Yield (first, end, file) of every part up to the first gap."""
@@ -140,13 +158,18 @@ def _folder(path: Path) -> Path:
     return path.with_name(path.name + ".partial")
 
 
-def _check_target(path: Path) -> None:
-    """Raise if the path cannot become such a file, before hours are spent on its arrays."""
+def _check_target(path: Path, has_record: bool = False) -> None:
+    """Raise if the path cannot become such a file, before hours are spent on its arrays.
+
+    A file with a record may be complete: `resume` compares it with the settings.
+    """
     if path.suffix not in ENDINGS:
         raise ValueError(f"{path} ends in {path.suffix or 'nothing'}; use .h5, .hdf5 or .npz")
     if path.exists():
         if (_folder(path) / "merged").exists():
             _clean(_folder(path))  # the last step of an earlier run
+        if has_record and path.is_file():
+            return
         raise FileExistsError(f"{path} exists; remove it, or write to another file")
     if not path.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {path.parent} to write {path.name} into; make it first")

@@ -92,6 +92,14 @@ def convert(
         raise ValueError(
             f"{source} holds {called}, which cannot be written as --to_format={to_format}; use {' or '.join(writers)}"
         )
+    lost = "config.features" if model.features is not None else ""
+    if model.task is not None and model.task.both_orders:
+        lost = "config.both_orders"
+    if lost and to_format != "run":
+        raise ValueError(
+            f"{source} was trained with {lost}, which the files of --to_format={to_format} do not hold, so they would "
+            "predict something else: use --to_format=run"
+        )
     labelled = "classify" in model.params or "tag" in model.params  # transformers names the labels of other models, too
     fields: dict[str, Any] = {"labels": model.labels if labelled else None, "problem_type": model.problem_type}
     task = model.task
@@ -105,9 +113,8 @@ def convert(
     try:
         if write is None:
             run = {"program": "convert", "from": source, "average": average}
-            write_run_directory(
-                stage, model.config, params, model.tokenizer, run=run, sentences=head, task=task, **fields
-            )
+            fields |= {"sentences": head, "task": task, "features": model.features}
+            write_run_directory(stage, model.config, params, model.tokenizer, run=run, **fields)
         else:
             if task is not None and task.activation:
                 fields["activation"] = task.activation

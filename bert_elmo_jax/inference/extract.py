@@ -18,6 +18,7 @@ from bert_elmo_jax.families import find_family
 from bert_elmo_jax.inference.array_file import Parts
 from bert_elmo_jax.inference.document_model import DocumentModel
 from bert_elmo_jax.inference.load_model import load
+from bert_elmo_jax.inference.output_file import Finished
 from bert_elmo_jax.inference.task_network import TaskNetwork
 from bert_elmo_jax.progress_bars import progress_bar
 from bert_elmo_jax.text.words import split_texts
@@ -47,7 +48,7 @@ def extract(
     `text` is the column of the texts in a table, by default "text". `layers` are numbers, "all", or None for those
     usual with the encoder. `options` (`units`, `pool`, `overflow`, `warmup`; None: not given) must be ones that the
     encoder's `extract` takes. All texts are checked first. Finished parts are kept next to `target`, so the same call
-    resumes where it was stopped.
+    resumes where it was stopped, and leaves a complete `target` alone.
     """
     with Parts(Path(target)) as parts:
         try:
@@ -55,6 +56,9 @@ def extract(
             settings: dict[str, Any] = {"input_format": input_format, "column": column, "encoding": encoding}
             settings |= {"batch_size": batch_size, **({} if text is None else {"text": text})}
             return _extract(parts, model, source, layers, settings, options_set, dtype, untrusted)
+        except Finished as error:
+            print(error)
+            return error.examples
         except MemoryError as error:
             advice = "lower --batch_size, ask for fewer --layers, or shorten the longest texts (--overflow=truncate)"
             raise MemoryError(f"{error}; {advice}") from error

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import jax
 
+from bert_elmo_jax.addresses import local_copy
 from bert_elmo_jax.data.tasks.files import check_file, read_lines
 from bert_elmo_jax.files import hash_file
 from bert_elmo_jax.generation.written import Written
@@ -48,7 +49,7 @@ def generate_file(
     """
     if source != "-" and prompt is not None:
         raise ValueError(f"--prompt and --input={source} were both given: choose one")
-    source = "-" if source in STDIN else source
+    source = "-" if source in STDIN else local_copy(source)
     path = find_output(target, source, overwrite=overwrite)
     if source != "-":
         check_file(source)

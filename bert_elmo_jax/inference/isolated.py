@@ -39,19 +39,25 @@ class Refused(PermissionError):
     """Raised in the isolated process for an act that a model may not cause."""
 
 
-def check_isolated(path: Path, options: Mapping[str, Any]) -> bool:
+def check_isolated(path: Path, folder: Path, options: Mapping[str, Any]) -> bool:
     """Read a model in a process of its own; raise if it is refused, and return whether its folder has hashes.
 
-    `options` are arguments of `read_model`.
+    `folder` has the model's files, and `options` are arguments of `read_model`.
     """
-    folder = (path if path.is_dir() else path.parent).resolve()
-    check_links(path, depth=None)  # into the parts of checkpoints, too
+    folder = folder.resolve()
+    check_links(folder if path.is_dir() else path, depth=None)  # into the parts of checkpoints, too
     has_sums = bool(read_sums(folder) or hub_hashes(folder))
     if not has_sums:
         logging.getLogger(__name__).warning(NO_SUMS, path)
     size = sum(_stored_size(file) for file in folder.rglob("*") if file.is_file())
     seconds, memory = SECONDS + size / BYTES_PER_SECOND, MEMORY + COPIES * size
-    request = {"path": str(path.absolute()), "options": dict(options), "seconds": seconds, "memory": memory}
+    request = {
+        "path": str(path.absolute()),
+        "folder": str(folder),
+        "options": dict(options),
+        "seconds": seconds,
+        "memory": memory,
+    }
     environment = {**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONPATH": os.pathsep.join(_list_imports())}
     try:
         ended = subprocess.run(
@@ -100,7 +106,7 @@ def answer(read_model: Callable[..., Any]) -> None:
 
     limit(request["seconds"], request["memory"])
     problem, path = "", Path(request["path"])
-    forbid([path if path.is_dir() else path.parent, *map(Path, filter(None, [request["options"].get("adapter")]))])
+    forbid([Path(request["folder"]), *map(Path, filter(None, [request["options"].get("adapter")]))])
     try:
         model = read_model(path, **request["options"])
         if isinstance(model.tokenizer, Tokenizer):

@@ -143,12 +143,13 @@ def _opened(file: Path, size: int) -> Iterator[BinaryIO]:
                 f"{file} has {size_there:,} bytes, and {size:,} were written: it is truncated. Remove {file.parent} to "
                 "compute the vectors again"
             )
-        stream.truncate(size)  # later bytes may be incomplete
+        if size_there > size:  # later bytes may be incomplete
+            stream.truncate(size)
         yield stream
 
 
 def _begun(folder: Path, request: dict[str, Any], source: str) -> tuple[int, int, int]:
-    """Return the numbers of sentences and vectors in a folder, and their width; raise if they are not `asked`."""
+    """Return the numbers of sentences and vectors in a folder, and their width; raise if they belong to another request."""
     file = folder / DESCRIPTION
     if not file.is_file():
         if any(path.name != "lock" and path.suffix != ".f32" for path in folder.iterdir()):

@@ -1,6 +1,8 @@
 """Several input files shared out over processes or a Ray cluster; each has an output file of its own."""
 
+import os
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,6 +10,7 @@ from typing import Any
 
 from bert_elmo_jax.data.corpora.runners import Report, local_runner, ray_runner
 from bert_elmo_jax.data.tasks.files import check_file, list_files
+from bert_elmo_jax.inference.output_file import find_record
 from bert_elmo_jax.progress_bars import progress_bar, replace_bars
 
 
@@ -40,12 +43,13 @@ def share_files(
     `*` stands for the name of the input without its ending. The files are then shared out over `workers` processes of
     this machine, or, with `runner="ray"`, over a cluster that shares its files and reserves `gpus` for each. Each file
     is written as by a call of its own: a file that is complete is left alone, and the same call continues those that
-    were stopped.
+    were stopped. Outputs of an earlier call that `source` matches are no inputs.
     """
     if not check_shared(target, workers, runner, ray_address, gpus):
         call(model, source, target, **options)
         return
-    files = list_files(source)
+    target = os.path.expanduser(target)  # noqa: PTH111 -- keeps the spelling
+    files = leave_out_outputs(list_files(source), target)
     jobs = [
         FileJob(call, model, file, output, options, Path(file).stat().st_size if check_file(file).is_file() else 0)
         for file, output in zip(files, name_outputs(files, target))
@@ -75,6 +79,29 @@ def name_outputs(files: Sequence[str], target: str) -> list[str]:
             )
         stems[stem] = file
     return [target.replace("*", stem) for stem in stems]
+
+
+def leave_out_outputs(files: Sequence[str], target: str) -> list[str]:
+    """Return the files that are not outputs of an earlier call; raise if an output would replace an input."""
+    sources = defaultdict[str, list[str]](list)  # the files by the path of their output
+    for file in files:
+        sources[os.path.realpath(target.replace("*", Path(file).stem))].append(file)
+    inputs = []
+    for file in files:
+        path = os.path.realpath(file)
+        output = path.removesuffix(".skipped.jsonl").removesuffix(".partial")
+        source = next((name for name in sources.get(output, ()) if name != file), None)
+        if source is None:
+            inputs.append(file)
+        elif output == path and not find_record(Path(path)).is_file():
+            raise ValueError(
+                f"--output={target}: the output of {source} would replace {file}, another input: give another name, "
+                "or leave one of the two out"
+            )
+    if len(inputs) < len(files):
+        left_out = f"{len(files) - len(inputs)} of {len(files)} files"
+        print(f"{left_out} left out of the input: an earlier run of this command wrote them", file=sys.stderr)
+    return inputs
 
 
 def check_shared(target: str, workers: int, runner: str, ray_address: str | None, gpus: float) -> bool:

@@ -41,10 +41,10 @@ def find_record(path: Path) -> Path:
     return path.with_name(f".{path.name}.request")
 
 
-def find_output(output: str, source: str = "-", *, overwrite: bool = False) -> Path | None:
+def find_output(output: str, *sources: str, overwrite: bool = False) -> Path | None:
     """Return the file that `--output` names, links followed, or None for standard output.
 
-    Raise if it is a folder, the file `source` by any of its names, or, unless `overwrite`, a file that exists.
+    Raise if it is a folder, one of the input files by any of its names, or, unless `overwrite`, a file that exists.
 
     >>> find_output("/dev/stdout") is None, find_output("predictions.csv").name
     (True, 'predictions.csv')
@@ -59,9 +59,10 @@ def find_output(output: str, source: str = "-", *, overwrite: bool = False) -> P
             f"--output={output} is a folder: give the name of a file, such as {path.name}/out.jsonl"
         )
     exists = path.exists()
-    same = exists and Path(source).exists() and path.samefile(source)  # by a hard link, too
-    if source != "-" and (same or Path(os.path.realpath(source)) == path):
-        raise ValueError(f"--output={output} would replace the input: give another name")
+    for source in sources:
+        same = exists and Path(source).exists() and path.samefile(source)  # by a hard link, too
+        if source != "-" and (same or Path(os.path.realpath(source)) == path):
+            raise ValueError(f"--output={output} would replace the input: give another name")
     if exists and path.is_file() and not overwrite and not find_record(path).is_file():
         raise FileExistsError(f"--output={output} exists: give another name, or --overwrite to replace it")
     return path
@@ -154,7 +155,7 @@ class LineFile(Lines):
         record: dict[str, Any] = {}
         with contextlib.suppress(ValueError):  # a damaged file
             record = read_json(find_record(self.target), default={})
-        written = {"request": _hash_request(request), "content": hash_file(self.target)}
+        written = {"request": hash_request(request), "content": hash_file(self.target)}
         if request is not None and record.items() >= written.items() and type(record.get("examples")) is int:
             raise Finished(self.target, record["examples"])
         raise FileExistsError(f"{self.target} exists: give another name, or --overwrite to replace it")
@@ -204,7 +205,7 @@ class LineFile(Lines):
             record.unlink(missing_ok=True)
             return
         content = hash_file(self.folder / "lines")
-        write_json(record, {"request": _hash_request(self._request), "content": content, "examples": self._passed})
+        write_json(record, {"request": hash_request(self._request), "content": content, "examples": self._passed})
 
     def _clean(self) -> None:
         self._held.close()
@@ -214,7 +215,8 @@ class LineFile(Lines):
             self.folder.rmdir()
 
 
-def _hash_request(request: Mapping[str, Any] | None) -> str:
+def hash_request(request: Mapping[str, Any] | None) -> str:
+    """Return the SHA-256 of a request, in the form that JSON reads back."""
     return hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()
 
 

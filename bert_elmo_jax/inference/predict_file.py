@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -73,12 +74,13 @@ def predict_file(
     if on_bad not in ("stop", "skip"):
         raise ValueError(f"on_bad={on_bad!r} is not known; it is one of stop, skip")
     source, model = "-" if source in STDIN else source, local_copy(model)
+    target = os.path.expanduser(target)  # noqa: PTH111 -- keeps the spelling
+    files = [] if source == "-" else list_files(source)
     skipped: list[BadRow] = []
     bad_row = stop if on_bad == "stop" else skipped.append
-    path, ending = find_output(target, source, overwrite=overwrite), Path(target).suffix.lower()
-    if source != "-":
-        for file in list_files(source):
-            check_file(file)
+    path, ending = find_output(target, *files, overwrite=overwrite), Path(target).suffix.lower()
+    for file in files:
+        check_file(file)
     if guard_formulas and ending not in (".csv", ".tsv"):
         form = "no formulas" if ending == ".parquet" else "JSON lines"
         raise ValueError(f"--guard_formulas is for tables, and --output={target} has {form}: leave it out")
@@ -116,7 +118,7 @@ def predict_file(
             **({"stride": stride} if stride is not None else {}),
         }
         # A pipe can be read only once.
-        resumable = source != "-" and all(Path(file).is_file() or is_arrow(file) for file in list_files(source))
+        resumable = source != "-" and all(Path(file).is_file() or is_arrow(file) for file in files)
         out.begin(
             {**settings, "guard": guard_formulas, **_describe_request(loaded, task, source)} if resumable else None
         )

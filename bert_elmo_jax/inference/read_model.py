@@ -61,8 +61,9 @@ def read_model(
 
         path = resolve(path, revision=revision, token=token)
         revision = token = None
-        settings = {"format": format, "classifier": classifier, "lowercase": lowercase}
-        verify |= check_isolated(path, settings | {"adapter": None if adapter is None else str(adapter)})
+        settings: dict[str, Any] = {"format": format, "classifier": classifier, "lowercase": lowercase}
+        settings["adapter"] = None if adapter is None else str(adapter)
+        verify |= check_isolated(path, checkpoint_of(path)[0] if path.is_dir() else path.parent, settings)
     if adapter is not None:
         from bert_elmo_jax.inference.adapter_files import add_adapter
 

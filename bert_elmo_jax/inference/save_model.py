@@ -13,8 +13,10 @@ from bert_elmo_jax.data.tasks.rows import check_length
 from bert_elmo_jax.data.tasks.task import Task, task_named
 from bert_elmo_jax.families import Family, find_family
 from bert_elmo_jax.families.init_params import PARTS
+from bert_elmo_jax.families.sentences import find_head
 from bert_elmo_jax.files import read_json
 from bert_elmo_jax.heads.features import Features
+from bert_elmo_jax.heads.sentence_head import NAME
 from bert_elmo_jax.inference.run_directory import check_finite, describe_encoder, is_run_directory, write_run_directory
 from bert_elmo_jax.inference.task_model import make_head
 from bert_elmo_jax.inference.task_networks import NETWORKS, check_task, network_name
@@ -72,7 +74,11 @@ def save(
         )
     heads = [name for name in USUAL_TASKS if name in params]
     if not (task or labels or heads):
-        write_run_directory(folder, encoder.config, params, encoder.reads, run=run)
+        pools = getattr(encoder, "pooling_unread", "") or "sentence_head" in vars(encoder)  # more than the usual mean
+        sentences = find_head(encoder) if pools else None
+        if sentences is not None and NAME in encoder.params:
+            params = {NAME: jax.tree.map(np.asarray, encoder.params[NAME]), **params}
+        write_run_directory(folder, encoder.config, params, encoder.reads, run=run, sentences=sentences)
         return folder
     family = find_family(encoder.config)
     if not family.inputs.takes_heads:

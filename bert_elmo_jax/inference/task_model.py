@@ -271,6 +271,7 @@ def make_head(task: Task, features: Features | None, config: Any, sentences: Sen
     if task.kind == "trees":
         raise ValueError(f"--task={task.name} has trees, which no head predicts: use --config=parser")
     family = find_family(config)
+    sentences = sentences if task.kind == "sentences" else None
     return TaskHead(
         task.kind, len(task.labels) or 1, features, config.head_dropout, config.initializer_range,
         at_end=family.causal(config), pools_pieces=family.task_head("tag").pooled, sentences=sentences,

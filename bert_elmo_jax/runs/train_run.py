@@ -117,7 +117,8 @@ def train_run(run: Run, placement: train.Placement, trainable: Trainable) -> int
         if step and trackers:
             log_every = trainable.schedule.log_every
             lines = [line for line in read_metrics(run.workdir) if line["step"] <= step]
-            replay(trackers, [line for line in lines if line["step"] % log_every == 0 or line["step"] == step])
+            # The lines that the loop passes to trackers; an evaluation, such as that of the last step, has the score.
+            replay(trackers, [line for line in lines if line["step"] % log_every == 0 or trainable.score in line])
         state, stopped = loop(run.workdir, trainable, parallel, feed, checkpoints, state, step, trackers)
         if stopped is None:
             finish(run, trainable, parallel.gather(state), feed)

@@ -1,7 +1,8 @@
 """Fine-tuning with low-rank adapters, `config.transfer=lora`: a checkpoint holds these and the new parts alone.
 
 The encoder, which no step changes, is in `base/` of the run directory, itself a run directory; `load` adds the adapters
-to it. When the run has ended, `adapter/` has them in the format of peft.
+to it. When the run has ended, `adapter/` has them in the format of peft, unless the original model would predict
+otherwise with them.
 """
 
 from collections.abc import Callable, Mapping
@@ -107,8 +108,14 @@ def describe_adapters(workdir: Path, model: Any, adapted: Adapted, tokenizer: An
     return {"rank": adapted.merge.rank, "alpha": adapted.merge.alpha, "rslora": adapted.merge.rslora}
 
 
-def export_adapters(workdir: Path, model: Any, adapted: Adapted) -> None:
-    """Write the best adapters of a run in the format of peft, if the model's family has files of transformers."""
+def export_adapters(workdir: Path, model: Any, adapted: Adapted, obstacle: str = "") -> None:
+    """Write the best adapters of a run in the format of peft, if the model's family has files of transformers.
+
+    An `obstacle`, the reason why they would be wrong on the original model, is reported instead.
+    """
+    if obstacle:
+        say(f"the adapters are not written in the format of peft: {obstacle}")
+        return
     trained = load_params(workdir, best_step(workdir))[1]
     parts = {name: part for name, part in trained.items() if name != "adapters"}
     try:

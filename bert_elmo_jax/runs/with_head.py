@@ -24,7 +24,7 @@ from bert_elmo_jax.families.init_params import init_task_params
 from bert_elmo_jax.families.piece_embeddings import word_table
 from bert_elmo_jax.heads.features import Combine, Features
 from bert_elmo_jax.heads.sentence_task import OF_WHOLE_BATCH, sentence_loss
-from bert_elmo_jax.heads.task_head import TaskHead, coefficients, task_loss, task_outputs
+from bert_elmo_jax.heads.task_head import OF_PIECES, TaskHead, coefficients, task_loss, task_outputs
 from bert_elmo_jax.inference.predictions import make_predictions
 from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.inference.run_directory import StoredModel, describe_run
@@ -124,6 +124,7 @@ def prepare_head(
     config: ConfigDict, data: Data, start: Start, placement: train.Placement = train.ONE_DEVICE, report: bool = True
 ) -> PreparedTask:
     """Return a model with the head of the task; `report` which of its parameters are new."""
+    init_tokenizer = start.tokenizer
     start = frame_texts(start, data.task.kind, config.seed, report)
     model, tokenizer, family = start.model, start.tokenizer, start.family
     usual = QUESTION_LENGTH if data.task.kind == "questions" else LENGTH
@@ -197,8 +198,30 @@ def prepare_head(
     )  # fmt: skip
     if adapted is None:
         return prepared
-    export = functools.partial(export_adapters, model=model, adapted=adapted)
+    obstacle = find_obstacle(head, model.num_layers, new_pieces=tokenizer is not init_tokenizer)
+    export = functools.partial(export_adapters, model=model, adapted=adapted, obstacle=obstacle)
     return prepared._replace(params=adapted.trained, constants={BASE: adapted.base}, conclude=export)
+
+
+def find_obstacle(head: TaskHead, num_layers: int, new_pieces: bool) -> str:
+    """Return why adapters and head would predict otherwise on the original model; empty if they would not.
+
+    A released head reads the pooled vector or, for tags and questions, the last layer.
+
+    >>> find_obstacle(TaskHead("tags", 9, Features((12,))), 12, False)
+    ''
+    >>> find_obstacle(TaskHead("tags", 9, Features((11,))), 12, False)
+    'with config.features the head reads other vectors than a released head; load the run itself'
+    """
+    f = head.features
+    reads_last = f is not None and (f.layers, f.combine, f.lstm_layers) == ((num_layers,), "concat", 0)
+    if f is not None and not (reads_last and head.kind in OF_PIECES and not head.pools_pieces):
+        return "with config.features the head reads other vectors than a released head; load the run itself"
+    if head.both_orders:
+        return "with config.both_orders the head reads pairs twice; load the run itself"
+    if new_pieces:
+        return "the run added pieces to the tokenizer; load the run itself, or convert it"
+    return ""
 
 
 def describe_cut_texts(rows: Sequence[Row], max_length: int, max_positions: int) -> str:

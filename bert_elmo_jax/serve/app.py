@@ -19,7 +19,7 @@ from bert_elmo_jax.encoders.rows import shorten
 from bert_elmo_jax.inference.rerank import RankedText
 from bert_elmo_jax.serve.batcher import Batcher
 from bert_elmo_jax.serve.bodies import read_json_body
-from bert_elmo_jax.serve.limits import Limits, RequestError
+from bert_elmo_jax.serve.limits import Limits, RequestError, stopping_error
 from bert_elmo_jax.serve.metrics import Metrics
 from bert_elmo_jax.serve.open_inference import open_inference_routes
 from bert_elmo_jax.serve.page import page_headers, render_page
@@ -152,10 +152,12 @@ class Service:
             self.active += 1
             try:
                 if self.stopping and path != "/metrics":
-                    raise RequestError(503, "the server is stopping", retry_after=5)
+                    raise stopping_error()
                 response = await handler(request)
             except RequestError as error:
                 response = error_response(path, error)
+            except asyncio.CancelledError:  # the server ends before the result
+                response = error_response(path, stopping_error())
             except Exception:
                 log.exception("%s failed", path)
                 response = error_response(path, RequestError(500, "the server failed; its log has the reason"))

@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
-from bert_elmo_jax.serve.limits import RequestError
+from bert_elmo_jax.serve.limits import RequestError, stopping_error
 
 log = logging.getLogger(__name__)
 Compute = Callable[[Any, list[Any]], Sequence[Any]]  # (kind of work, inputs) -> one result for each input
@@ -56,7 +56,7 @@ class Batcher:
         """Return the future results of inputs; raise if the queue is full or the server stops."""
         with self._changed:
             if self._stopping:
-                raise RequestError(503, "the server is stopping", retry_after=5)
+                raise stopping_error()
             if self._jobs and self.waiting + len(inputs) > self._queue_size:
                 raise RequestError(429, f"{self.waiting} inputs are waiting already: try again later", retry_after=1)
             job = Job(work, inputs)
@@ -65,12 +65,17 @@ class Batcher:
             self._changed.notify()
         return job.results
 
-    def stop(self) -> None:
-        """Compute the jobs that were accepted, and end the thread."""
+    def stop(self, seconds: float | None = None) -> None:
+        """Compute the jobs that were accepted, and end the thread; wait for that, at most `seconds` if they are set."""
         with self._changed:
             self._stopping = True
             self._changed.notify()
-        self._thread.join()
+        self._thread.join(seconds)
+
+    @property
+    def ended(self) -> bool:
+        """True if the thread has ended, after `stop`."""
+        return not self._thread.is_alive()
 
     def _run(self) -> None:
         while jobs := self._take_batch():

@@ -25,3 +25,8 @@ class RequestError(Exception):
     def __init__(self, status: int, message: str, retry_after: int | None = None):
         super().__init__(message)
         self.status, self.retry_after = status, retry_after
+
+
+def stopping_error() -> RequestError:
+    """Return the error of a server that stops."""
+    return RequestError(503, "the server is stopping", retry_after=5)

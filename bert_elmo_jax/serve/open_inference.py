@@ -70,9 +70,11 @@ def open_inference_routes(service: Any) -> Routes:
 
 
 def check_name(request: Request, model: ServedModel) -> None:
-    """Raise unless the path names the model of this server."""
+    """Raise unless the path names the model of this server, and its inputs are single texts in tensors."""
     if request.path_params["name"] != model.name:
         raise RequestError(404, f"there is no model {shorten(request.path_params['name'])}; there is {model.name!r}")
+    if model.kind == "choice":
+        raise RequestError(404, "the choices of an input are no tensor of texts: use /predict")
 
 
 def read_tensors(tensors: Any, parts: tuple[str, ...], limits: Any) -> list[list[str]]:

@@ -1,7 +1,9 @@
 """Load a model and serve it until a signal stops the server."""
 
 import math
+import os
 import socket
+import sys
 import time
 from collections.abc import Callable
 from ipaddress import ip_address
@@ -32,7 +34,8 @@ def serve(
 
     `name` is the model's name for clients, by default the folder's. `load` gets the `load_options`. `show` gets one
     line when the server is ready. Before that, the shapes of up to `warm_rows` inputs of up to `warm_length` pieces
-    are compiled. At a signal, requests in progress are answered and new ones refused.
+    are compiled. At a signal, requests in progress are answered and new ones refused; a computation that then takes
+    longer than a request may, or a second signal, ends the process.
     """
     check_installed()
     listener = bind(host, port)
@@ -53,7 +56,10 @@ def serve(
                 "\nOther machines can reach it, without a password: put a proxy with TLS and access rules before it"
             )
         _build_server(service, lambda: show(ready)).run([listener])
-        service.batcher.stop()
+        if not service.batcher.ended:  # it computes, and such a thread aborts the process at the interpreter's end
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(0)
 
 
 def check_installed() -> None:
@@ -127,15 +133,22 @@ def _build_server(service: Any, started: Callable[[], object]) -> Any:
     class Server(uvicorn.Server):
         deadline = math.inf
 
+        def run(self, sockets: list[socket.socket] | None = None) -> None:
+            super().run(sockets)
+            # The clients of a computation that goes on have their answers.
+            service.batcher.stop(max(0.1, min(self.deadline - time.monotonic(), service.limits.seconds)))
+
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
             started()
 
         def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+            seconds = service.limits.seconds
             if service.stopping:  # a second signal
                 self.should_exit = self.force_exit = True
+                self.config.timeout_graceful_shutdown = seconds = 0
             service.stopping = True
-            self.deadline = time.monotonic() + service.limits.seconds
+            self.deadline = time.monotonic() + seconds
 
         async def on_tick(self, counter: int) -> bool:
             if service.stopping and (not service.active or time.monotonic() > self.deadline):

@@ -8,10 +8,12 @@ import numpy as np
 from jaxtyping import Float32
 
 from bert_elmo_jax.encoders.rows import shorten
+from bert_elmo_jax.encoders.sentences import batches
 from bert_elmo_jax.families.sentences import add_prompt, find_head, find_prompt, read_row
 from bert_elmo_jax.inference.entities import AGGREGATIONS
 from bert_elmo_jax.inference.predictions import to_json
 from bert_elmo_jax.inference.task_model import to_example, to_text
+from bert_elmo_jax.inference.task_network import TaskNetwork
 from bert_elmo_jax.serve.limits import Limits, RequestError
 
 # The names of an input's parts in JSON objects; an input is also the list of its parts, or a single text.
@@ -20,11 +22,12 @@ PARTS = {
     "regression": ("text", "pair"),
     "sentences": ("text", "pair"),
     "tags": ("text",),
-    "trees": ("text",),
+    "trees": ("text",),  # and "tags" for a parser that reads them
     "choice": ("text", "choices"),
     "questions": ("question", "context"),
 }
 MOST_ANSWERS, MOST_CHOICES = 100, 64
+ROWS = 32  # texts that an encoder of words computes together
 
 
 class Predict(NamedTuple):
@@ -47,9 +50,15 @@ class Rank(NamedTuple):
 def find_options(kind: str, model: Any) -> dict[str, tuple[Any, ...]]:
     """Return the options of `/predict` for a kind of task: all values of each, or its least and its largest number."""
     if kind == "questions":
-        return {"top_k": (1, MOST_ANSWERS), "n_best": (1, MOST_ANSWERS), "no_answer": (False, True)}
+        n_best = {"n_best": (1, MOST_ANSWERS)}
+        if isinstance(model, TaskNetwork):
+            return n_best
+        options = {"top_k": (1, MOST_ANSWERS), "no_answer": (False, True)}
+        return options if model.task.pipeline else {**n_best, **options}
     if kind == "tags" and model.text_rows is not None:
-        return {"aggregation": AGGREGATIONS, "stride": (0, max(0, model.task.max_length - 8))}
+        # A text has about twice as many pieces in its rows with the largest stride.
+        length = model.task.max_length
+        return {"aggregation": AGGREGATIONS, "stride": (0, max(0, min(length // 2, length - 8)))}
     return {}
 
 
@@ -93,7 +102,7 @@ class ServedModel:
     def describe(self) -> dict[str, Any]:
         """Return facts for clients; no path is among them."""
         # A released model does not say whether it reads pairs.
-        pairs = self.predicts and (self.task.pairs or (self.task.layout is None and len(self.parts) == 2))
+        pairs = self.predicts and (self.task.pairs or (self.task.layout is None and "pair" in self.parts))
         encoder = getattr(self.model, "encoder", None) or self.model
         config = getattr(encoder, "config", None)
         return {
@@ -101,6 +110,7 @@ class ServedModel:
             "kind": self.kind,
             "labels": list(self.model.labels) if self.predicts else [],
             "pairs": bool(pairs),
+            "tags": "tags" in self.parts,
             "optional_pair": bool(pairs and self.task.layout is None),
             "options": {name: list(values) for name, values in self.options.items()},
             "predicts": self.predicts,
@@ -112,7 +122,9 @@ class ServedModel:
     @property
     def parts(self) -> tuple[str, ...]:
         """The names of the parts of an input of `/predict`."""
-        return PARTS[self.task.kind] if self.predicts else ("text",)
+        if not self.predicts:
+            return ("text",)
+        return (*PARTS[self.task.kind], "tags") if self.task.tag_column else PARTS[self.task.kind]
 
     def read_options(self, values: dict[str, Any]) -> Predict:
         """Return the work of `/predict` with these options; raise on one that is unknown or wrong."""
@@ -204,10 +216,11 @@ class ServedModel:
                 texts, prompt_name=work.prompt_name, width=work.width, overflow="truncate", progress=False
             )
             return vectors
-        # An encoder of words: the mean of the last layer.
-        encoded = self.model.encode(texts, progress=False)
-        mask = encoded.mask[:, :, None].astype(np.float32)
-        means = (encoded.last * mask).sum(axis=1) / np.maximum(mask.sum(axis=1), 1)
+        # An encoder of words: the mean of the last layer. Its arrays are as long as the longest text of a batch.
+        means = np.empty((len(texts), self.width), np.float32)
+        for batch in batches([len(text.split()) for text in texts], ROWS):
+            encoded = self.model.encode([texts[number] for number in batch], batch_size=ROWS, progress=False)
+            means[batch] = [one.last[0].mean(axis=0) for one in encoded]
         return means[:, : work.width]
 
     def _count_pieces(self, work: Embed, texts: list[str]) -> list[int]:

@@ -10,18 +10,20 @@ from typing import Any
 import jax
 import numpy as np
 
+from bert_elmo_jax.addresses import is_address, local_copy
 from bert_elmo_jax.families import find_family
-from bert_elmo_jax.files import read_json, write_sums, write_text
+from bert_elmo_jax.files import read_json, write_json, write_sums, write_text
 from bert_elmo_jax.inference.convert import convert
 from bert_elmo_jax.inference.model_kinds import find_kind
-from bert_elmo_jax.inference.read_model import read_model
-from bert_elmo_jax.inference.run_directory import is_run_directory
+from bert_elmo_jax.inference.read_model import checkpoint_of, read_model
+from bert_elmo_jax.inference.run_directory import StoredModel, read_figures, read_run_directory
 from bert_elmo_jax.nn.int8_kernels import is_int8
 from bert_elmo_jax.report.language import Language
 from bert_elmo_jax.sharing.model_card import Card, read_run, write_card
+from bert_elmo_jax.train.checkpoint import save_params, write_file_list
 
 REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9_][\w.-]*", re.ASCII)
-RUN_FILES = ("model.json", "tokenizer", "checkpoints", "encoder", "vectors.npy")  # what `load` reads of a run directory
+RUN_FILES = ("model.json", "tokenizer")  # what `load` reads of a run directory, next to the parameters of one step
 SENTENCES = "texts = ['a text', 'another text']"
 USES = {
     "": f"{SENTENCES}\nprint(model.encode(texts))",
@@ -43,9 +45,10 @@ def push_model(
 ) -> Path | None:
     """Upload a model to the repository `to` (OWNER/NAME) of the hub, with a model card as its README.md.
 
-    Encoders and models with a head are written in the family's own format, task networks and int8 models as run
-    directories, and a folder of `export_model` unchanged. Return the folder if it stays: with `output`, or with
-    `dry_run`, which uploads nothing and by default writes `MODEL_hub` next to the model.
+    Encoders and models with a head are written in the family's own format, task networks, int8 models and classifiers
+    of two directions as run directories with nothing but what `load` reads, and a folder of `export_model` unchanged.
+    Return the folder if it stays: with `output`, or with `dry_run`, which uploads nothing and by default writes
+    `MODEL_hub` next to the model.
 
     >>> import tempfile
     >>> folder = push_model("tests/goldens/bert_tiny", "me/tiny", dry_run=True, output=f"{tempfile.mkdtemp()}/tiny",
@@ -55,12 +58,12 @@ def push_model(
     """
     if not REPOSITORY.fullmatch(to):
         raise ValueError(f"to={to!r}: expected OWNER/NAME, such as my-name/reviews")
-    source = Path(model)
+    source = Path(local_copy(str(model)))
     if not source.is_dir():
         raise ValueError(f"{source} is not a folder: give the folder of a run or of a model")
     api = None if dry_run else connect(to)
     if output is None and dry_run:
-        output = source.with_name(f"{source.resolve().name}_hub")
+        output = (Path() if is_address(model) else source.parent) / f"{source.resolve().name}_hub"
     if output is not None:
         folder = write_folder(source, to, Path(output), license=license, language=language)
         say(f"Written: {folder}, with {', '.join(sorted(file.name for file in folder.iterdir()))}")
@@ -123,15 +126,41 @@ def _write_model(source: Path, target: Path) -> None:
     """Write a model in its family's own format, or copy what `load` reads of a run directory."""
     stored = read_model(str(source))
     if not (stored.network or is_int8(stored.params) or stored.average_with):
-        convert(str(source), target)
+        if stored.features is None and not (stored.task is not None and stored.task.both_orders):
+            convert(str(source), target)
+            return
+        convert(str(source), target, to_format="run")  # transformers has no place for what the head reads
+        (target / "run.json").unlink()  # it names the source
+        for checkpoint in (target / "checkpoints").iterdir():
+            _hide_path(checkpoint)
         return
+    run, _ = checkpoint_of(source)
+    _copy_run(run, target, stored)
+    for name in stored.average_with:
+        if (run / name).resolve().parent != run.resolve():
+            raise ValueError(f"{run / 'model.json'}: average_with names {name!r}; expected a folder of this run")
+        _copy_run(run / name, target / name, read_run_directory(run / name))
+    if stored.encoder is not None:
+        _copy_run(run / "encoder", target / "encoder", read_run_directory(run / "encoder"))
+
+
+def _copy_run(run: Path, target: Path, stored: StoredModel) -> None:
+    """Copy what `load` reads of a run directory: no texts, and of its checkpoints only the parameters of `stored`."""
     target.mkdir(parents=True, exist_ok=True)
-    names = RUN_FILES if is_run_directory(source) and not stored.average_with else [x.name for x in source.iterdir()]
-    for name in names:
-        if (source / name).is_dir():
-            shutil.copytree(source / name, target / name)
-        elif (source / name).is_file():
-            shutil.copyfile(source / name, target / name)
+    for name in RUN_FILES:
+        if (run / name).is_dir():
+            shutil.copytree(run / name, target / name)
+        elif (run / name).is_file():
+            shutil.copyfile(run / name, target / name)
+    if figures := read_figures(run, stored.step):  # the threshold of unanswerable questions is one of them
+        write_json(target / "checkpoints" / str(stored.step) / "facts.json", {"figures": figures})
+    _hide_path(save_params(target, stored.step, stored.params))
+
+
+def _hide_path(checkpoint: Path) -> None:
+    """Remove the file of a checkpoint into which orbax writes the folder's path."""
+    (checkpoint / "params" / "commit_success.txt").unlink(missing_ok=True)
+    write_file_list(checkpoint)
 
 
 def connect(to: str) -> Any:

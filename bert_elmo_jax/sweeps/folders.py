@@ -11,7 +11,7 @@ from typing import Any
 
 from ml_collections import ConfigDict
 
-from bert_elmo_jax.files import lock
+from bert_elmo_jax.files import lock, read_json, write_json
 from bert_elmo_jax.programs import show_program
 from bert_elmo_jax.runs.config_files import NAMED, override, show_value
 from bert_elmo_jax.runs.finetuning import finetune
@@ -66,6 +66,7 @@ class Folders:
             self._listed.clear()
             run = self.run(point)
             run.mkdir(parents=True, exist_ok=True)
+            self._move_records(point)
         return run
 
     def locked(self) -> contextlib.AbstractContextManager[None]:
@@ -122,6 +123,25 @@ class Folders:
         if isinstance(value, Adapted):
             return str(self.run(value.point) / TUNED)
         return str(self.file(value)) if isinstance(value, File) else identify(value)
+
+    def _move_records(self, point: Point) -> None:
+        """Correct the paths of runs in the records of a begun point: the working directory may have been elsewhere."""
+        runs = [self.run(each).relative_to(self.workdir).as_posix() for each in (point, *point.needs)]
+        recorded_path = re.compile(rf".*/({'|'.join(map(re.escape, runs))})((?:/.*)?)")
+
+        def correct(value: Any) -> Any:
+            if isinstance(value, Mapping):
+                return {name: correct(field_value) for name, field_value in value.items()}
+            if not isinstance(value, str) or not Path(value).is_absolute():
+                return value
+            match = recorded_path.fullmatch(value)
+            return value if match is None else f"{self.workdir / match[1]}{match[2]}"
+
+        for file in self.run(point).rglob("run.json"):
+            with contextlib.suppress(OSError, ValueError):  # the run itself refuses a damaged record
+                record = read_json(file)
+                if (corrected := correct(record)) != record:
+                    write_json(file, corrected)
 
     def _list_runs(self) -> dict[str, list[Path]]:
         """Return all run directories by identity; the folder is read again when it has changed."""

@@ -158,7 +158,7 @@ def train(
         line = {"loss": metric_values.pop("loss"), **metric_values}
         log = step % schedule.log_every == 0 or step == schedule.steps
         if metrics is not None:
-            metrics.write(step, {**line, **(figures or {})}, events=log)
+            metrics.write(step, {**line, **(figures or {})}, events=log or bool(figures))
         is_first = step == start + 1  # it includes compilation, so that the clock begins again below
         bar.set_description(refresh=False)
         if not is_first:

@@ -7,8 +7,11 @@ from bert_elmo_jax import load
 from bert_elmo_jax.buckets.cache import fetch
 from bert_elmo_jax.buckets.objects import list_objects, open_place
 from bert_elmo_jax.data.corpora.run_preparation import prepare_from_flags
+from bert_elmo_jax.data.tasks.annotated import read_semcor, read_treebank
 from bert_elmo_jax.data.tasks.files import BadRow
 from bert_elmo_jax.data.tasks.task import read_examples, task_named
+from bert_elmo_jax.inference.generate_file import generate_file
+from bert_elmo_jax.sharing.push_model import push_model
 
 
 def put(address, data):
@@ -39,6 +42,27 @@ def test_a_program_names_the_address_of_a_file_with_a_mistake(bucket, capsys):
     with pytest.raises(SystemExit):
         refuse("finetune", mistake.value)
     assert capsys.readouterr().err.startswith(f"finetune: {bucket}/a.csv:3: ")
+
+
+def test_annotated_texts_are_read(bucket):
+    put(f"{bucket}/dev.conllu", b"1\tbirds\tbird\tNOUN\t_\t_\t0\troot\t_\t_\n\n")
+    assert read_treebank(f"{bucket}/dev.conllu")[0].words == ("birds",)
+    put(f"{bucket}/semcor.tsv", b"birds\tbird\tn\t1\t1:05:00::\t_\n\n")
+    assert read_semcor(f"{bucket}/semcor.tsv")[0].words == ("birds",)
+
+
+def test_prompts_are_read(bucket, goldens, tmp_path):
+    put(f"{bucket}/prompts.txt", b"a\nb\n")
+    options = {"target": str(tmp_path / "texts.jsonl"), "max_new": 1, "beams": 1, "n_best": 1}
+    assert generate_file(str(goldens / "gpt2_tiny"), source=f"{bucket}/prompts.txt", **options) == 2
+
+
+def test_a_model_is_shared(bucket, goldens, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for file in (goldens / "bert_tiny").iterdir():
+        put(f"{bucket}/models/tiny/{file.name}", file.read_bytes())
+    push_model(f"{bucket}/models/tiny", "me/tiny", dry_run=True, say=lambda line: None)
+    assert (tmp_path / "tiny_hub" / "README.md").is_file()
 
 
 @pytest.mark.long

@@ -217,6 +217,32 @@ def test_of_a_run_the_complete_checkpoints_come_without_the_training_state(bucke
         assert damage(run / "checkpoints/1") == []
 
 
+def test_checkpoints_of_other_trainers_are_fetched_without_their_neighbours(bucket):
+    for step in (500, 1000):
+        put(f"{bucket}/proj/checkpoints/{step}/model.safetensors")
+    copy = fetch(f"{bucket}/proj/checkpoints/1000")
+    assert [path.name for path in copy.iterdir()] == ["model.safetensors"]
+    assert not (copy.parent / "500").exists()
+
+
+@pytest.mark.skipif(not Path("/dev/fd").exists(), reason="counts the open files of this process")
+def test_many_copies_keep_one_file_open(bucket):
+    for number in range(20):
+        put(f"{bucket}/data/{number}.csv")
+    before = len(list(Path("/dev/fd").iterdir()))
+    copies = local_copies(f"{bucket}/data/*.csv")
+    assert len(copies) == 20 and len(list(Path("/dev/fd").iterdir())) < before + 5
+
+
+def test_the_locks_of_ended_processes_are_removed(bucket, machine):
+    fetch(put(f"{bucket}/train.csv"))
+    (user,) = machine("first").glob(f"*{cache.USER}")
+    ended = user.with_name(f"1-0{cache.USER}")
+    ended.touch()
+    make_room(0, "x")
+    assert user.exists() and not ended.exists()
+
+
 def test_a_file_is_published_at_its_end_and_fetched_before_it_is_replaced(bucket, machine):
     address = f"{bucket}/out/predictions.csv"
     with pytest.raises(ValueError, match="stopped"), publish_file(address) as file:

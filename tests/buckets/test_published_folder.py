@@ -209,6 +209,41 @@ def test_a_lost_connection_ends_no_run_and_the_same_command_publishes(bucket, ma
     assert "result.json" in list_objects(open_place(f"{bucket}/run"))
 
 
+def test_a_run_that_is_not_published_stays_in_the_cache(bucket, machine, monkeypatch):
+    def fail(place, owner):
+        raise ConnectionError("cut")
+
+    def is_published(folder):
+        return json.loads((folder.parents[1] / ENTRY).read_text())["published"]
+
+    with monkeypatch.context() as patch:
+        failed = pytest.raises(OSError, match="the same command publishes")
+        with failed, publish_folder(f"{bucket}/run") as folder:
+            assert not is_published(folder), "the process may be killed here"
+            patch.setattr(lease, "check_lease", fail)
+            (folder / "model.json").write_text("{}")
+    assert not is_published(folder)
+    with publish_folder(f"{bucket}/run") as folder:
+        pass
+    assert is_published(folder)
+
+
+def test_vectors_are_published_when_all_are_computed(bucket, tmp_path, monkeypatch):
+    order = []
+    upload = published_folder.upload
+    monkeypatch.setattr(
+        published_folder, "upload", lambda place, name, file: (order.append(name), upload(place, name, file))
+    )
+    publisher = start(f"{bucket}/run", tmp_path / "entry")
+    folder = publisher.folder / "vectors" / "digest"
+    folder.mkdir(parents=True)
+    for done in (1, 2):
+        (folder / "vectors.json").write_text(json.dumps({"done": done, "sentences": 2}))
+        (folder / "layer_01.f32").write_bytes(bytes(4 * done))  # later than the description, as of a resumed run
+        publisher.publish()
+        assert order == ([] if done == 1 else ["vectors/digest/layer_01.f32", "vectors/digest/vectors.json"])
+
+
 def test_a_refused_run_leaves_nothing_in_the_bucket(bucket, machine):
     with pytest.raises(ValueError, match="refused"), publish_folder(f"{bucket}/run") as folder:
         (folder / "costs.jsonl").write_text("{}")

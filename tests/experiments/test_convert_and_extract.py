@@ -221,7 +221,7 @@ def test_a_stopped_extraction_goes_on(tmp_path, goldens, ending, model, monkeypa
     assert [done.status for done in runs] == [2, 2, 0]
     assert path.read_bytes() == full_output.read_bytes()
     assert sorted(file.name for file in tmp_path.iterdir()) == sorted(
-        [path.name, "good.txt", "other.txt", full_output.name]
+        [path.name, "good.txt", "other.txt", full_output.name, f".{path.name}.request", f".{full_output.name}.request"]
     )
 
 

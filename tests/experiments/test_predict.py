@@ -182,6 +182,28 @@ def test_a_stopped_prediction_continues(runs, tmp_path, monkeypatch, ending):
     assert target.read_bytes() == full_output.read_bytes() and sum(calls[4:]) == 39 - 12
 
 
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_stopped_prediction_of_a_json_list_keeps_rows_and_predictions_together(runs, tmp_path, monkeypatch, ending):
+    source, target = tmp_path / "in.json", tmp_path / f"out.{ending}"
+    source.write_text(json.dumps([{"text": f"film {n}", "n": n} for n in range(9)]) + "\n")
+    monkeypatch.setattr(predict_file, "AHEAD", 1)
+    options = {"batch_size": 2, "text": "text"}
+    predict_file.predict_file(runs["sst2"], str(source), str(tmp_path / f"full.{ending}"), **options)
+    calls, predict_examples = [], TaskModel.predict_examples
+
+    def stop(self, examples, **options):
+        calls.append(len(examples))
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return predict_examples(self, examples, **options)
+
+    monkeypatch.setattr(TaskModel, "predict_examples", stop)
+    with pytest.raises(KeyboardInterrupt):
+        predict_file.predict_file(runs["sst2"], str(source), str(target), **options)
+    predict_file.predict_file(runs["sst2"], str(source), str(target), **options)
+    assert target.read_bytes() == (tmp_path / f"full.{ending}").read_bytes() and sum(calls[3:]) == 9 - 4
+
+
 def test_another_input_or_model_begins_again(runs, tmp_path, monkeypatch):
     monkeypatch.setattr(predict_file, "AHEAD", 1)
     source, target = write_lines(tmp_path / "in.txt", 8), tmp_path / "out.jsonl"

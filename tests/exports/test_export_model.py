@@ -1,8 +1,11 @@
 """Exported models give the numbers of the loaded ones, at several sizes and without this package."""
 
+import dataclasses
+import importlib.util
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,9 +16,12 @@ import pytest
 
 from bert_elmo_jax import load
 from bert_elmo_jax.exports import export_model as module
+from bert_elmo_jax.exports import load_graph
 from bert_elmo_jax.exports.export_model import export_model, to_int32
 from bert_elmo_jax.exports.plain_forward import plain_forward
-from bert_elmo_jax.exports.quantised_changes import compare_quantised
+from bert_elmo_jax.exports.quantised_changes import compare_quantised, list_changes
+from bert_elmo_jax.heads.sentence_head import SentenceHead
+from bert_elmo_jax.text import train_sentencepiece
 
 GOLDENS = Path(__file__).parents[1] / "goldens"
 SENTENCES = ["The river is old.", "bank"]
@@ -95,9 +101,15 @@ def run_folder(folder, texts, **environment):
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def sentence_model(folder):
-    from bert_elmo_jax.heads.sentence_head import SentenceHead
+def read_module(folder):
+    """Import `run.py` of a folder."""
+    spec = importlib.util.spec_from_file_location("exported_run", folder / "run.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
+
+def sentence_model(folder):
     model = load(GOLDENS / "bert_tiny")
     model.sentence_head = SentenceHead(("mean", "max"), ("normalize",))
     model.save_sentences(folder)
@@ -115,11 +127,16 @@ def test_sentence_model_runs_without_this_package(tmp_path):
     for texts, line in ((["a\tb\tc"], "text 0 is ('a', 'b', 'c'); expected a text or a pair, not empty"), ([], "")):
         refused = run_runner(folder, texts)
         assert (refused.returncode, refused.stderr) == ((1, f"run.py: {line}\n") if line else (0, ""))
+    lines = run_runner(folder, [], stdin=b"\n".join([b"the river", *[b"bank"] * 32, b"", b"bank"]))
+    assert (lines.returncode, lines.stdout.count("\n")) == (1, 32)  # the first 32 are printed
+    assert lines.stderr == "run.py: text 33 is ''; expected a text or a pair, not empty\n"
+    expected = model.sentences(["the river", "bank"])
+    assert np.abs(np.array([json.loads(line) for line in lines.stdout.splitlines()[:2]]) - expected).max() < 1e-5
     broken = run_runner(folder, [], PYTHONIOENCODING="ascii", stdin=b"so good\nbad\xff\n")
     assert broken.stderr.startswith("run.py: 'utf-8' codec can't decode byte 0xff")
     (folder / "tokenizer.json").rename(folder / "moved.json")
     refused = run_runner(folder, ["a text"])
-    assert refused.returncode == 1 and refused.stderr.startswith("run.py: ") and "Traceback" not in refused.stderr
+    assert refused.returncode == 1 and refused.stderr.startswith("run.py: this folder has no tokenizer.json")
     (folder / "moved.json").rename(folder / "tokenizer.json")
     assert run_runner(folder, ["--help"]).stdout.startswith("Runs the model of this folder")
     assert (folder / "modules.json").is_file() and (folder / "1_Pooling" / "config.json").is_file()
@@ -160,6 +177,67 @@ def test_tags_and_answers_are_those_of_predict(tmp_path):
     assert json.loads(run_runner(tmp_path / "reader", [], PYTHONIOENCODING="ascii", stdin=pair).stdout) == answers[1]
     refused = run_runner(tmp_path / "reader", ["what " * 600 + "\tthe river"])
     assert refused.stderr.startswith("run.py: a question leaves no room for its context in ")
+
+
+def test_sentence_vectors_have_the_prompt_and_the_cut_of_the_model(tmp_path):
+    model = load(GOLDENS / "roberta_tiny")
+    model.tokenizer.cuts_start = True
+    prompts = {"prompts": (("query", "The River: "),), "default_prompt": "query", "include_prompt": False}
+    model.sentence_head = SentenceHead(("mean",), lowercase=True, max_length=20, **prompts)
+    export_model(model, tmp_path / "out", to="stablehlo")
+    run = read_module(tmp_path / "out")
+    for text in ("Old Bank", "the old bank " * 9):
+        assert np.abs(np.array(run.predict([text])) - model.sentences([text], overflow="truncate")).max() < 1e-5
+
+
+@pytest.mark.parametrize("activation", ["identity", "tanh"])
+def test_probabilities_are_those_of_predict_for_any_activation(activation, tmp_path):
+    for name in ("reranker", "released_heads/roberta_nli3"):
+        model = load(GOLDENS / name)
+        model.task = dataclasses.replace(model.task, activation=activation)
+        export_model(model, tmp_path / name, to="stablehlo")
+        pair = ("The river had risen.", "The water was high.")
+        [ours], [theirs] = read_module(tmp_path / name).predict([pair]), model.predict([pair])
+        assert ours["label"] == theirs.label and abs(ours["probability"] - theirs.probability) < 1e-5
+
+
+def test_a_regression_of_several_numbers_gives_each_its_name(tmp_path):
+    shutil.copytree(GOLDENS / "released_heads" / "roberta_nli3", tmp_path / "model")
+    config = json.loads((tmp_path / "model" / "config.json").read_text())
+    (tmp_path / "model" / "config.json").write_text(json.dumps({**config, "problem_type": "regression"}))
+    model = load(tmp_path / "model")
+    export_model(model, tmp_path / "out", to="stablehlo")
+    [ours], [theirs] = read_module(tmp_path / "out").predict(["The river"]), model.predict(["The river"])
+    assert ours["values"] == pytest.approx(theirs.values, abs=1e-5) and len(ours["values"]) == 3
+    assert list_changes([ours], [ours]) == ["int8 moves numbers by up to 0% of the largest"]
+
+
+def test_a_reader_says_that_there_is_no_answer(tmp_path):
+    model = load(GOLDENS / "released_heads" / "distilbert_qa")
+    model.task = dataclasses.replace(model.task, pipeline=False, unanswerable=True, null_threshold=-0.5)
+    export_model(model, tmp_path / "out", to="stablehlo")
+    run, pair = read_module(tmp_path / "out"), ("where?", "The old river, by the bank.")
+    assert run.MODEL["null_threshold"] == -0.5
+    [answer] = model.predict([pair])
+    for threshold, is_empty in ((answer.null_score - 0.001, True), (answer.null_score + 0.001, False)):
+        run.MODEL["null_threshold"] = threshold
+        assert (run.predict([pair])[0]["answer"] == "") == is_empty
+
+
+def test_without_tokenizer_json_the_export_warns_and_the_runner_refuses_texts(tmp_path, caplog):
+    model = load(GOLDENS / "bert_tiny")
+    model._reads = train_sentencepiece(["배를 타고", "배를 보다"] * 9, vocab_size=30, model="bpe")
+    export_model(model, tmp_path / "out", to="stablehlo")
+    assert "(sentencepiece) cannot be written as tokenizer.json, so run.py reads no texts: give ids" in caplog.text
+    with pytest.raises(ValueError, match=r"this folder has no tokenizer\.json, which reading texts needs"):
+        read_module(tmp_path / "out").predict(["배를"])
+
+
+def test_rows_for_jax_have_few_widths(monkeypatch, tmp_path):
+    monkeypatch.setattr(load_graph, "FOLDER", tmp_path)
+    assert load_graph.choose_width(33, 50) == 33
+    (tmp_path / "model.stablehlo").touch()
+    assert [load_graph.choose_width(longest, 50) for longest in (1, 17, 33)] == [16, 32, 50]
 
 
 REFUSED = {

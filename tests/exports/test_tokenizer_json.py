@@ -63,6 +63,7 @@ def test_characters_have_the_tags_of_the_tokenizers_pieces(name):
         assert tag_characters(text, offsets, [f"B-{n}" for n in range(len(row.ids))]) == expected
 
 
-def test_a_sentencepiece_model_of_merges_has_none():
+def test_marian_and_a_sentencepiece_model_of_merges_have_none():
+    assert tokenizer_json(load_tokenizer(GOLDENS / "tokenizers" / "marian")) is None
     tokenizer = train_sentencepiece(["배를 타고", "배를 보다"] * 9, vocab_size=30, model="bpe")
     assert tokenizer_json(tokenizer) is None

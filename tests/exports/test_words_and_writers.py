@@ -1,7 +1,6 @@
 """ELMo, tagging networks and models that write, exported, give the numbers, tags and texts of the loaded ones."""
 
 import dataclasses
-import importlib.util
 
 import jax
 import numpy as np
@@ -17,8 +16,9 @@ from bert_elmo_jax.inference.word_encoder import layer_shape, word_encoder
 from bert_elmo_jax.networks import TaggerConfig, network_shapes
 from bert_elmo_jax.text import Lexicon
 from bert_elmo_jax.text.vectors import WordVectors
+from bert_elmo_jax.text.word_features import WordFeatures
 
-from .test_export_model import GOLDENS, LONG, compare, onnxruntime, run_folder  # noqa: F401 -- a fixture
+from .test_export_model import GOLDENS, LONG, compare, onnxruntime, read_module, run_folder, run_runner  # noqa: F401 -- a fixture
 
 LABELS = ("B-LOC", "I-LOC", "O")
 SENTENCES = ["The river is old .", "강가의 은행", "bank"]
@@ -50,14 +50,6 @@ def tagger(name):
     return TaskNetwork(config, params, lexicon, name, task, encoder)
 
 
-def read_module(folder):
-    """Import `run.py` of a folder."""
-    spec = importlib.util.spec_from_file_location("exported_run", folder / "run.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.mark.parametrize("name", ["alone", *(pytest.param(name, marks=LONG) for name in list(TAGGERS)[1:])])
 def test_taggers_have_the_scores_and_the_path_of_the_model(name, onnxruntime, tmp_path):  # noqa: F811
     model = tagger(name)
@@ -72,6 +64,9 @@ def test_taggers_have_the_scores_and_the_path_of_the_model(name, onnxruntime, tm
         compare(plain, module.load_graph("model", plain.outputs))
     assert [[tag for _, tag in row] for row in run_folder(tmp_path / "onnx", SENTENCES)] == expected
     assert module.predict([]) == []
+    lines = run_runner(tmp_path / "onnx", [], stdin=b"\n".join([b"The river", *[b"bank"] * 32, b"", b"bank"]))
+    assert lines.stdout.count("\n") == 32  # the first 32 are printed
+    assert lines.stderr == "run.py: sentence 33 is ''; expected words, not an empty text\n"
 
 
 @pytest.mark.parametrize("name", ["bert_ner", "roberta_ner", "network"])
@@ -102,6 +97,10 @@ def test_a_network_that_the_runner_cannot_feed_is_refused(tmp_path):
     model = tagger("alone")
     model.lexicon.unknown = "classes"
     with pytest.raises(ValueError, match=r"config\.unknown=classes, which the runner of an export does not know"):
+        export_model(model, tmp_path / "out", to="stablehlo")
+    model = tagger("alone")
+    model.lexicon.features = WordFeatures(capitals=True)
+    with pytest.raises(ValueError, match=r"reads hand-made features .*: train without them to export"):
         export_model(model, tmp_path / "out", to="stablehlo")
 
 

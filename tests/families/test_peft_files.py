@@ -74,6 +74,60 @@ def test_layers_that_a_file_joins_are_written_as_one(tmp_path):
     assert sum(file.stat().st_size for file in (tmp_path / "adapter").iterdir()) < 20 * count_params(adapters)
 
 
+DEBERTA = GOLDENS / "deberta_v1_tiny" / "mlm"  # three heads; a file has their queries, keys and values head by head
+
+
+def add_to_stored(source, adapter, target):
+    """Write a model with an adapter added to its tensors as the file has them; return its parameters."""
+    fields = json.loads((adapter / CONFIG).read_text(encoding="utf-8"))
+    shutil.copytree(source, target)
+    tensors, pairs = load_file(source / "model.safetensors"), load_file(adapter / WEIGHTS)
+    for name in [name.removesuffix(".lora_A.weight") for name in pairs if name.endswith(".lora_A.weight")]:
+        down, up = pairs[f"{name}.lora_A.weight"], pairs[f"{name}.lora_B.weight"]
+        module = name.removeprefix("base_model.model.")
+        rank = fields["rank_pattern"].get(module.removeprefix("deberta."), fields["r"])
+        alpha = fields["alpha_pattern"].get(module.removeprefix("deberta."), fields["lora_alpha"])
+        [key] = [key for key in tensors if key.endswith(f"{module}.weight")]
+        tensors[key] = tensors[key] + np.float32(alpha / rank) * up @ down
+    save_file(tensors, target / "model.safetensors", {"format": "pt"})
+    return flatten(load(target).params)
+
+
+def test_rows_that_lie_head_by_head_are_read_and_written_as_the_file_has_them(tmp_path):
+    random = np.random.default_rng(0)
+    module = "base_model.model.deberta.encoder.layer.1.attention.self.in_proj"
+    tensors = {
+        f"{module}.lora_A.weight": random.normal(size=(2, 24)).astype(np.float32),
+        f"{module}.lora_B.weight": random.normal(size=(72, 2)).astype(np.float32),
+    }
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    save_file(tensors, theirs / WEIGHTS)
+    fields = {"peft_type": "LORA", "r": 2, "lora_alpha": 3.0, "rank_pattern": {}, "alpha_pattern": {}}
+    (theirs / CONFIG).write_text(json.dumps(fields), encoding="utf-8")
+    merged = flatten(load(DEBERTA, adapter=theirs).params)
+    for path, value in add_to_stored(DEBERTA, theirs, tmp_path / "merged").items():
+        np.testing.assert_allclose(merged[path], value, atol=1e-5, err_msg=path)
+    encoder = load(DEBERTA)
+    adapter = read_adapter(theirs, find_family(encoder.config), encoder.config)
+    write_adapter(tmp_path / "ours", find_family(encoder.config), encoder.config, adapter.adapters, adapter.merge, {})
+    written = load_file(tmp_path / "ours" / WEIGHTS)
+    for kind in ("lora_A", "lora_B"):
+        [name] = [name for name in written if name.endswith(f"in_proj.{kind}.weight")]
+        np.testing.assert_array_equal(written[name], tensors[f"{module}.{kind}.weight"])
+
+
+def test_adapters_of_some_parts_are_written_head_by_head(tmp_path):
+    encoder = load(DEBERTA)
+    adapters, merge = lora(encoder.params, 2, ["query", "value"])
+    for number, (_, pair) in enumerate(list_adapters(adapters)):
+        pair["up"] = pair["up"] + 0.1 * (number + np.arange(24, dtype=np.float32)[None])
+    save_adapter(tmp_path / "adapter", encoder, adapters, merge)
+    stored = add_to_stored(DEBERTA, tmp_path / "adapter", tmp_path / "merged")
+    for path, value in flatten(merge(encoder.params, adapters)).items():
+        np.testing.assert_allclose(stored[path], value, atol=1e-4, err_msg=path)
+
+
 def changed_config(**fields):
     def change(folder):
         path = folder / CONFIG

@@ -6,12 +6,14 @@ import stat
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import h5py
 import numpy as np
 import pytest
 
 from bert_elmo_jax.inference.array_file import Parts
+from bert_elmo_jax.inference.output_file import Finished
 
 TEXTS = ["강가의 은행", ["the", "river"], "a", "강가의 은행", 'with "quotes"\x00']
 SETTINGS = {"batch_size": 32, "layers": [0, 1]}
@@ -55,7 +57,7 @@ def test_the_file_holds_every_array(tmp_path, ending):
         assert np.array_equal(stored_arrays[str(n)], array)
     if ending != "npz":  # of two equal texts the last counts, as in a dictionary
         assert index == {"강가의 은행": "3", "the river": "1", "a": "2", 'with "quotes"\x00': "4"}
-    assert [path.name for path in tmp_path.iterdir()] == [f"a.{ending}"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [f".a.{ending}.request", f"a.{ending}"]
 
 
 @pytest.mark.parametrize("ending", ["h5", "npz"])
@@ -112,9 +114,26 @@ def test_a_stop_while_all_is_put_together(tmp_path, monkeypatch):
     monkeypatch.undo()
     assert path.read_bytes() == (tmp_path / "whole.h5").read_bytes()
     assert (tmp_path / "a.h5.partial").is_dir()
-    with pytest.raises(FileExistsError, match=r"a\.h5 exists; remove it, or write to another file"):
-        Parts(path)
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["a.h5", "whole.h5"]
+    Parts(path)
+    names = [".a.h5.request", ".whole.h5.request", "a.h5", "whole.h5"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == names
+
+
+def test_the_same_settings_once_more_find_the_file_complete(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    path = tmp_path / "a.h5"
+    write(Path("~/a.h5"))
+    content = path.read_bytes()
+    with Parts(path) as parts, pytest.raises(Finished, match=r"complete already, by the same command: 5 examples"):
+        parts.resume(SETTINGS)
+    with Parts(path) as parts, pytest.raises(FileExistsError, match="exists; remove it, or write to another file"):
+        parts.resume({**SETTINGS, "batch_size": 64})
+    assert path.read_bytes() == content
+    path.write_bytes(b"somebody's")
+    with Parts(path) as parts, pytest.raises(FileExistsError, match="exists; remove it, or write to another file"):
+        parts.resume(SETTINGS)
+    path.unlink()
+    assert write(path) == 0 and path.read_bytes() == content
 
 
 def test_files_and_settings_of_another_run_are_refused(tmp_path):
@@ -235,4 +254,5 @@ def test_files_that_another_run_has_finished_are_not_written_over(tmp_path):
                 early.merge(["강"])
             with pytest.raises(FileExistsError, match="exists; remove it, or write to another file"):
                 late.begin({"layers": [1]})
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["vectors.h5", "vectors.npz"]
+    names = [".vectors.h5.request", ".vectors.npz.request", "vectors.h5", "vectors.npz"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == names

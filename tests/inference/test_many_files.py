@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bert_elmo_jax.inference.extract import extract
-from bert_elmo_jax.inference.many_files import FileJob, check_shared, name_outputs, share_files, work
+from bert_elmo_jax.inference.many_files import FileJob, check_shared, leave_out_outputs, name_outputs, share_files, work
 from bert_elmo_jax.inference.predict_file import predict_file
 from bert_elmo_jax.progress_bars import progress_bar, replace_bars
 
@@ -60,6 +60,45 @@ def test_names_of_outputs(target, message):
     with pytest.raises(ValueError) as refused:
         name_outputs(["may/a.csv", "june/a.csv"], target)
     assert message in str(refused.value)
+
+
+def test_outputs_of_an_earlier_call_are_no_inputs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    files = ["new/a.csv", "new/a_out.csv", "new/a_out.csv.skipped.jsonl", "new/b.csv", "new/b_out.csv.partial"]
+    Path("new").mkdir()
+    with pytest.raises(ValueError, match=r"the output of new/a\.csv would replace new/a_out\.csv, another input"):
+        leave_out_outputs(files, "new/*_out.csv")
+    Path("new/.a_out.csv.request").touch()
+    assert leave_out_outputs(files, "new/*_out.csv") == ["new/a.csv", "new/b.csv"]
+    assert "3 of 5 files left out of the input: an earlier run of this command wrote them" in capsys.readouterr().err
+    assert leave_out_outputs(files, "out/*_out.csv") == files
+
+
+def test_the_same_command_takes_no_output_as_input_and_finds_the_home(run, files, monkeypatch):
+    monkeypatch.setenv("HOME", str(files))
+    monkeypatch.chdir(files)
+    (files / "new" / "b.tsv").write_text("sentence\tlabel\n \t0\ngood film\t0\n", encoding="utf-8")
+    for _ in range(2):
+        share_files(predict_file, run, "~/new/*.tsv", "~/new/*_out.tsv", {"on_bad": "skip"})
+        outputs = [f"{name}_out.tsv" for name in ("a", "b", "배")]
+        inputs = [f"{name}.tsv" for name in ("a", "b", "배")]
+        assert sorted(written(files / "new")) == sorted([*inputs, *outputs, "b_out.tsv.skipped.jsonl"])
+    predict_file(run, "~/new/b.tsv", "~/out.jsonl", on_bad="skip")
+    assert (files / "out.jsonl.skipped.jsonl").is_file() and not (files / "~").exists()
+
+
+def test_extraction_of_several_files_continues_after_complete_ones(run, files, capfd):
+    command = (extract, run, f"{files}/*.txt", f"{files}/vectors/*.npz", {"layers": [-1]})
+    (files / "one.txt").write_text("one film\n", encoding="utf-8")
+    share_files(*command)
+    time_of_one = (files / "vectors" / "one.npz").stat().st_mtime_ns
+    (files / "two.txt").write_text("two film\n", encoding="utf-8")
+    share_files(*command)
+    assert "one.npz is complete already, by the same command: 1 examples" in capfd.readouterr().out
+    assert (files / "vectors" / "one.npz").stat().st_mtime_ns == time_of_one
+    assert sorted(written(files / "vectors")) == ["one.npz", "two.npz"]
+    with pytest.raises(FileExistsError, match=r"one\.npz exists; remove it"):
+        share_files(*command[:-1], {"layers": [0]})
 
 
 def test_flags_that_would_mean_nothing_are_refused():

@@ -81,6 +81,15 @@ def test_names_that_are_refused(tmp_path, monkeypatch):
     assert Path("thesis.docx").read_text() == "a thesis"
 
 
+def test_none_of_several_inputs_is_replaced(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.csv", "b.csv"):
+        Path(name).write_text("text\n")
+    with pytest.raises(ValueError, match=r"b\.csv would replace the input: give another name"):
+        find_output("b.csv", "a.csv", "b.csv", overwrite=True)
+    assert find_output("c.csv", "a.csv", "b.csv") == tmp_path / "c.csv"
+
+
 def test_one_process_at_a_time(tmp_path):
     path = tmp_path / "out.csv"
     with LineFile(path) as first:

@@ -18,6 +18,10 @@ def test_the_input_is_never_replaced(tmp_path):
     (tmp_path / "new.csv").write_text("text\n")
     with pytest.raises(ValueError, match="would replace the input: give another name"):
         predict_file("a model", str(tmp_path / "new.csv"), str(tmp_path / "." / "new.csv"))
+    (tmp_path / "b.csv").write_text("text\n")
+    for source in (f"{tmp_path}/*.csv", f"{tmp_path}/b.csv,{tmp_path}/new.csv"):
+        with pytest.raises(ValueError, match="would replace the input: give another name"):
+            predict_file("a model", source, str(tmp_path / "new.csv"), overwrite=True)
 
 
 CHARACTERS = st.characters(exclude_categories=("Cs",), exclude_characters="\0")

@@ -5,12 +5,18 @@ import json
 import sys
 import types
 
+import jax.numpy as jnp
+import numpy as np
+import optax
 import pytest
 
+from bert_elmo_jax import train
 from bert_elmo_jax.runs import trackers
 from bert_elmo_jax.runs.config_files import read_config
 from bert_elmo_jax.runs.pretraining import pretrain
 from bert_elmo_jax.runs.trackers import IDS, RECORDS, check_trackers, find_group, open_trackers, replay
+from bert_elmo_jax.runs.train_run import Run, train_run
+from bert_elmo_jax.runs.trainable import Ending, Feed, Trainable
 from bert_elmo_jax.train.metrics import read_metrics
 
 Point = collections.namedtuple("Point", "key value timestamp step")
@@ -192,6 +198,66 @@ def test_unusable_trackers_are_refused_before_the_training(tmp_path, monkeypatch
     (tmp_path / ".netrc").write_text("machine api.wandb.ai\n  login user\n  password secret\n")
     (tmp_path / ".netrc").chmod(0o600)
     check_trackers(["wandb"])
+
+
+class Batches:
+    """Batches of one number; the process is killed when it reads the batch `killed_at`."""
+
+    def __init__(self, killed_at):
+        self.at, self.killed_at = 0, killed_at
+
+    def __next__(self):
+        self.at += 1
+        if self.at == self.killed_at:
+            raise KeyboardInterrupt
+        return {"x": np.full((1,), self.at, np.float32)}
+
+    def state(self):
+        return self.at
+
+    def restore(self, position):
+        self.at = position
+
+    def close(self):
+        pass
+
+
+def train_small(folder, track=RECORDS, killed_at=None, score=lambda step: step / 10, patience=0):
+    """Start or resume a run of 10 steps, with an evaluation every 3, a point every 4 and a checkpoint every 2 steps."""
+    trainable = Trainable(
+        summary="10 steps", params={"w": jnp.ones(1)}, seed=0, coefficients={"square": 1.0}, optimizer=optax.sgd(0.01),
+        loss=lambda params, batch, key, carry: ({"square": ((params["w"] * batch["x"]).sum(), 1)}, {}, carry),
+        rate=lambda step: jnp.float32(0.01), schedule=train.Schedule(10, 4, 3, 2), score="dev/f1",
+        size=lambda batch: 1, describe=lambda workdir: None,
+        open=lambda workdir, parallel: Feed(Batches(killed_at), lambda state: {"dev/f1": score(int(state.step))}),
+        finish=lambda *arguments: Ending(), report_holds="", step_options={}, patience=patience,
+    )  # fmt: skip
+    train_run(Run(folder, {}, track=tuple(track)), train.ONE_DEVICE, trainable)
+
+
+EVALUATED = [3, 6, 9, 10]
+
+
+@pytest.mark.parametrize("first_start", ["sends", "is killed before it sends", "has no trackers"])
+def test_every_evaluation_is_there_once_after_a_kill(tmp_path, mlflow, wandb, monkeypatch, first_start):
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        if first_start == "is killed before it sends":
+            patch.setattr(trackers.Tracker, "flush", lambda self: None)
+        train_small(tmp_path, () if first_start == "has no trackers" else RECORDS, killed_at=8)
+    train_small(tmp_path)
+    (record,) = mlflow.records.values()
+    points = record["points"]
+    assert [(point.step, point.value) for point in points if point.key == "dev/f1"] == [(n, n / 10) for n in EVALUATED]
+    steps = sorted({*EVALUATED, 4, 8})
+    assert [point.step for point in points if point.key == "loss"] == steps
+    assert [step for step, _ in wandb.steps] == steps
+    assert [values["dev/f1"] for _, values in wandb.steps if "dev/f1" in values] == [n / 10 for n in EVALUATED]
+
+
+def test_the_evaluation_that_ends_a_run_early_is_there(tmp_path, mlflow):
+    for _ in range(2):
+        train_small(tmp_path, ["mlflow"], score=lambda step: 0.5, patience=1)
+    assert [point.step for point in mlflow.records["id0"]["points"] if point.key == "dev/f1"] == [3, 6]
 
 
 @pytest.mark.long

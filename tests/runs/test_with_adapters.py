@@ -8,14 +8,18 @@ import numpy as np
 import pytest
 
 from bert_elmo_jax import load, train
+from bert_elmo_jax.heads.features import Features
+from bert_elmo_jax.heads.task_head import TaskHead
 from bert_elmo_jax.inference import write_run_directory
 from bert_elmo_jax.inference.convert import convert
 from bert_elmo_jax.runs.config_files import read_config
 from bert_elmo_jax.runs.finetuning import finetune
+from bert_elmo_jax.runs.with_head import find_obstacle
 from bert_elmo_jax.train.checkpoint import load_params
 from bert_elmo_jax.train.metrics import read_metrics
 from bert_elmo_jax.weights.parameter_tree import flatten
 
+from ..conftest import GOLDENS
 from ..experiments.task_files import write_model, write_task
 from .test_with_documents import stop_after
 
@@ -131,6 +135,37 @@ def test_parts_in_full_are_trained_and_saved_with_the_adapters(files, model, tmp
     merged = flatten(load(model, adapter=tmp_path / "run" / "adapter").params)
     for name, value in flatten(load(tmp_path / "run").params).items():
         np.testing.assert_allclose(merged[name], value, atol=1e-6, err_msg=name)
+
+
+@pytest.mark.parametrize("case", ["features", "new pieces"])
+def test_adapters_that_the_original_model_would_read_otherwise_are_not_written(case, files, model, tmp_path, capsys):
+    init, changes, reason = {
+        "features": (model, {"features.layers": "-1"}, "with config.features the head reads other vectors"),
+        "new pieces": (str(GOLDENS / "gpt2_tiny"), {"lora.targets": "query"}, "the run added pieces to the tokenizer"),
+    }[case]
+    assert finetune(config_of(files, epochs=1.0, **changes), tmp_path / "run", init=init) == 0
+    lines = capsys.readouterr().err.splitlines()
+    [line] = [line for line in lines if "not written in the format of peft" in line]
+    assert reason in line and "load the run itself" in line
+    assert not (tmp_path / "run" / "adapter").exists()
+    assert len(load(tmp_path / "run").predict(TEXTS)) == 2
+
+
+def test_heads_that_read_what_released_heads_read_are_written():
+    last, middle = Features((2,)), Features((1,))
+    for head, new_pieces, obstacle in (
+        (TaskHead("classification", 2), False, ""),
+        (TaskHead("tags", 9, last), False, ""),
+        (TaskHead("questions", features=last), False, ""),
+        (TaskHead("tags", 9, last, pools_pieces=True), False, "config.features"),
+        (TaskHead("tags", 9, middle), False, "config.features"),
+        (TaskHead("tags", 9, Features((2,), "mix")), False, "config.features"),
+        (TaskHead("classification", 2, last), False, "config.features"),
+        (TaskHead("classification", 2, both_orders=True), True, "config.both_orders"),
+        (TaskHead("classification", 2), True, "added pieces"),
+    ):
+        text = find_obstacle(head, 2, new_pieces)
+        assert obstacle in text and bool(text) == bool(obstacle)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,41 @@ def test_a_signal_ends_the_server_after_the_requests_in_progress(goldens):
         for client in clients:
             client.join()
         assert set(answers) <= {200, 503, "refused", "reset"} and 40 <= answers.count(200) < 1600
+
+
+ENDLESS = """
+import dataclasses, jax
+from bert_elmo_jax.data.tasks.task import task_named
+from bert_elmo_jax.inference import load_model
+from bert_elmo_jax.serve.run_server import serve
+
+class Endless:
+    source, text_rows, labels = "endless", None, ("a", "b")
+    task = dataclasses.replace(task_named("classification"), labels=labels)
+
+    def predict(self, inputs, progress=None):
+        jax.block_until_ready(jax.jit(lambda: jax.lax.while_loop(lambda n: n >= 0, lambda n: (n + 1) % 9, 0))())
+
+load_model.load = lambda path: Endless()
+serve("endless", port=0, warm_rows=0, show=lambda line: print(line, flush=True))
+"""
+
+
+def test_a_second_signal_ends_a_computation():
+    """The interpreter's end would abort the process while a thread computes."""
+    with subprocess.Popen(
+        [sys.executable, "-c", ENDLESS], cwd=ROOT, env={**program_environment(1), "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        port, answers = find_port(process), []
+        client = threading.Thread(target=lambda: answers.append(send(port, "/predict", {"inputs": ["a"]})))
+        client.start()
+        time.sleep(2)  # the computation has begun
+        process.send_signal(signal.SIGTERM)
+        time.sleep(1)
+        stop(process)
+        client.join()
+        assert answers == [(503, b'{"error":"the server is stopping"}')]
 
 
 def test_a_killed_server_starts_again_at_its_port(goldens):

@@ -4,10 +4,12 @@ import asyncio
 import contextlib
 import json
 import re
+import signal
 import socket
 import sys
 import threading
 import time
+import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -219,6 +221,41 @@ def test_connections_without_complete_headers_are_closed(monkeypatch):
     server.should_exit = True
     thread.join(20)
     service.batcher.stop()
+    listener.close()
+
+
+def test_a_second_signal_ends_the_server_at_once(caplog):
+    """Its request gets a 503 in JSON, and the computation is not awaited."""
+    model, service, _ = count_characters()
+    model.may_go.clear()
+    listener, started = bind("127.0.0.1", 0), threading.Event()
+    port = listener.getsockname()[1]
+    server = run_server._build_server(service, started.set)
+    thread = threading.Thread(target=server.run, args=([listener],))
+    thread.start()
+    assert started.wait(20)
+    errors = []
+
+    def send():
+        try:
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/predict", b'{"inputs": ["a"]}', timeout=20)
+        except urllib.error.HTTPError as error:
+            errors.append((error.code, json.loads(error.read())))
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    wait_for(lambda: model.batches)
+    server.handle_exit(signal.SIGTERM, None)
+    thread.join(0.5)
+    assert thread.is_alive()  # it waits for the request
+    server.handle_exit(signal.SIGTERM, None)
+    thread.join(5)
+    assert not thread.is_alive() and not service.batcher.ended
+    sender.join(5)
+    assert errors == [(503, {"error": "the server is stopping"})] and "Traceback" not in caplog.text
+    model.may_go.set()
+    service.batcher.stop(5)
+    assert service.batcher.ended
     listener.close()
 
 

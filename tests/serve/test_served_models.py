@@ -2,17 +2,23 @@
 
 import asyncio
 import base64
+import dataclasses
 import json
 
+import jax
 import numpy as np
 import pytest
 
 from bert_elmo_jax import load
+from bert_elmo_jax.data.tasks.task import task_named
 from bert_elmo_jax.encoders.unfamiliar_texts import UnfamiliarTexts
 from bert_elmo_jax.inference.predictions import to_json
+from bert_elmo_jax.inference.run_directory import write_run_directory
+from bert_elmo_jax.networks import BidafConfig, ParserConfig, init_network
 from bert_elmo_jax.serve.app import Service
 from bert_elmo_jax.serve.limits import Limits
 from bert_elmo_jax.serve.served_model import ServedModel
+from bert_elmo_jax.text import Lexicon
 
 from ..inference.test_task_model import write
 from .in_process import ask, get, post, post_all
@@ -100,6 +106,14 @@ def test_choices(chooser):
         assert post(app, "/predict", {"inputs": [wrong]}).status == 422
 
 
+def test_choices_are_refused_as_tensors(chooser):
+    _, app = chooser
+    [entry] = get(app, "/v1/models").json["data"]
+    path = f"/v2/models/{entry['id']}"
+    for refused in (get(app, path), post(app, f"{path}/infer", {"inputs": []})):
+        assert refused.status == 404 and "use /predict" in refused.json["error"]
+
+
 @pytest.mark.parametrize(("folder", "name", "message"), [("distilbert_tiny", "a/b", "has a slash")])
 def test_models_that_cannot_be_served_are_refused(goldens, folder, name, message):
     with pytest.raises(ValueError, match=message):
@@ -147,12 +161,80 @@ def test_options_of_another_kind_are_refused(serve):
     assert post(app, "/predict", {"inputs": TEXTS, "aggregation": None}).status == 200
 
 
+def test_a_stride_is_at_most_half_of_a_row(serve):
+    """With a larger one, a small request could have thousands of rows."""
+    model, app = serve(f"{HEADS}/bert_ner")
+    half = model.task.max_length // 2
+    for stride, status in ((half, 200), (half + 1, 422)):
+        assert post(app, "/predict", {"inputs": TEXTS, "aggregation": "max", "stride": stride}).status == status
+
+
+def test_options_that_a_reader_ignores_are_refused(serve, tmp_path):
+    _, app = serve(f"{HEADS}/distilbert_qa")
+    assert post(app, "/predict", {"inputs": [["who ?", "a boat"]], "n_best": 2}).status == 422
+    lexicon = Lexicon(["boat", "river"], "unk", width=4)
+    config = BidafConfig(num_words=2, word_size=4, lstm_size=3)
+    params = init_network(config, jax.random.key(0), *lexicon.table())
+    write_run_directory(tmp_path / "run", config, params, lexicon, run={}, task=task_named("squad"))
+    _, app = serve(tmp_path / "run")
+    inputs = [{"question": "who ?", "context": "a boat on the river"}]
+    for options in ({"top_k": 2}, {"no_answer": True}):
+        refused = post(app, "/predict", {"inputs": inputs, **options})
+        assert refused.status == 422 and refused.json["error"].endswith("it has inputs, n_best")
+    answer = post(app, "/predict", {"inputs": inputs, "n_best": 2})
+    assert len(answer.json["predictions"][0]["n_best"]) == 2
+
+
+def test_a_parser_that_reads_tags_is_served(serve, tmp_path):
+    lexicon = Lexicon(["boat", "river"], "unk", width=4)
+    config = ParserConfig(num_labels=2, root_relation=1, num_words=2, word_size=4, hidden_size=3, num_tags=2)
+    task = task_named("dependencies", tag_column="upos")
+    task = dataclasses.replace(task, labels=("nsubj", "root"), tags=("NOUN", "VERB"))
+    params = init_network(config, jax.random.key(0), *lexicon.table())
+    write_run_directory(tmp_path / "run", config, params, lexicon, run={}, task=task)
+    model, app = serve(tmp_path / "run")
+    words, tags = ["boat", "sank"], ["NOUN", "VERB"]
+    [expected] = json.loads(json.dumps([to_json(one) for one in model.predict([(words, tags)])]))
+    for value in ({"text": words, "tags": tags}, {"text": "boat sank", "tags": "NOUN VERB"}):
+        assert post(app, "/predict", {"inputs": [value]}).json["predictions"] == [expected]
+    tensors = [
+        {"name": name, "datatype": "BYTES", "shape": [1], "data": [" ".join(items)]}
+        for name, items in (("text", words), ("tags", tags))
+    ]
+    outputs = post(app, "/v2/models/model/infer", {"inputs": tensors}).json["outputs"]
+    assert json.loads(outputs[0]["data"][0]) == expected
+    for wrong in ("boat", {"text": words}, {"text": words, "tags": ["NOUN"]}, {"text": words, "tags": 1}):
+        refused = post(app, "/predict", {"inputs": [wrong]})
+        assert refused.status == 422 and "input 0" in refused.json["error"]
+    described = ServedModel(model).describe()
+    assert described["tags"] and not described["pairs"]
+
+
 def test_texts_of_another_language_warn_once(serve):
     _, app = serve(f"{HEADS}/bert_multilabel")
     with pytest.warns(UnfamiliarTexts) as warned:
         for count in (1, 2, 3):
             assert post(app, "/predict", {"inputs": ["ਪੰਜਾਬੀ ਨਦੀ ਕੰਢਾ"] * count}).status == 200
     assert len(warned) == 1
+
+
+def test_a_long_text_does_not_pad_the_vectors_of_short_ones(serve, monkeypatch):
+    model, app = serve("elmo_tiny")
+    texts = [*("the river bank " * count for count in range(1, 40)), "a " * 4000]
+    encode, sizes = model.encode, []
+
+    def count_words(*args, **options):
+        encoded = encode(*args, **options)
+        sizes.append(encoded.mask.size)
+        return encoded
+
+    encoded = encode(texts)
+    expected = (encoded.last * encoded.mask[:, :, None]).sum(axis=1) / encoded.mask.sum(axis=1)[:, None]
+    monkeypatch.setattr(model, "encode", count_words)
+    answer = post(app, "/v1/embeddings", {"input": texts, "encoding_format": "base64"}).json
+    vectors = [np.frombuffer(base64.b64decode(one["embedding"]), "<f4") for one in answer["data"]]
+    np.testing.assert_allclose(vectors, expected, atol=1e-5)
+    assert max(sizes) <= 1 << 14
 
 
 FOLDERS_AT_NIGHT = [

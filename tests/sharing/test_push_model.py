@@ -1,21 +1,27 @@
 """A model is shared with a card of its facts; the hub is faked."""
 
 import json
+import shutil
 import types
+from pathlib import Path
 
 import huggingface_hub
+import jax
 import numpy as np
 import pytest
 
 from bert_elmo_jax import load
 from bert_elmo_jax.exports.export_model import export_model
 from bert_elmo_jax.files import write_json
+from bert_elmo_jax.heads.features import Features
 from bert_elmo_jax.inference.save_model import save
 from bert_elmo_jax.inference.verify import verify_folder
 from bert_elmo_jax.sharing.model_card import Card, write_card
 from bert_elmo_jax.sharing.push_model import push_model
+from bert_elmo_jax.train.checkpoint import load_params, save_params
 
 BERT = "tests/goldens/bert_tiny"
+FROZEN = Path("tests/goldens/frozen_runs")
 RESULT = {
     "step": 9, "score": "accuracy", "dev": {"accuracy": 0.875, "macro_f1": 0.86},
     "comparison": {
@@ -56,8 +62,6 @@ class Hub:
         self.calls.append(("create_repo", name, options["private"]))
 
     def upload_folder(self, *, repo_id, folder_path, commit_message):
-        from pathlib import Path
-
         self.calls.append(("upload", repo_id, sorted(file.name for file in Path(folder_path).iterdir())))
         return types.SimpleNamespace(commit_url=f"https://hub/{repo_id}")
 
@@ -119,6 +123,58 @@ def test_an_int8_model_keeps_its_form(tmp_path):
     folder = push_model(tmp_path / "small", "me/tiny", dry_run=True, say=len)
     assert "snapshot_download('me/tiny')" in (folder / "README.md").read_text("utf-8")
     assert load(folder).encode(["the river"]).last.shape == load(BERT).encode(["the river"]).last.shape
+
+
+def list_files(folder):
+    """Return the names of all files of a folder; those of arrays by the folder of their tree."""
+    files = {file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file()}
+    return {name.partition("/params/")[0] + "/params" if "/params/" in name else name for name in files}
+
+
+def test_a_run_in_two_directions_is_shared_without_its_texts(tmp_path):
+    shutil.unpack_archive(FROZEN / "documents.zip", tmp_path / "run")
+    (tmp_path / "run" / "trackers.json").write_text("{}")
+    texts = [line for line in (tmp_path / "run/adapted/texts.txt").read_text("utf-8").splitlines() if line]
+    folder = push_model(tmp_path / "run", "me/reviews", dry_run=True, say=len)
+    files = {"README.md", "SHA256SUMS"}
+    for part, step in (("", 6), ("backward/", 12)):
+        files |= {f"{part}model.json", f"{part}tokenizer/words.json", f"{part}tokenizer/words.txt"}
+        files |= {f"{part}checkpoints/{step}/{name}" for name in ("facts.json", "files.json", "params")}
+    assert list_files(folder) == files
+    uploaded = b"".join(file.read_bytes() for file in folder.rglob("*") if file.is_file())
+    assert texts and not any(text.encode() in uploaded for text in texts)
+    assert str(tmp_path).encode() not in uploaded
+    assert load(folder, verify=True).predict(texts) == load(tmp_path / "run").predict(texts)
+    file = tmp_path / "run" / "model.json"
+    write_json(file, {**json.loads(file.read_text("utf-8")), "average_with": ["../run"]})
+    with pytest.raises(ValueError, match=r"average_with names '../run'; expected a folder of this run"):
+        push_model(tmp_path / "run", "me/reviews", dry_run=True, output=tmp_path / "other", say=len)
+
+
+def test_a_task_network_is_shared_with_the_parameters_of_its_best_step(tmp_path):
+    shutil.unpack_archive(FROZEN / "network.zip", tmp_path / "run")
+    _, params = load_params(tmp_path / "run", 6)
+    save_params(tmp_path / "run", 9, jax.tree.map(np.zeros_like, params))  # newer, and without a score
+    folder = push_model(tmp_path / "run", "me/tagger", dry_run=True, say=len)
+    model = {"model.json", "tokenizer/lexicon.json", "checkpoints/6/facts.json", "checkpoints/6/files.json"}
+    encoder = {"encoder/model.json", "encoder/checkpoints/0/files.json", "encoder/checkpoints/0/params"}
+    assert list_files(folder) == {"README.md", "SHA256SUMS", *model, "checkpoints/6/params", *encoder}
+    sentences = [["배우", "의", "bad", "film"], ["good"]]
+    assert load(folder, verify=True).predict(sentences) == load(tmp_path / "run").predict(sentences)
+
+
+def test_a_head_that_reads_other_layers_is_shared_as_a_run_directory(tmp_path):
+    encoder = load(BERT)
+    params = {
+        "encoder": encoder.params["encoder"],
+        "classify": {"kernel": np.ones((encoder.width, 2), np.float32) * [[1, -1]], "bias": np.zeros(2, np.float32)},
+    }
+    save(tmp_path / "run", encoder, params, labels=["bad", "good"], features=Features((1,)))
+    folder = push_model(tmp_path / "run", "me/x", dry_run=True, say=len)
+    assert "model.json" in list_files(folder) and "run.json" not in list_files(folder)
+    for file in folder.rglob("*"):
+        assert not file.is_file() or str(tmp_path).encode() not in file.read_bytes(), file
+    assert load(folder, verify=True).predict(["[MASK]"]) == load(tmp_path / "run").predict(["[MASK]"])
 
 
 def test_wrong_requests_are_one_line(run, hub, monkeypatch, tmp_path):

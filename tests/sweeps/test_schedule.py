@@ -8,6 +8,7 @@ import pytest
 from filelock import FileLock
 
 from bert_elmo_jax.runs.start_run import add_cost, read_costs
+from bert_elmo_jax.train.run_guard import same_run
 
 
 class Scripted:
@@ -149,6 +150,28 @@ def test_sweeps_that_begin_at_once_run_what_they_share_once(go, sweeps, write_sm
     copied.mkdir()
     (copied / "report.html").write_text("")
     assert sweeps.folders.Folders(tmp_path / "w").run(named[0]) == copied
+
+
+def test_a_begun_point_resumes_in_a_working_directory_that_has_moved(sweeps, tmp_path):
+    """As on another machine, where the cache of a bucket has another path."""
+    Point, Folders = sweeps.points.Point, sweeps.folders.Folders
+    bert = Point("BERT", "pretrain", "bert:toy", {"steps": 10})
+    task = {"task": "uner", "train": sweeps.points.File("train.tsv")}
+    point = Point("NER", "finetune", "finetune", {**task, "init": sweeps.points.Step(bert, 10)})
+
+    def start(workdir, **fields):
+        folders = Folders(tmp_path / workdir)
+        folders.claim(bert)
+        run, init = folders.claim(point), folders.locate(point.settings["init"])
+        for folder in (run, run / "runs" / "seed=0"):
+            folder.mkdir(parents=True, exist_ok=True)
+            same_run(folder, {"init": init, "encoder": "/models/other", **fields})
+
+    start("first/w", seed=0)
+    (tmp_path / "first").rename(tmp_path / "second")
+    start("second/w", seed=0)
+    with pytest.raises(ValueError, match=r"another configuration:\nseed: 0 then, 1 now\nResume"):
+        start("second/w", seed=1)
 
 
 def test_refused_because_another_was_first(go, sweeps, write_small, tmp_path):

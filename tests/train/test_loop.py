@@ -72,13 +72,14 @@ def compile_step(devices, spoil):
 
 
 def run(
-    folder, batches=None, *, checkpoint_every=3, devices=1, keep=20, progress=False, failures=3, spoil=None, **options
-):
+    folder, batches=None, *, log_every=2, checkpoint_every=3, devices=1, keep=20, progress=False, failures=3,
+    spoil=None, **options
+):  # fmt: skip
     """Start or resume the run; return the state and the reported lines."""
     reports = []
     parallel = compile_step(devices, spoil)
     schedule = Schedule(
-        STEPS, log_every=2, eval_every=4, checkpoint_every=checkpoint_every, stop_after_failures=failures
+        STEPS, log_every=log_every, eval_every=4, checkpoint_every=checkpoint_every, stop_after_failures=failures
     )
     with only_process(folder), Checkpoints(folder, keep=keep) as checkpoints:
         checkpoints.discard_unfinished()
@@ -329,6 +330,25 @@ def test_a_place_that_cannot_be_written(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(OSError, match=r"file/run cannot be written .*: choose another run directory"):
         run(tmp_path / "file" / "run")
+
+
+class Points(list):
+    """A writer that keeps the steps with their figures."""
+
+    def write(self, step, values):
+        self.append((step, dict(values)))
+
+    def flush(self):
+        pass
+
+    close = flush
+
+
+def test_writers_get_evaluations_between_the_steps_that_are_logged(tmp_path):
+    points = Points()
+    run(tmp_path, log_every=5, writers=[points])
+    assert [step for step, _ in points] == [4, 5, 8, 10, 12]
+    assert [step for step, values in points if "heldout/norm" in values] == [4, 8, 12]
 
 
 def test_enough_ends_it_after_an_evaluation(tmp_path):

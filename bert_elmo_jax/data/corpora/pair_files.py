@@ -6,12 +6,13 @@
 import contextlib
 import dataclasses
 import itertools
-import tempfile
+import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
 from bert_elmo_jax.data.corpora.corpus import decode_line, iterate_lines, line_number
+from bert_elmo_jax.data.corpora.prepare import JOINED, hold_output
 from bert_elmo_jax.data.corpora.reading import BadInput, Reading, Source, Tally, describe, find_files, has_text, shown
 from bert_elmo_jax.data.corpora.unpack import needs_unpacking, unpack
 from bert_elmo_jax.did_you_mean import did_you_mean
@@ -24,7 +25,7 @@ Line = tuple[int, str | None]  # the byte offset of a line, and its text; None: 
 
 @contextlib.contextmanager
 def joined_inputs(values: Mapping[str, Any], flags_set: Iterable[str] = ()) -> Iterator[dict[str, Any]]:
-    """Yield the values of `prepare_data`'s flags; pairs are written to a temporary file, which becomes the input.
+    """Yield the values of `prepare_data`'s flags; pairs are joined in a file below the output, which becomes the input.
 
     `flags_set` are the flags that the user set. Without `source`, `target` or `pairs`, nothing changes.
     """
@@ -48,13 +49,24 @@ def joined_inputs(values: Mapping[str, Any], flags_set: Iterable[str] = ()) -> I
             "need one for both: use --tokenizer=sentencepiece or wordpiece"
         )
     reading = Reading(**{field.name: values[field.name] for field in dataclasses.fields(Reading)} | {"split": "lines"})
-    with tempfile.TemporaryDirectory() as folder:
-        into = Path(folder, "pairs.txt")
-        skipped = join_pairs(into, reading, list(zip(*aligned)), tables, columns)
+    output = Path(values["output"]).expanduser()
+    folder, is_new = output / JOINED, not output.exists()
+    with hold_output(output):
+        try:
+            shutil.rmtree(folder, ignore_errors=True)  # of a run that was killed
+            folder.mkdir()
+            into = folder / "pairs.txt"
+            skipped, joined = join_pairs(into, reading, list(zip(*aligned)), tables, columns)
+        except BaseException:
+            shutil.rmtree(output if is_new else folder, ignore_errors=True)
+            raise
+    try:
         for reason, count in skipped.items():
             print(f"  {count:,} × {reason}")
         plain = {"documents": "blank_line", "split": "lines", "encoding": "utf-8"}
-        yield {**values, "input": [str(into)], **plain}
+        yield {**values, "input": [str(into)], "joined": joined, **plain}
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def join_pairs(
@@ -63,31 +75,42 @@ def join_pairs(
     aligned: Sequence[tuple[str, str]] = (),
     tables: Sequence[str] = (),
     columns: Sequence[str] = (),
-) -> dict[str, int]:
-    r"""Write all pairs to a file of documents with two sentences; return how often input was skipped or corrected.
+) -> tuple[dict[str, int], tuple[tuple[str, int], ...]]:
+    r"""Write all pairs to a file of documents with two sentences.
+
+    Return how often input was skipped or corrected, and each file of sources or table with its first byte in `into`.
 
     `aligned` are files whose lines are translations of each other, `tables` tsv files. With `columns`, a table's first
     line names its columns, and these two are source and target; without, it has two columns and no header.
 
+    >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
     >>> _ = (folder / "sts.tsv").write_text("score\ten\tko\n0.5\ta pear\t배\n", encoding="utf-8")
     >>> join_pairs(folder / "pairs.txt", Reading(), tables=[str(folder / "sts.tsv")], columns=["en", "ko"])
-    {}
+    ({}, (('...sts.tsv', 0),))
     >>> (folder / "pairs.txt").read_text(encoding="utf-8")
     'a pear\n배\n\n'
     """
     if columns and len(columns) != 2:
         raise ValueError(f"--columns={','.join(columns)}: name two columns, source and target")
     tally = Tally(reading)
+    starts: list[tuple[str, int]] = []
+
+    def begin(path: str) -> None:
+        out.flush()
+        starts.append((path, into.stat().st_size))
+
     with into.open("w", encoding="utf-8", newline="\n") as out:
         for source, target in aligned:
+            begin(source)
             _join_files(source, target, into.parent, tally, out)
         for table in tables:
+            begin(table)
             _join_table(table, columns, into.parent, tally, out)
     if not into.stat().st_size:
         names = ", ".join([*itertools.chain.from_iterable(aligned), *tables])
         raise BadInput(names, None, "no pair in any file", "check --source, --target and --pairs")
-    return dict(tally.skipped)
+    return dict(tally.skipped), tuple(starts)
 
 
 def _open(path: str, work: Path, tally: Tally) -> Source:

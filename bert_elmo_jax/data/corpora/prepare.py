@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from bert_elmo_jax.data.corpora.cleaning.clean_texts import Cleaning, clean
+from bert_elmo_jax.data.corpora.cleaning.clean_texts import Cleaning, clean, name_places
 from bert_elmo_jax.data.corpora.cleaning.filters import read_limits
 from bert_elmo_jax.data.corpora.cleaning.mixtures import check_mixture, mix_sources
 from bert_elmo_jax.data.corpora.corpus import iterate_sample
@@ -35,6 +35,7 @@ SHARD = 16 << 20  # bytes of text per shard; small, so that a laptop's corpus ke
 TRAINED = ("wordpiece", "sentencepiece", "byte_bpe", "words")
 DROPPED = "dropped.json"
 LATER_OPTIONS = {"min_count": 1, "dedupe": 0.0, "filter": "", "mix": "", "temperature": 1.0}
+JOINED = ".pairs.partial"  # the folder with the joined pairs of `joined_inputs`
 UNFINISHED = re.compile(r"^(\.lock|plan\.json.*|work|.*\.partial)$")  # files that exist before any step is finished
 Phase = Callable[[str, int], contextlib.AbstractContextManager[Report]]  # takes a name and the bytes to process
 
@@ -60,6 +61,7 @@ class Request:
     filter: str = ""  # "default" leaves out documents of poor quality; its limits can be changed
     mix: str = ""  # weights of the inputs, "novels=0.7,reviews=0.3"
     temperature: float = 1.0  # or shares that are proportional to bytes ** temperature
+    joined: tuple[tuple[str, int], ...] = ()  # the files that were joined to the only input, and where each begins
 
     def __post_init__(self) -> None:
         if not self.inputs:
@@ -111,18 +113,25 @@ def report_nothing(name: str, size: int) -> contextlib.AbstractContextManager[Re
 def prepare(request: Request, runner: Runner = run_here, phase: Phase = report_nothing) -> dict[str, Any]:
     """Prepare a corpus and return its manifest; resume an unfinished preparation."""
     output = Path(request.output)
-    if output.exists() and not output.is_dir():
-        raise BadInput(request.output, None, "the output is a file, not a folder", "give another --output")
     tally = Tally(request.reading)
     files = [describe(path, path) for path in find_files(request.inputs, tally)]
     files = [source for source in files if has_text(source, tally)]
     if not files:
         raise _no_text(request)
+    with hold_output(output):
+        return _prepare_files(request, output, files, tally, runner, phase)
+
+
+@contextlib.contextmanager
+def hold_output(output: Path) -> Iterator[None]:
+    """Make the output folder and hold its lock; raise if it is in use, or has files of something else."""
+    if output.exists() and not output.is_dir():
+        raise BadInput(str(output), None, "the output is a file, not a folder", "give another --output")
     output.mkdir(parents=True, exist_ok=True)
     _refuse_others(output)  # before the lock, which would be left there
     try:
         with lock(output / ".lock"):
-            return _prepare_files(request, output, files, tally, runner, phase)
+            yield
     except LockHeld:
         raise OtherPlan(f"another preparation is writing to {output}; wait for it, or give another --output") from None
 
@@ -131,7 +140,9 @@ def _prepare_files(
     request: Request, output: Path, files: list[Source], tally: Tally, runner: Runner, phase: Phase
 ) -> dict[str, Any]:
     _check_plan(output, _plan(request, files))
-    leftovers = ("plan.json.*.partial", "manifest.json.*.partial", "work/*.partial")
+    leftovers = ["plan.json.*.partial", "manifest.json.*.partial", "work/*.partial"]
+    if not request.joined:
+        leftovers.append(JOINED)
     for leftover in (path for pattern in leftovers for path in output.glob(pattern)):  # from runs that were killed
         shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
     if manifest := _finished(output):
@@ -181,7 +192,7 @@ def _plan(request: Request, files: list[Source]) -> dict[str, Any]:
     """Return the settings that must not change when a preparation resumes; inputs count by name and content."""
     options = asdict(request)
     options |= options.pop("reading")
-    del options["output"], options["inputs"]
+    del options["output"], options["inputs"], options["joined"]
     for name, unused in LATER_OPTIONS.items():  # as in plans before there were such options
         if options[name] == unused:
             del options[name]
@@ -195,7 +206,7 @@ def _plan(request: Request, files: list[Source]) -> dict[str, Any]:
 
 def _refuse_others(output: Path) -> None:
     """Raise if a folder without a plan has files of something else."""
-    expected = re.compile(r"\.lock|plan\.json(\.\d+\.partial)?")
+    expected = re.compile(rf"\.lock|plan\.json(\.\d+\.partial)?|{re.escape(JOINED)}")
     foreign = sorted(p.name for p in output.iterdir() if not expected.fullmatch(p.name))
     if foreign and not (output / "plan.json").exists():
         raise OtherPlan(f"{output} has other files ({', '.join(foreign[:5])}); give an empty --output")
@@ -281,7 +292,9 @@ def _clean(sources: list[Source], request: Request, tally: Tally, runner: Runner
     cleaning, output = Cleaning(request.dedupe, request.filter), Path(request.output)
     report: dict[str, Any] = {}
     if cleaning != Cleaning():
-        sources, report = clean(sources, request.reading, output, cleaning, runner, phase, tally)
+        files = sources
+        sources, report = clean(files, request.reading, output, cleaning, runner, phase, tally)
+        name_places(report, files, request.reading, request.joined)
         write_json(output / DROPPED, report)
         if not sources:
             raise _no_text(request, f"every document was left out; {output / DROPPED} says why")

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
 from typing import Any, TypeVar
 
 J = TypeVar("J")
@@ -107,7 +108,7 @@ def ray_runner(address: str | None = None, gpus: float = 0.0) -> Runner:
     def run(function: Callable[[J, Report], None], jobs: Sequence[J], report: Report) -> None:
         with _ray_session(ray, address):
             task = ray.remote(max_retries=3, num_gpus=gpus)(_ray_work)
-            sizes = {task.remote(function, job): getattr(job, "size", 0) for job in jobs}
+            sizes = {task.remote(function, job, str(Path.cwd())): getattr(job, "size", 0) for job in jobs}
             waiting = list(sizes)
             while waiting:
                 ready, waiting = ray.wait(waiting, num_returns=1, timeout=0.5)
@@ -115,16 +116,32 @@ def ray_runner(address: str | None = None, gpus: float = 0.0) -> Runner:
                 for finished in ready:
                     try:
                         ray.get(finished)
-                    except ray.exceptions.RayTaskError as error:
+                    except ray.exceptions.RayError as error:
                         for unfinished in waiting:
                             ray.cancel(unfinished)
-                        raise error.cause from None
+                        raise _explain(ray.exceptions, error) from None
                     report(sizes[finished])
 
     return run
 
 
-def _ray_work(function: Callable[[J, Report], None], job: J) -> None:
+def _explain(exceptions: Any, error: Exception) -> BaseException:
+    """Return what ends the program: the exception of a job, or one line about a worker that was lost."""
+    if isinstance(error, exceptions.RayTaskError):
+        return error.cause
+    if isinstance(error, (exceptions.OutOfMemoryError, exceptions.WorkerCrashedError)):
+        return MemoryError(
+            "a worker of the Ray cluster was killed, most likely because memory ran out; run again on a cluster with "
+            "fewer CPUs for each machine (ray start --num-cpus=…): what is finished stays"
+        )
+    reason = (str(error).strip().splitlines() or ["no reason"])[0]
+    return ConnectionError(f"the Ray cluster lost a job ({type(error).__name__}: {reason}; see `ray status`)")
+
+
+def _ray_work(function: Callable[[J, Report], None], job: J, folder: str) -> None:
+    """Do a job in the caller's folder, for relative paths; where only absolute ones are shared, it may be missing."""
+    with contextlib.suppress(OSError):
+        os.chdir(folder)
     _disable_threads()
     function(job, lambda size: None)
 

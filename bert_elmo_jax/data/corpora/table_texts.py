@@ -19,6 +19,7 @@ from bert_elmo_jax.data.corpora.unpack import needs_unpacking, unpack
 from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.files import open_atomically
 
+LARGEST_CELL = 2**31 - 1  # --max_line_mb limits a row; Python's own limit is 131,072 characters
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 
 
@@ -40,7 +41,7 @@ def write_texts(path: str, target: Path, tally: Tally) -> None:
     limit = int(tally.reading.max_line_mb * (1 << 20))
     written = False
     with open_atomically(target) as out:
-        for row, text in read_texts(path, tally):
+        for row, text in read_texts(path, tally, target.parent):
             lines = [line for line in LINE_END.split(text) if line.strip()]
             data = ("\r" if by_line else "\n").join(lines).encode()
             if len(data) > limit:
@@ -51,12 +52,15 @@ def write_texts(path: str, target: Path, tally: Tally) -> None:
                 written = True
 
 
-def read_texts(path: str, tally: Tally) -> Iterator[tuple[int, str]]:
-    """Yield (row or line, text) for the texts of a table; bad rows raise, or are counted and left out."""
+def read_texts(path: str, tally: Tally, work: Path | None = None) -> Iterator[tuple[int, str]]:
+    """Yield (row or line, text) for the texts of a table; bad rows raise, or are counted and left out.
+
+    A compressed table is unpacked to a temporary folder, in `work` if it is given.
+    """
     if is_arrow(path):
         yield from _arrow_texts(path, tally)
         return
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(suffix=".partial", dir=work) as folder:
         source = describe(path, path)
         if needs_unpacking(path, tally.reading):
             unpack(path, plain := Path(folder, "plain"), tally)
@@ -103,6 +107,7 @@ def _cells(source: Source, tally: Tally) -> Iterator[tuple[int, str]]:
                 yield f"{text}\n"
 
     dialect: dict[str, Any] = {"quoting": csv.QUOTE_MINIMAL if separator == "," else csv.QUOTE_NONE}
+    csv.field_size_limit(LARGEST_CELL)
     rows = csv.reader(lines(), delimiter=separator, strict=True, **dialect)
     names: list[str] = []
     column = tally.reading.text_field

@@ -7,6 +7,7 @@ from functools import partial
 from itertools import groupby
 from pathlib import Path
 
+from bert_elmo_jax.addresses import local_copy
 from bert_elmo_jax.data.tasks.files import BadRow, check_characters, read_lines
 from bert_elmo_jax.data.tasks.tagged import conllu_cells
 
@@ -57,7 +58,8 @@ def read_treebank(path: str | Path, encoding: str = "utf-8") -> list[ParsedSente
 
 def _blocks(path: str | Path, encoding: str) -> Iterator[list[tuple[int, str]]]:
     """Yield the numbered lines of each sentence: blank lines separate them."""
-    for blank, lines in groupby(enumerate(read_lines(path, encoding), start=1), lambda line: not line[1].strip()):
+    rows = enumerate(read_lines(local_copy(str(path)), encoding), start=1)
+    for blank, lines in groupby(rows, lambda line: not line[1].strip()):
         if not blank:
             yield list(lines)
 

@@ -34,6 +34,10 @@ ENDLESS = ("/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
+class Row(int):
+    """The number of a row, from 1, in place of its line where several rows are on one line."""
+
+
 class BadRow(ValueError):
     """Raised for an invalid row, with the message `file:line: given and expected values; remedy`.
 
@@ -47,8 +51,13 @@ class BadRow(ValueError):
 
     def __str__(self) -> str:
         """`file:line: problem; remedy`; Parquet files have rows instead of lines."""
-        place = f", row {self.line}" if is_arrow(self.file) else f":{self.line}"
+        place = f", row {self.line}" if row_or_line(self.file, self.line) == "row" else f":{self.line}"
         return f"{self.file}{place}: {self.problem}; {self.remedy}"
+
+
+def row_or_line(file: str | Path, number: int) -> str:
+    """Return "row" if messages about a file count its rows, as of Parquet files, otherwise "line"."""
+    return "row" if isinstance(number, Row) or is_arrow(file) else "line"
 
 
 _ANY_BYTES = {"cp1252", "iso8859-1"}  # encodings that turn UTF-8 into other letters without an error
@@ -86,7 +95,7 @@ def describe_skipped(rows: Sequence[BadRow], total: int) -> str:
     '1 of 40 rows of train.tsv is skipped: line 3 (a blank line)'
     """
     in_order = sorted(rows, key=lambda row: row.line)
-    first = "; ".join(f"line {row.line:,} ({row.problem})" for row in in_order[:3])
+    first = "; ".join(f"{row_or_line(row.file, row.line)} {row.line:,} ({row.problem})" for row in in_order[:3])
     more = f" and {len(rows) - 3:,} more" if len(rows) > 3 else ""
     verb = "is" if len(rows) == 1 else "are"
     return f"{len(rows):,} of {total:,} rows of {rows[0].file} {verb} skipped: {first}{more}"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_elmo_jax.data.tasks.examples import ChoiceExample, TextExample, a_number
-from bert_elmo_jax.data.tasks.files import BadRow, OnBad, check_characters, stop
+from bert_elmo_jax.data.tasks.files import BadRow, OnBad, check_characters, row_or_line, stop
 from bert_elmo_jax.data.tasks.labels import check_missing
 from bert_elmo_jax.data.tasks.tables import LEAVE_OUT, Record, read_arrow_records, read_records, read_text_cell
 from bert_elmo_jax.did_you_mean import did_you_mean
@@ -148,7 +148,7 @@ def _make_examples(
         cell = None if columns.id is None else record.cells.get(columns.id)
         key = None if cell is None else str(cell)
         if key is not None and lines.setdefault(key, record.line) != record.line:
-            problem = f"the {columns.id} {key!r} of line {lines[key]} again"
+            problem = f"the {columns.id} {key!r} of {row_or_line(path, lines[key])} {lines[key]} again"
             on_bad(BadRow(path, record.line, problem, "remove one of the two"))
             continue
         without_text: list[BadRow] = []

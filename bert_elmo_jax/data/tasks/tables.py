@@ -10,7 +10,7 @@ from typing import Any
 
 from bert_elmo_jax.data.arrow_files import is_arrow, open_arrow
 from bert_elmo_jax.data.corpora.reading import COMPRESSED
-from bert_elmo_jax.data.tasks.files import BadRow, OnBad, check_characters, lines_of, parse_json, read_text, stop
+from bert_elmo_jax.data.tasks.files import BadRow, OnBad, Row, check_characters, lines_of, parse_json, read_text, stop
 from bert_elmo_jax.data.tasks.labels import compose
 from bert_elmo_jax.did_you_mean import nearest
 
@@ -24,7 +24,7 @@ csv.field_size_limit(2**31 - 1)  # a cell may hold a long document; Python's own
 
 @dataclass(frozen=True)
 class Record:
-    """A row: its line, and its cells by column name."""
+    """A row: its line, which no other row of the file has (see `Row`), and its cells by column name."""
 
     line: int
     cells: dict[str, Any]
@@ -72,7 +72,10 @@ def read_records(
             problem = f"a JSON {_kind(content)}, expected a list of objects"
             raise BadRow(path, 1, problem, "give the official file, or name it .jsonl")
         keys = [item.get("guid") if isinstance(item, dict) else None for item in content]
-        items = ((line, lambda item=item: item) for item, line in zip(content, lines_of(text, "guid", keys)))
+        places: Sequence[int] = lines_of(text, "guid", keys)
+        if len(set(places)) < len(places):  # items without a guid, or several on one line
+            places = [Row(number) for number in range(1, len(content) + 1)]
+        items = ((place, lambda item=item: item) for item, place in zip(content, places))
         return _records(items, path, required, on_bad)
     if layout == "spaced":
         records = [Record(n, dict(zip(bare, line.split(" ", 1)))) for n, line in _lines(text, path, on_bad)]

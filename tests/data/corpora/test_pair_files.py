@@ -1,12 +1,16 @@
 """Line-aligned files and tables of pairs: the written lines, and refused inputs."""
 
 import gzip
+import json
 import random
+import shutil
 from collections import Counter
 
 import pytest
 
+from bert_elmo_jax.data.corpora import prepare
 from bert_elmo_jax.data.corpora.pair_files import join_pairs, joined_inputs
+from bert_elmo_jax.data.corpora.prepare import OtherPlan
 from bert_elmo_jax.data.corpora.reading import BadInput, Reading
 from bert_elmo_jax.data.corpora.run_preparation import prepare_from_flags
 from bert_elmo_jax.data.corpora.store import open_store
@@ -24,7 +28,7 @@ def write(folder, **files):
 
 def join(folder, aligned=(), tables=(), columns=(), **reading):
     into = folder / "pairs.txt"
-    skipped = join_pairs(into, Reading(**reading), [tuple(files) for files in aligned], tables, columns)
+    skipped, _ = join_pairs(into, Reading(**reading), [tuple(files) for files in aligned], tables, columns)
     return [tuple(pair.split("\n")) for pair in into.read_text("utf-8").removesuffix("\n\n").split("\n\n")], skipped
 
 
@@ -85,19 +89,24 @@ def test_broken_tables(tmp_path, table, columns, message):
         join(tmp_path, tables=write(tmp_path, table=table), columns=columns)
 
 
+@pytest.fixture(autouse=True)
+def in_temporary_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
 def flags(**changed):
     reading = {"documents": "blank_line", "split": "lines", "encoding": "utf-8", "text_field": "text"}
-    return {**reading, "on_bad": "error", "max_line_mb": 4.0, "input": []} | changed
+    return {**reading, "on_bad": "error", "max_line_mb": 4.0, "input": [], "output": "store"} | changed
 
 
 def test_flags(tmp_path):
     source, target = write(tmp_path, en="a\n", ko="가\n".encode("cp949"))
     with joined_inputs(flags(source=[source], target=[target], encoding="cp949", on_bad="skip")) as values:
-        [joined] = values["input"]
+        assert values["input"] == ["store/.pairs.partial/pairs.txt"]
         assert values["encoding"] == "utf-8"
+    assert [path.name for path in (tmp_path / "store").iterdir()] == [".lock"]
     with joined_inputs(flags(input=["x"])) as values:
         assert values["input"] == ["x"]
-    assert not joined.startswith(str(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -110,9 +119,10 @@ def test_flags(tmp_path):
         ({"source": ["none.en"], "target": ["none.ko"]}, (), "none.en: no file matches"),
     ],
 )
-def test_wrong_flags(changed, flags_set, message):
+def test_wrong_flags(tmp_path, changed, flags_set, message):
     with pytest.raises(ValueError, match=message), joined_inputs(flags(**changed), flags_set):
         pass
+    assert not (tmp_path / "store").exists()
 
 
 def test_a_tokenizer_with_a_model_for_each_language(goldens, tmp_path):
@@ -126,21 +136,19 @@ def test_a_tokenizer_with_a_model_for_each_language(goldens, tmp_path):
         train_batches(folder, PairExamples(8, 8, 0, 1, 2), 2)
 
 
+def prepare_flags(tmp_path, **changed):
+    values = flags(output=str(tmp_path / "store"), tokenizer="wordpiece", vocab_size=80, lowercase=False)
+    values |= {"sentencepiece_model": "unigram", "word_rule": "punctuation", "min_count": 1, "heldout": 0.2}
+    values |= {"shards": 2, "seed": 0, "workers": 1, "runner": "local", "ray_address": None, "sample_mb": 1.0}
+    return values | {"verify": False, "pairs": [], "columns": []} | changed
+
+
 def test_from_files_to_batches(tmp_path, capsys):
     coins = random.Random(0)
     english = [" ".join(coins.choices(["the", "pear", "sea", "ship"], k=1 + n % 5)) for n in range(40)]
     korean = [" ".join(coins.choices(["배", "바다", "강"], k=1 + n % 3)) for n in range(40)]
     source, target = write(tmp_path, en="\n".join(english), ko="\n".join(korean))
-    values = flags(source=[source], target=[target], output=str(tmp_path / "store"), tokenizer="wordpiece")
-    values |= {
-        "vocab_size": 80,
-        "lowercase": False,
-        "sentencepiece_model": "unigram",
-        "word_rule": "punctuation",
-        "min_count": 1,
-    }
-    values |= {"heldout": 0.2, "shards": 2, "seed": 0, "workers": 1, "runner": "local", "ray_address": None}
-    values |= {"sample_mb": 1.0, "verify": False, "pairs": [], "columns": []}
+    values = prepare_flags(tmp_path, source=[source], target=[target])
     prepare_from_flags(values, ["source", "target", "output"])
     assert "Preparing" in capsys.readouterr().out
     tokenizer = load_tokenizer(tmp_path / "store" / "tokenizer")
@@ -152,3 +160,45 @@ def test_from_files_to_batches(tmp_path, capsys):
     prepare_from_flags(values, ["source", "target", "output"])  # finished: it makes no file again
     with pytest.raises(ValueError, match="was started with other options"):
         prepare_from_flags(values | {"vocab_size": 90})
+
+
+def test_dropped_pairs_name_the_users_files(tmp_path):
+    write(tmp_path, en="\n\n".join([*"abcd", "a"]), ko="\n\n".join([*"가나다라", "가"]))
+    write(tmp_path, table="e\t마\nb\t나\n")
+    values = prepare_flags(tmp_path, source=["en"], target=["ko"], pairs=["table"], dedupe=1.0, heldout=0.0)
+    prepare_from_flags(values)
+    report = json.loads((tmp_path / "store" / "dropped.json").read_text("utf-8"))
+    assert report["dropped"]["a near-duplicate"]["samples"] == [
+        {"file": "en", "document": 5, "text": "a 가", "similar_to": {"file": "en", "document": 1}},
+        {"file": "table", "document": 2, "text": "b 나", "similar_to": {"file": "en", "document": 2}},
+    ]
+
+
+def test_a_killed_joining_of_pairs_is_resumed(tmp_path, monkeypatch):
+    write(tmp_path, en="\n".join("abcdefgh"), ko="\n".join("가나다라마바사아"))
+    values = prepare_flags(tmp_path, source=["en"], target=["ko"], heldout=0.0)
+    unfinished = tmp_path / "store" / ".pairs.partial"
+    unfinished.mkdir(parents=True)
+    (unfinished / "plain-0").write_text("half")
+    prepare_from_flags(values)
+    assert sorted(path.name for path in (tmp_path / "store").glob("*p*")) == ["plan.json"]
+    shutil.rmtree(tmp_path / "store")
+
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(prepare, "_manifest", stop)
+        prepare_from_flags(values)
+    times = {path: path.stat().st_mtime_ns for path in (tmp_path / "store").glob("shard-*/*")}
+    prepare_from_flags(values)
+    assert times == {path: path.stat().st_mtime_ns for path in (tmp_path / "store").glob("shard-*/*")} != {}
+
+
+def test_pairs_are_not_written_into_a_folder_of_something_else(tmp_path):
+    write(tmp_path, en="a\n", ko="가\n")
+    (tmp_path / "store").mkdir()
+    (tmp_path / "store" / "film").touch()
+    with pytest.raises(OtherPlan, match=r"has other files \(film\)"):
+        prepare_from_flags(prepare_flags(tmp_path, source=["en"], target=["ko"]))
+    assert [path.name for path in (tmp_path / "store").iterdir()] == ["film"]

@@ -6,10 +6,12 @@ import json
 
 import pytest
 
+from bert_elmo_jax.data.corpora import table_texts
 from bert_elmo_jax.data.corpora.prepare import Request, prepare
 from bert_elmo_jax.data.corpora.reading import BadInput, Reading, Tally
 from bert_elmo_jax.data.corpora.table_texts import write_texts
 from bert_elmo_jax.data.corpora.text_files import each_text
+from bert_elmo_jax.data.corpora.unpack import unpack
 
 TEXTS = [f'강가의 은행 {n}, "the bank" of river {n % 7}' for n in range(300)]
 LONG = [f"{text}\nand a second line\nand {n}" for n, text in enumerate(TEXTS)]
@@ -90,6 +92,26 @@ def test_wrong_tables_are_named(tmp_path, case):
     (tmp_path / name).write_bytes(content.encode() if isinstance(content, str) else content)
     with pytest.raises(BadInput, match=message):
         write_texts(str(tmp_path / name), tmp_path / "out", Tally(Reading(max_line_mb=0.005)))
+
+
+def test_a_csv_cell_longer_than_pythons_limit_is_read(tmp_path):
+    limit = csv.field_size_limit(131_072)  # as in a worker of prepare_data, which imports no other reader of csv
+    try:
+        (tmp_path / "a.csv").write_text(f"n,text\n1,{'a' * 131_073}\n")
+        write_texts(str(tmp_path / "a.csv"), tmp_path / "out", Tally(Reading()))
+    finally:
+        csv.field_size_limit(limit)
+    assert (tmp_path / "out").stat().st_size == 131_074
+
+
+def test_a_compressed_table_is_unpacked_next_to_its_texts(tmp_path, monkeypatch):
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"text\nab\n"))
+    targets = []
+    monkeypatch.setattr(table_texts, "unpack", lambda *values: (targets.append(values[1]), unpack(*values)))
+    write_texts(str(tmp_path / "a.csv.gz"), tmp_path / "work" / "out", Tally(Reading()))
+    (folder,) = (target.parent for target in targets)
+    assert folder.parent == tmp_path / "work" and folder.match("*.partial")  # which the next start removes
+    assert [path.name for path in (tmp_path / "work").iterdir()] == ["out"]
 
 
 def test_bad_rows_are_counted_and_left_out(tmp_path):

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_elmo_jax.data.tasks import LAYOUTS, Layout, TextExample, find_labels, label_ids, read_swag, read_texts
+from bert_elmo_jax.data.tasks.files import describe_skipped
 from bert_elmo_jax.evals.glue import TASK_METRICS
 
 MNLI = (
@@ -85,6 +86,17 @@ def test_rows_without_agreement_of_the_annotators_are_skipped(tmp_path):
     (tmp_path / "snli.tsv").write_text(names + "-\tA\tB\n")
     with pytest.raises(ValueError, match="no row with a label other than '-'"):
         read_texts(tmp_path / "snli.tsv", "snli")
+
+
+def test_of_a_json_list_on_one_line_only_the_bad_row_is_skipped(tmp_path):
+    file = tmp_path / "a.json"
+    file.write_text(json.dumps([{"text": text, "guid": "x"} for text in ("good", " ", "bad")]) + "\n")
+    skipped = []
+    examples = read_texts(file, Layout("text"), labelled=False, on_bad=skipped.append)
+    assert [example.text for example in examples] == ["good", "bad"]
+    assert describe_skipped(skipped, 3).endswith("is skipped: row 2 (the text in text is empty)")
+    with pytest.raises(ValueError, match=r"a\.json, row 2: the guid 'x' of row 1 again"):
+        read_texts(file, Layout("text", id="guid"), labelled=False)
 
 
 def test_the_few_broken_rows_of_official_files_are_tolerated(tmp_path):

@@ -1,5 +1,6 @@
 """Tables: examples, cells of any length and with any line break, column names in NFD, files that are not tables."""
 
+import json
 import unicodedata
 
 import pytest
@@ -20,6 +21,20 @@ def test_long_cells_and_line_breaks_in_quotes(tmp_path):
     assert cells == [(("text", "a\r\nb"), ("label", "1")), (("text", "c\nd\re"), ("label", "2"))]
     file.write_bytes(b"text,label\ra,1\rb,2\r")  # as on old Macs
     assert [record.cells["text"] for record in read_records(file, ["text"])] == ["a", "b"]
+
+
+def test_rows_of_a_json_list_have_distinct_numbers(tmp_path):
+    rows = [{"guid": name, "text": "a"} for name in "xyz"]
+    for indent, json_rows, places in (
+        (None, rows, [", row 1", ", row 2", ", row 3"]),
+        (None, rows[:1], [":1"]),
+        (1, rows, [":3", ":7", ":11"]),
+        (1, [{"text": "a"}, {"text": "b"}], [", row 1", ", row 2"]),
+    ):
+        file = tmp_path / "a.json"
+        file.write_text(json.dumps(json_rows, indent=indent) + "\n")
+        errors = [str(BadRow(file, record.line, "bad", "fix it")) for record in read_records(file, ["text"])]
+        assert errors == [f"{file}{place}: bad; fix it" for place in places]
 
 
 @pytest.mark.parametrize(("written", "column"), [(NFD, NFC), (NFC, NFD)])

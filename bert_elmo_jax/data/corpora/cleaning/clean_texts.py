@@ -10,10 +10,11 @@ Three passes, each of jobs for the runners, and each finished when its result ex
 The first document of a cluster of near-duplicates stays. The result depends on the files and the options only.
 """
 
+import bisect
 import contextlib
 import itertools
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -24,7 +25,7 @@ from jaxtyping import Integer
 
 from bert_elmo_jax.data.corpora.cleaning import near_duplicates
 from bert_elmo_jax.data.corpora.cleaning.filters import REASONS, judge_documents, read_limits
-from bert_elmo_jax.data.corpora.corpus import iterate_documents
+from bert_elmo_jax.data.corpora.corpus import iterate_documents, iterate_lines
 from bert_elmo_jax.data.corpora.reading import Reading, Source, Tally, shown
 from bert_elmo_jax.data.corpora.runners import Report, Runner
 from bert_elmo_jax.data.corpora.shards import Job, building, plan_ranges
@@ -356,3 +357,42 @@ def _merge_reports(reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
     remaining = counts.pop("remaining", 0)
     dropped = {reason: {"documents": counts[reason], "samples": samples[reason]} for reason in sorted(counts)}
     return {"documents": remaining + counts.total(), "remaining": remaining, "dropped": dropped}
+
+
+def name_places(
+    report: dict[str, Any], sources: Sequence[Source], reading: Reading, joined: Sequence[tuple[str, int]] = ()
+) -> None:
+    """Name the places of a report's samples in the user's files: bytes in copies of them become lines or documents.
+
+    `joined` are the files that were joined to the only source, each with its first byte there.
+    """
+    samples = [sample for entry in report["dropped"].values() for sample in entry["samples"]]
+    places = samples + [sample["similar_to"] for sample in samples if "similar_to" in sample]
+    for source in sources:
+        mine = [place for place in places if place["file"] == shown(source.path)]
+        if not mine or (source.plain == source.path and not joined):
+            continue
+        names, starts = zip(*joined or [(source.path, 0)])
+        unit = "document" if joined or source.rows else "line"
+        numbers = _count_units(source, {*starts, *(place["byte"] for place in mine)}, reading, unit)
+        for place in mine:
+            byte = place["byte"]
+            file = bisect.bisect_right(starts, byte) - 1
+            texts = {key: value for key, value in place.items() if key not in ("file", "byte")}
+            place.clear()
+            place |= {"file": shown(names[file]), unit: numbers[byte] - numbers[starts[file]] + 1, **texts}
+
+
+def _count_units(source: Source, offsets: Collection[int], reading: Reading, unit: str) -> dict[int, int]:
+    """Return how many lines, or documents, of a copy are before each of these lines, which are given by their bytes."""
+    tally, by_line = Tally(reading), reading.documents == "line"
+    counts: dict[int, int] = {}
+    count = 0
+    for offset, line in iterate_lines(source, 0, tally):
+        if offset in offsets:
+            counts[offset] = count
+            if len(counts) == len(offsets):
+                break
+        # Documents are lines, or end at a blank line.
+        count += unit == "line" or (line is None or bool(line.strip())) == by_line
+    return counts

@@ -1,5 +1,6 @@
 """Quality filters on generated English and Korean text."""
 
+import gzip
 import json
 import random
 
@@ -8,6 +9,7 @@ import pytest
 from bert_elmo_jax.data.corpora.cleaning.filters import ENGLISH, KOREAN, REASONS, judge_documents
 from bert_elmo_jax.data.corpora.cleaning.near_duplicates import WordHashes
 from bert_elmo_jax.data.corpora.prepare import Request, prepare
+from bert_elmo_jax.data.corpora.reading import Reading
 from bert_elmo_jax.data.corpora.store import open_store
 
 from ...conftest import ENGLISH as ENGLISH_WORDS
@@ -75,6 +77,40 @@ def test_filters_and_near_duplicates_together(mixed, tokenizer_folder):
     options["filter"] = "default,words=0,repeated_phrases=1"
     prepare(ask(mixed, mixed / "milder", tokenizer_folder, **options), inline, no_bar)
     assert len(open_store(mixed / "milder")) == 20
+
+
+def plain_text(texts):
+    return "".join(f"\n{text}\n" for text in texts).encode()
+
+
+def json_lines(texts):
+    return "".join(json.dumps({"text": text}) + "\n" for text in texts).encode()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "ends", "place"),
+    [
+        ("a.txt", plain_text, "blank_line", {"byte": 119}),
+        ("a.txt.gz", lambda texts: gzip.compress(plain_text(texts)), "blank_line", {"line": 7}),
+        ("a.jsonl", json_lines, "blank_line", {"document": 3}),
+        ("a.jsonl.gz", lambda texts: gzip.compress(json_lines(texts)), "line", {"document": 3}),
+        ("a.csv", lambda texts: "".join(f'"{text}"\n' for text in ("text", *texts)).encode(), "file", {"document": 3}),
+    ],
+)
+def test_the_places_of_dropped_documents_are_those_in_the_users_file(
+    tmp_path, tokenizer_folder, name, content, ends, place
+):
+    texts = [f"{' '.join(f'word{n}{m}' for m in range(8))}{end}" for n, end in ((1, ""), (2, "\nand"))]
+    (tmp_path / name).write_bytes(content([*texts, texts[0]]))
+    request = Request((str(tmp_path / name),), str(tmp_path / "out"), str(tokenizer_folder), heldout=0.0, dedupe=1.0,
+                      reading=Reading(documents=ends))  # fmt: skip
+    prepare(request, inline, no_bar)
+    report = json.loads((tmp_path / "out" / "dropped.json").read_text(encoding="utf-8"))
+    (sample,) = report["dropped"]["a near-duplicate"]["samples"]
+    (unit,) = place
+    first = {"byte": 1, "line": 2, "document": 1}[unit]
+    assert sample.pop("similar_to") == {"file": str(tmp_path / name), unit: first}
+    assert sample == {"file": str(tmp_path / name), "text": texts[0], **place}
 
 
 @pytest.mark.parametrize(
