@@ -17,7 +17,6 @@ import sys
 from absl import flags
 
 from bert_elmo_jax.programs import show_program
-from bert_elmo_jax.sweeps.definition import SCALES
 from bert_elmo_jax.sweeps.new_sweep import write_example
 from bert_elmo_jax.sweeps.run_sweep import run_sweep
 
@@ -31,7 +30,7 @@ def define() -> None:
     """Define the flags."""
     flags.DEFINE_string("sweep", None, "A sweep by name, such as bert_table5, or your own file.")
     flags.DEFINE_string("new", None, "Write an example of your own sweep on your own csv to this file, and end.")
-    flags.DEFINE_enum("scale", None, SCALES, "Minutes or an hour of two cores, a day of one GPU, or the paper's size.")
+    flags.DEFINE_string("scale", None, "toy, laptop, one_gpu, paper (minutes to days), or one of your sweep's SCALES.")
     flags.DEFINE_string("workdir", None, "The folder of all runs; sweeps in it share their common runs.")
     flags.DEFINE_string("data", None, "The folder of real data; a sweep without it names its files.")
     flags.DEFINE_list("track", [], "Trackers that get the figures and report of each run: mlflow, wandb.")

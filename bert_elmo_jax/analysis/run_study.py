@@ -119,8 +119,11 @@ def check_settings(study_name: str, settings: Mapping[str, Any], flags_set: Coll
 
 
 def _read_numbers(name: str, values: Sequence[Any] | None, kind: Any) -> list[Any] | None:
+    shown, kind_of_number = ",".join(map(str, values or ())), "whole " * (kind is int)
     try:
-        return values and [kind(value) for value in values]  # type: ignore[return-value]
+        numbers = values and [kind(value) for value in values]
     except ValueError:
-        shown, kind_of_number = ",".join(map(str, values or ())), "whole " * (kind is int)
         raise ValueError(f"--{name}={shown}: use {kind_of_number}numbers with commas between") from None
+    if numbers and len(set(numbers)) < len(numbers):
+        raise ValueError(f"--{name}={shown} has a number twice: name each once")
+    return numbers  # type: ignore[return-value]

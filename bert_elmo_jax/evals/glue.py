@@ -31,7 +31,7 @@ def macro_f1(labels: Values, predictions: Values) -> float:
 def micro_f1(labels: Values, predictions: Values, without: Sequence[int | str] = ()) -> float:
     """Return the F1 over all labels except `without`, as KLUE's relations exclude `no_relation`."""
     truth, guess = _pair(labels, predictions)
-    counted, claimed = (~np.isin(side, np.asarray(without, truth.dtype)) for side in (truth, guess))
+    counted, claimed = (~np.isin(side, np.asarray(without, truth.dtype.type)) for side in (truth, guess))
     right = int(np.sum((truth == guess) & counted))
     total = int(counted.sum() + claimed.sum())
     return 2 * right / total if total else 0.0

@@ -120,7 +120,7 @@ def _character_tags(text: Any, read: Any, scores: Any) -> Any:
     places = [n for n, part in enumerate(read.sequence_ids) if part == 0]
     piece_tags = [MODEL["labels"][scores[place].argmax()] for place in places]
     end = read.offsets[places[-1]][1] if read.overflowing else len(text)
-    offsets = trim_spaces(text, read.offsets) if MODEL["trims_spaces"] else read.offsets
+    offsets = trim_spaces(text, read.offsets)
     tags = tag_characters(text[:end], [offsets[place] for place in places], piece_tags)
     return list(zip(text, tags + [None] * (len(text) - end)))
 

@@ -9,7 +9,8 @@ import numpy as np
 from bert_elmo_jax.data.rows.packed_rows import plan_padded
 from bert_elmo_jax.encoders import arguments
 from bert_elmo_jax.encoders.layout import Windows
-from bert_elmo_jax.encoders.rows import Text, to_row
+from bert_elmo_jax.encoders.rows import Text
+from bert_elmo_jax.families.piece_rows import read_row
 
 
 class Guess(NamedTuple):
@@ -29,7 +30,7 @@ def fill_mask(encoder: Any, text: Text, top: int = 5) -> list[Guess]:
     """
     tokenizer, size = encoder.tokenizer, encoder.config.max_positions
     top = arguments.check_whole("top", top, 1, tokenizer.vocab_size, "the size of the vocabulary")
-    row = to_row(text, 0, tokenizer=tokenizer, size=size, overflow="raise", stride=None)
+    row = read_row(encoder, text, 0, size=size, overflow="raise", stride=None)
     places = np.flatnonzero(row.encoding.ids == tokenizer.mask_id)
     if not len(places):
         raise ValueError(f"{text!r} has no {tokenizer.tokens[tokenizer.mask_id]} to fill")

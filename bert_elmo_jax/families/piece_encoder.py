@@ -17,12 +17,13 @@ from bert_elmo_jax.encoders.arguments import Layers
 from bert_elmo_jax.encoders.encoded import Encoded, blank, join
 from bert_elmo_jax.encoders.encoder import BAR_FROM, MOST_AHEAD, Encoder, stream
 from bert_elmo_jax.encoders.layout import PieceArrays, Windows
-from bert_elmo_jax.encoders.rows import Overflow, Row, Text, to_row
+from bert_elmo_jax.encoders.rows import Overflow, Row, Text
 from bert_elmo_jax.encoders.unfamiliar_texts import SAMPLE, warn_of_unfamiliar
 from bert_elmo_jax.families import find_decoder
 from bert_elmo_jax.families.family import Family
 from bert_elmo_jax.families.fill_mask import fill_mask
 from bert_elmo_jax.families.forward import ForwardOutput, Request, choose_head, run, run_turned
+from bert_elmo_jax.families.piece_rows import check_sizes, describe_missing, read_row
 from bert_elmo_jax.families.sentences import encode_sentences, save_sentences
 from bert_elmo_jax.generation.generate import generate, stream_text
 from bert_elmo_jax.heads.sentence_head import SentenceHead
@@ -57,11 +58,8 @@ class PieceEncoder(Encoder):
         self, family: Family, config: Any, params: Mapping[str, Any], tokenizer: Tokenizer | None,
         source: str = "weights",
     ):  # fmt: skip
-        if tokenizer is not None and tokenizer.vocab_size > config.vocab_size:
-            raise ValueError(
-                f"{source}: the tokenizer has {tokenizer.vocab_size} pieces, the model embeddings for "
-                f"{config.vocab_size}; they do not belong together"
-            )
+        if tokenizer is not None:
+            check_sizes(tokenizer, config.vocab_size, source)
         super().__init__(config, params, tokenizer, source)
         self.family = family
         if tokenizer is not None:
@@ -350,6 +348,8 @@ class PieceEncoder(Encoder):
                 "or leave the encoder frozen"
             )
         _, ids, places = parts[0]
+        if problem := describe_missing(self, ids):
+            raise ValueError(f"a sentence of {len(words)} words ({' '.join(words[:8])} …) {problem}")
         return ids, places[:, 1]
 
     def _wishes(self, batch_size: int, layers: Layers) -> tuple[int, tuple[int, ...] | None]:
@@ -359,7 +359,7 @@ class PieceEncoder(Encoder):
     def _reader(self, overflow: Overflow, stride: int | None, max_length: int | None) -> Callable[[Text, int], Row]:
         """Return the function from a text and its number to its row."""
         size, overflow, stride = arguments.check_fit(overflow, stride, max_length, self.config.max_positions)
-        return functools.partial(to_row, tokenizer=self.tokenizer, size=size, overflow=overflow, stride=stride)
+        return functools.partial(read_row, self, size=size, overflow=overflow, stride=stride)
 
     def _blank(self, rows: Sequence[Row], numbers: tuple[int, ...] | None, pooled: bool) -> Encoded:
         return blank(

@@ -14,9 +14,10 @@ from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.encoders import arguments
 from bert_elmo_jax.encoders.encoder import BAR_FROM
 from bert_elmo_jax.encoders.layout import PieceArrays, Windows
-from bert_elmo_jax.encoders.rows import Row, Text, shorten, to_row
+from bert_elmo_jax.encoders.rows import Row, Text, shorten
 from bert_elmo_jax.encoders.unfamiliar_texts import SAMPLE, warn_of_unfamiliar
 from bert_elmo_jax.families.forward import Request
+from bert_elmo_jax.families.piece_rows import read_row as read_text_row
 from bert_elmo_jax.heads.sentence_head import NAME, SentenceHead, sentence_vectors
 from bert_elmo_jax.progress_bars import progress_bar
 
@@ -153,7 +154,7 @@ def read_row(encoder: Any, head: SentenceHead, text: Text, number: int, overflow
     """Return the row of a text, cut to the most pieces that the model takes."""
     if head.lowercase:
         text = text.lower() if isinstance(text, str) else [word.lower() for word in text]  # type: ignore[union-attr]
-    read = functools.partial(to_row, text, number, encoder.tokenizer, stride=None)
+    read = functools.partial(read_text_row, encoder, text, number, stride=None)
     size = most_pieces(encoder, head)
     row = read(size=ANY_LENGTH if overflow is None else size, overflow=overflow or "raise")
     if len(row) <= size:

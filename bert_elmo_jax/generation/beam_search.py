@@ -14,7 +14,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float32, Int
 
 from bert_elmo_jax.generation.decoder import Decoder
-from bert_elmo_jax.generation.loop import Numbers, adjust, begin, mark
+from bert_elmo_jax.generation.loop import Numbers, adjust, begin, mark, renormalise
 from bert_elmo_jax.nn.any_array import AnyArray
 
 EarlyStopping = Literal["never"] | bool
@@ -123,6 +123,7 @@ def search(
         logs = jax.nn.log_softmax(logits[:, 0])
         running = state.running.reshape(rows * beams, -1)
         logs = adjust(decoder, rules, logs, state.used, state.past, running, state.steps, numbers)
+        logs = renormalise(logs) if decoder.renormalises else logs
         vocab_size, length = logs.shape[1], state.steps + 1
         totals = state.sums.reshape(-1, 1) + logs
         best, place = lax.top_k(totals.reshape(rows, beams * vocab_size), rules.candidates)

@@ -36,3 +36,5 @@ class Decoder(NamedTuple):
     forced_first: int | None = None
     defaults: Mapping[str, Any] = {}  # the model's own values of options of `generate`
     vocab_size: int | None = None  # of the pieces that are written; None: the configuration's
+    # True: forbidden pieces have no share of the probability, as with `renormalize_logits` of transformers.
+    renormalises: bool = False

@@ -77,8 +77,8 @@ def stream_text(
 ) -> Iterator[str]:
     """Yield the text of `generate` for one prompt while it is written, `every` pieces at a time.
 
-    The parts joined are the text of `generate` with the same options. No character is cut in half, nor a Hangul
-    syllable that is written in letters.
+    The parts joined are the text of `generate` with the same options and `beams=1`, also for a model with beams of its
+    own. No character is cut in half, nor a Hangul syllable that is written in letters.
     """
     from bert_elmo_jax.generation.calls import stream_parts
 

@@ -123,7 +123,8 @@ def advance(
         else:
             piece = find_likeliest(scores)
         piece = piece.astype(state.token.dtype)
-        log = jnp.take_along_axis(logits[:, 0], piece[:, None], axis=1)[:, 0] - jax.nn.logsumexp(logits[:, 0], axis=1)
+        counted = renormalise(scores) if decoder.renormalises else logits[:, 0]
+        log = jnp.take_along_axis(counted, piece[:, None], axis=1)[:, 0] - jax.nn.logsumexp(counted, axis=1)
         for forced, place in ((decoder.forced_first, 0), (decoder.forced_end, numbers.last)):
             log = log if forced is None else jnp.where(state.steps == place, 0.0, log)
         # A row that has ended is filled with padding.
@@ -171,6 +172,11 @@ def adjust(
             only = block(jnp.zeros_like(scores), jnp.arange(scores.shape[1]) != piece)
             scores = jnp.where(steps == place, only, scores)
     return scores
+
+
+def renormalise(scores: Float32[Array, "B V"]) -> Float32[Array, "B V"]:
+    """Return the log-probabilities among the pieces that may come; the score of all other pieces stays -inf."""
+    return jnp.where(jnp.isneginf(scores), scores, jax.nn.log_softmax(scores))
 
 
 def mark(used: Bool[Array, "B V"] | None, piece: Int[Array, " B"]) -> Bool[Array, "B V"] | None:

@@ -149,7 +149,7 @@ def _opened(file: Path, size: int) -> Iterator[BinaryIO]:
 
 
 def _begun(folder: Path, request: dict[str, Any], source: str) -> tuple[int, int, int]:
-    """Return the numbers of sentences and vectors in a folder, and their width; raise if they belong to another request."""
+    """Return the counts of sentences and vectors in a folder, and their width; raise if they are of another request."""
     file = folder / DESCRIPTION
     if not file.is_file():
         if any(path.name != "lock" and path.suffix != ".f32" for path in folder.iterdir()):

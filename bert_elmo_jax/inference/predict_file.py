@@ -283,8 +283,8 @@ def read_columns(task: Task, source: str, encoding: str, on_bad: OnBad = stop) -
             records: Iterable[Record] = read_arrow_records(file, required)
         else:
             records = read_records(
-                file, required, layout=layout.table, bare=layout.bare, spare=layout.spare, tolerance=layout.tolerance,
-                encoding=encoding, fallback=layout.fallback, on_bad=on_bad,
+                file, required, layout=layout.table, bare=layout.bare, spare=layout.spare, encoding=encoding,
+                fallback=layout.fallback, on_bad=on_bad,
             )  # fmt: skip
             names |= dict.fromkeys(name for record in records for name in record.cells)
         rows.append(_numbered(file, records))

@@ -201,6 +201,7 @@ class AnswerSpan:
     __repr__ = __str__
 
 
+SEARCHED = 20  # candidates at least, so that the answer does not depend on how many are listed
 _SPAN = ("answer", "start", "end", "probability")
 Prediction = Label | Labels | Number | Numbers | Tags | Tree | Entities | Choice | AnswerSpan
 
@@ -349,17 +350,17 @@ def _answers(
     else:
         unanswerable = task.unanswerable if options.no_answer is None else options.no_answer
         answers = find_answers(
-            questions, windows, starts, ends, n_best=max(options.n_best, options.top_k or 1),
+            questions, windows, starts, ends, n_best=max(SEARCHED, options.n_best, options.top_k or 1),
             longest=task.longest_answer, null_threshold=task.null_threshold if unanswerable else None,
         )  # fmt: skip
-    return [make_answer(prediction, options.top_k) for prediction in answers]
+    return [make_answer(prediction, options) for prediction in answers]
 
 
-def make_answer(prediction: AnswerPrediction, top_k: int | None = None) -> AnswerSpan:
-    """Return an answer with its candidates, or `top_k` of them."""
-    candidates = tuple(
-        AnswerSpan(c.text, c.start, c.end, c.probability, (), prediction.null_score)
-        for c in prediction.candidates[:top_k]
-    )
+def make_answer(prediction: AnswerPrediction, options: AnswerOptions) -> AnswerSpan:
+    """Return an answer with its `top_k` candidates, or with `n_best` and "no answer" if that is a candidate."""
+    listed = prediction.candidates[: options.top_k]
+    if options.top_k is None:
+        listed = tuple(c for rank, c in enumerate(listed) if rank < options.n_best or not c.text)
+    candidates = tuple(AnswerSpan(c.text, c.start, c.end, c.probability, (), prediction.null_score) for c in listed)
     best = prediction.answer
     return AnswerSpan(best.text, best.start, best.end, best.probability, candidates, prediction.null_score)

@@ -310,6 +310,8 @@ def to_example(task: Task, value: Any, number: int) -> Example:
             words = list(words)
         if not isinstance(words, list) or not words or not all(isinstance(word, str) and word for word in words):
             raise ValueError(f"{wrong}{EXPECTED['tags']}, not empty")
+        if task.characters and any(len(word) > 1 for word in words):
+            raise ValueError(f"{wrong}a text, or a list of its characters (spaces, too): this model tags characters")
         _check_characters(words, number)
         return TaggedSentence(tuple(words), None, where[0], (number,) * len(words), number)
     if task.kind == "trees":

@@ -1,5 +1,6 @@
 """A trained task network: examples in, predictions out."""
 
+import dataclasses
 import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +12,7 @@ import jax
 from bert_elmo_jax.data.tasks.task import Example, Task
 from bert_elmo_jax.data.tasks.word_rows import Layers
 from bert_elmo_jax.encoders.encoder import Loaded
-from bert_elmo_jax.inference.predictions import AnswerOptions, Prediction
+from bert_elmo_jax.inference.predictions import AnswerOptions, AnswerSpan, Prediction
 from bert_elmo_jax.inference.row_outputs import compute_outputs
 from bert_elmo_jax.inference.run_directory import StoredModel
 from bert_elmo_jax.inference.task_model import Predictor
@@ -62,7 +63,18 @@ class TaskNetwork(Predictor, Loaded):
         self, examples: Sequence[Example], rows: Sequence[Any], outputs: Sequence[Any], options: AnswerOptions
     ) -> list[Prediction]:
         """Return the predictions from the outputs of rows."""
-        return self.network.predictions(self.task, examples, rows, outputs, options.n_best)
+        task = self.task
+        if options.no_answer is not None:
+            task = dataclasses.replace(task, unanswerable=options.no_answer)
+        n_best = max(options.n_best, options.top_k or 1)
+        predictions = self.network.predictions(task, examples, rows, outputs, n_best)
+        if options.top_k is None:
+            return predictions
+        return [
+            dataclasses.replace(answer, n_best=answer.n_best[: options.top_k])
+            for answer in predictions
+            if isinstance(answer, AnswerSpan)
+        ]
 
 
 def load_network(model: StoredModel, path: str | Path) -> TaskNetwork:

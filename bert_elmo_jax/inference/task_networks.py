@@ -23,7 +23,16 @@ from bert_elmo_jax.data.tasks.word_rows import (
     make_word_rows,
     words_of_texts,
 )
-from bert_elmo_jax.inference.predictions import CharacterTags, Prediction, Tags, Tree, make_answer, make_label
+from bert_elmo_jax.inference.predictions import (
+    SEARCHED,
+    AnswerOptions,
+    CharacterTags,
+    Prediction,
+    Tags,
+    Tree,
+    make_answer,
+    make_label,
+)
 from bert_elmo_jax.networks import NetworkConfig, bidaf, parser, tagger, text_classifiers
 from bert_elmo_jax.networks.word_network import Encode
 from bert_elmo_jax.text import Lexicon
@@ -133,9 +142,9 @@ def _answers(
 ) -> list[Prediction]:
     threshold = task.null_threshold if task.unanswerable else None
     answers = answers_of_words(
-        questions, rows, outputs, n_best=n_best, longest=task.longest_answer, null_threshold=threshold
+        questions, rows, outputs, n_best=max(SEARCHED, n_best), longest=task.longest_answer, null_threshold=threshold
     )
-    return [make_answer(answer) for answer in answers]
+    return [make_answer(answer, AnswerOptions(n_best)) for answer in answers]
 
 
 def _of_texts(config: type[NetworkConfig], pairs: bool | None) -> Network:

@@ -193,22 +193,11 @@ def drop_worse(folders: Sequence[Path]) -> None:
 
 
 def finish_grid(run: Run, settings: Sequence[Setting], folders: Sequence[Path]) -> None:
-    """Write `grid.json`, report the mean and deviation of each setting's seeds, and copy the best model."""
+    """Write `grid.json`, copy the best model, and report the mean and deviation of each setting's seeds."""
     workdir = run.workdir
     best = find_best(folders)
     results = [{**setting, **(read_result(folder) or {})} for setting, folder in zip(settings, folders)]
     write_json(workdir / "grid.json", {"runs": results, "best": best.name})
-    groups: dict[str, list[dict[str, Any]]] = {}
-    for setting, result in zip(settings, results):
-        name = " ".join(f"{key}={value}" for key, value in setting.items() if key != "seed")
-        groups.setdefault(name or "all seeds", []).append(result)
-    for name, members in groups.items():
-        for part in ("dev", "test"):
-            values = [member[part][member["score"]] for member in members if part in member]
-            if values:
-                deviation = f" ± {statistics.stdev(values):.4f} ({len(values)} seeds)" if len(values) > 1 else ""
-                say(f"{name}: {part} {members[0]['score']} {statistics.mean(values):.4f}{deviation}")
-    say(f"{workdir / 'grid.json'}: all figures, also in each run's {RESULT}")
     if not is_run_directory(workdir):
         shutil.copyfile(best / "report.html", workdir / "report.html")
         for part in ("encoder", BACKWARD):
@@ -219,4 +208,28 @@ def finish_grid(run: Run, settings: Sequence[Setting], folders: Sequence[Path]) 
             workdir, model.config, model.params, model.tokenizer, run=run.settings, step=model.step, task=model.task,
             features=model.features, encoder=model.encoder, sentences=model.sentences, average_with=model.average_with,
         )  # fmt: skip
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for setting, result in zip(settings, results):
+        name = " ".join(f"{key}={value}" for key, value in setting.items() if key != "seed")
+        groups.setdefault(name or "all seeds", []).append(result)
+    for name, members in groups.items():
+        for part in ("dev", "test"):
+            values = [member[part][member["score"]] for member in members if part in member]
+            if values:
+                say(f"{name}: {part} {members[0]['score']} {show_mean(values)}")
+    say(f"{workdir / 'grid.json'}: all figures, also in each run's {RESULT}")
     say(f"{workdir} has the model of {best.name}, the best on dev")
+
+
+def show_mean(values: Sequence[float | None]) -> str:
+    """Return the mean and deviation of the scores of seeds; "–" if a score is undefined.
+
+    >>> show_mean([0.5, 0.75]), show_mean([0.5, float("nan")])
+    ('0.6250 ± 0.1768 (2 seeds)', '– (undefined for 1 of 2 seeds)')
+    """
+    defined = [value for value in values if value is not None and value == value]
+    if len(defined) < len(values):
+        undefined = f" (undefined for {len(values) - len(defined)} of {len(values)} seeds)"
+        return f"–{undefined if len(values) > 1 else ''}"
+    deviation = f" ± {statistics.stdev(defined):.4f} ({len(defined)} seeds)" if len(defined) > 1 else ""
+    return f"{statistics.mean(defined):.4f}{deviation}"

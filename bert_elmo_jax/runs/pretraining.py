@@ -46,7 +46,7 @@ from bert_elmo_jax.train.parallel import Rules
 from bert_elmo_jax.train.step import Step
 
 # Fields that may change when a run is resumed: they affect speed and comfort, not the numbers (beyond rounding). Data
-# and teacher may have moved; others than before are refused.
+# and teacher may have moved; others than before are refused. With `average`, `checkpoint_every` must stay.
 FREE = ("data", "teacher", "workers", "mesh", "log_every", "checkpoint_every", "keep")
 CARRY_ROWS = 2  # the axis of the rows in the state that passes from batch to batch
 
@@ -83,7 +83,9 @@ def pretrain(
     identity = {"program": program, "init": origin or init, **config.to_dict()}
     # Fields that the first runs of a family did not have, with the values that they meant.
     added = {f"model.{name}": getattr(family.config, name) for name in getattr(family.config, "ADDED", ())}
-    run = Run(Path(workdir), identity, FREE, added, page, tuple(track))
+    averages = (config.get("average") or 1) > 1  # the checkpoints of the mean then depend on their schedule
+    free = tuple(name for name in FREE if not (averages and name == "checkpoint_every"))
+    run = Run(Path(workdir), identity, free, added, page, tuple(track))
     with lock_run(run, began):
         placement = place_run(config, parallel)
         stopped = train_run(run, placement, build_pretraining(config, run.workdir, init, placement))
@@ -109,6 +111,7 @@ def build_pretraining(config: ConfigDict, workdir: Path, init: str | None, place
         rules = (*family.sharding, *train.RULES)
         model = choose_remat(model, lambda model: count_bytes(config, build(model), placement.mesh, rules))
     objective = build(model)
+    check_phases(objective.phases, config.accumulate, placement)
     params = objective.init(jax.random.key(config.seed))
     if stored is not None:
         params = fill_missing(params, stored, report=not is_run_directory(workdir))
@@ -163,6 +166,19 @@ def build_pretraining(config: ConfigDict, workdir: Path, init: str | None, place
         top_speed=top_speed,
         remarks=remark_warmup(config.optimizer, config.steps),
     )
+
+
+def check_phases(phases: Sequence[Phase], accumulate: int, placement: train.Placement) -> None:
+    """Raise ValueError if the rows of a phase cannot be split into equal parts, before the first phase begins."""
+    parts = placement.parts
+    unit = math.lcm(parts, accumulate) if placement.axis is None else parts * accumulate  # pmap's devices split theirs
+    for number, phase in enumerate(phases, start=1):
+        if phase.rows % unit:
+            raise ValueError(
+                f"phase {number} of {len(phases)} has batches of {phase.rows} rows, which {parts} "
+                f"device{'s' if parts > 1 else ''} cannot share in config.accumulate={accumulate} parts: use multiples "
+                f"of {unit} for config.batch_size, batch_warmup.rows and long_batch_size"
+            )
 
 
 def load_corpora(config: ConfigDict, workdir: Path, inputs: Inputs) -> dict[str, float]:

@@ -130,7 +130,9 @@ class Add:
     ) -> tuple[Point, ...]:
         """Add a cell and its runs of `finetune`, one per seed; `figure` can show other figures of these runs."""
         points = self.runs(f"{row}, {column}", config, seeds=seeds, **settings)
-        percent = settings.get("task") not in QUESTIONS  # their official scorers return percentages
+        percent = points[0].resolved.get("task") not in QUESTIONS  # their official scorers return percentages
+        if score.startswith("adapted/"):  # figures of a language model: perplexities, losses and accuracies
+            percent = score.endswith("accuracy")
         self._add_cell(Cell(row, column, points, tuple(seeds), of, score, percent))
         return points
 
@@ -150,7 +152,10 @@ class Add:
         runs = (points,) if isinstance(points, Point) else tuple(points)
         if not runs:
             raise ValueError(f"the cell {row}, {column} has no runs to show a figure of")
-        self._add_cell(Cell(row, column, runs, tuple(point.resolved.seed for point in runs), of, score, percent))
+        seeds = [point.resolved.seed for point in runs]
+        if len(set(seeds)) < len(seeds):
+            raise ValueError(f"the cell {row}, {column} has runs of seeds={seeds}, expected none of them twice")
+        self._add_cell(Cell(row, column, runs, tuple(seeds), of, score, percent))
 
     def _add(self, point: Point) -> Point:
         if point.name in self._names:

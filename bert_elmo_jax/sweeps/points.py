@@ -27,7 +27,8 @@ FLAGS = {"pretrain": ("init", "parallel"), "finetune": ("init", "tokenizer", "se
 LATER: Mapping[str, Any] = {
     "compute": None, "remat": None, "attention_dropout": None, "documents.pooling": "last+max+mean", **ADDED
 }  # fmt: skip
-# Fields that change no number: where a run computes, what it reports, and what it keeps.
+# Fields that change no number: where a run computes, what it reports, and what it keeps. `checkpoint_every` changes
+# the model of a run that averages its last checkpoints.
 COMFORT = ("mesh", "workers", "log_every", "checkpoint_every", "keep", "cache")
 
 
@@ -106,10 +107,13 @@ class Point:
     @functools.cached_property
     def identity(self) -> str:
         """Eight letters and digits that are equal for equal runs."""
+        comfort = set(COMFORT)
+        if (self.resolved.get("average") or 1) > 1:
+            comfort.remove("checkpoint_every")
         fields = {
             name: value
             for name, value in list_fields(self.resolved)
-            if name.partition(".")[0] not in COMFORT and not (name in LATER and value == LATER[name])
+            if name.partition(".")[0] not in comfort and not (name in LATER and value == LATER[name])
         }
         flags = {name: identify(value) for name, value in self.settings.items() if name in FLAGS[self.program]}
         text = json.dumps([self.program, fields, flags], sort_keys=True, ensure_ascii=False, default=str)

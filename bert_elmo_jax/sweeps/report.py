@@ -131,9 +131,13 @@ def explain_marks(table: Table) -> Iterator[Phrase]:
 
 
 def varies_pretraining(sweep: Sweep) -> bool:
-    """Return True if no two seeds of a cell begin with the same pretraining."""
-    begins = [[need.identity for point in cell.points for need in point.needs] for cell in sweep.cells]
-    return any(begins) and all(len(set(identities)) == len(identities) for identities in begins)
+    """Return True if no two seeds of a cell begin with the same pretraining, or are the same one."""
+    begins = [
+        [run.identity for point in cell.points for run in ([point] if point.program == "pretrain" else point.needs)]
+        for cell in sweep.cells
+    ]
+    several = any(len(identities) > 1 for identities in begins)
+    return several and all(len(set(identities)) == len(identities) for identities in begins)
 
 
 def compare_orders(table: Table) -> Iterator[Phrase]:

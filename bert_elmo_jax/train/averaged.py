@@ -16,7 +16,16 @@ import orbax.checkpoint as ocp
 
 from bert_elmo_jax.files import read_json
 from bert_elmo_jax.json_values import list_of, whole_number
-from bert_elmo_jax.train.checkpoint import FILES, damage, load_params, meet, read_tree, saved_steps, write_file_list
+from bert_elmo_jax.train.checkpoint import (
+    FILES,
+    damage,
+    load_params,
+    meet,
+    read_tree,
+    saved_steps,
+    scheduled_steps,
+    write_file_list,
+)
 
 Params = dict[str, Any]
 
@@ -35,8 +44,8 @@ def check_average(average: int | None, keep: int) -> None:
 
 
 def average_params(run: str | Path, count: int) -> tuple[list[int], Params]:
-    """Return the steps of the last `count` checkpoints, or of all if there are fewer, and their mean parameters."""
-    steps = saved_steps(run)[-count:] or [load_params(run)[0]]  # which raises without a checkpoint
+    """Return the steps of the last `count` scheduled checkpoints, or of all if there are fewer, and their mean."""
+    steps = scheduled_steps(run)[-count:] or [load_params(run)[0]]  # which raises without a checkpoint
     total: Any = None
     for step in steps:
         _, params = load_params(run, step)
@@ -48,7 +57,7 @@ def average_params(run: str | Path, count: int) -> tuple[list[int], Params]:
 def write_average(
     run: str | Path, count: int, evaluate: Callable[[Params], Mapping[str, float]] | None = None
 ) -> dict[str, Any]:
-    """Write the mean of the last `count` checkpoints, unless it is there; return its facts: steps and figures.
+    """Write the mean of the last `count` scheduled checkpoints, unless it is there; return its steps and figures.
 
     All processes of a run call it. `evaluate` returns the held-out figures of parameters.
 
@@ -61,7 +70,7 @@ def write_average(
     ([2, 3], [2.5])
     """
     meet("last checkpoint")  # which one process marks as complete
-    (folder, record), steps = _folder(run), saved_steps(run)[-count:]
+    (folder, record), steps = _folder(run), scheduled_steps(run)[-count:]
     if record.get("steps") == steps and not damage(folder):
         return record
     _, params = average_params(run, count)

@@ -57,6 +57,11 @@ def saved_steps(run: str | Path) -> list[int]:
     return sorted(int(folder.name) for folder in folders if folder.name.isdecimal())
 
 
+def scheduled_steps(run: str | Path) -> list[int]:
+    """Return the steps with a complete checkpoint, without those that a stop saved off schedule."""
+    return [step for step in saved_steps(run) if _read_record(run, step).get("scheduled", True)]
+
+
 def load_params(run: str | Path, step: int | None = None) -> tuple[int, dict[str, Any]]:
     """Read the parameters of a step, by default the newest; return the step and the tree."""
     steps = saved_steps(run)
@@ -90,7 +95,8 @@ class Restored:
 class Checkpoints:
     """Write, prune and read the checkpoints of a training run, writing in the background.
 
-    Keeps the newest `keep` checkpoints and the one with the highest `score`.
+    Keeps the newest `keep` scheduled checkpoints and the one of them with the highest `score`. A checkpoint off
+    schedule, which a stop saves, is kept until the next one.
 
     >>> import tempfile
     >>> with Checkpoints(tempfile.mkdtemp(), keep=1) as checkpoints:
@@ -132,19 +138,27 @@ class Checkpoints:
         return unfinished
 
     def save(
-        self, step: int, params: Any, training_state: Any, record: Mapping[str, Any], *, score: float | None = None
+        self,
+        step: int,
+        params: Any,
+        training_state: Any,
+        record: Mapping[str, Any],
+        *,
+        score: float | None = None,
+        scheduled: bool = True,
     ) -> None:
         """Start writing a checkpoint; the arrays may be donated on return. Raise the error of the previous one."""
         self.wait()
         folder, self._clock = _folder(self.run, step), _clock_offset()
-        if step in saved_steps(self.run):
+        if step in saved_steps(self.run) and not damage(folder):
             return  # a resumed run that is stopped at once
         try:
             if jax.process_index() == 0:
                 shutil.rmtree(folder, ignore_errors=True)
                 folder.mkdir(parents=True)
-                text = json.dumps({**record, "score": None if score is None or math.isnan(score) else score}, indent=1)
-                (folder / "facts.json").write_text(text + "\n", encoding="utf-8")
+                facts = {**record, "score": None if score is None or math.isnan(score) else score}
+                facts |= {} if scheduled else {"scheduled": False}
+                (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
             meet(f"checkpoint {step}")
             trees = {"params": params, "rest": training_state}
             expected = {name: _list_arrays(tree) for name, tree in trees.items()}
@@ -182,9 +196,14 @@ class Checkpoints:
                     check_written(_folder(self.run, step) / name, expected[name])
             if jax.process_index() == 0:
                 write_file_list(_folder(self.run, step))
-                self._prune()
         except Exception as error:
             raise self._failure(step, error) from error
+        if jax.process_index() == 0:
+            try:
+                self._prune(step)
+            except OSError as error:  # the new checkpoint is complete
+                message = "an old checkpoint of %s could not be removed: %s"
+                logging.getLogger(__name__).warning(message, self.run, _short(error))
 
     def _failure(self, step: int, error: Exception) -> OSError:
         for writer in self._writers.values():  # one may still be writing after the other failed
@@ -195,14 +214,21 @@ class Checkpoints:
         intact = f"the one of step {steps[-1]} is intact" if steps else "there is no earlier one"
         return OSError(f"the checkpoint of step {step} could not be written; {intact}: {_short(error)}")
 
-    def _prune(self) -> None:
-        steps = saved_steps(self.run)
-        scores = {step: score for step in steps if (score := _read_record(self.run, step).get("score")) is not None}
+    def _prune(self, saved: int) -> None:
+        records = {}
+        for step in saved_steps(self.run):
+            try:
+                records[step] = _read_record(self.run, step)
+            except ValueError:  # a damaged one, which is of no use
+                records[step] = {"scheduled": False}
+        scheduled = [step for step, record in records.items() if record.get("scheduled", True)]
+        scores = {step: score for step in scheduled if (score := records[step].get("score")) is not None}
         steps_to_keep = {
-            *steps[-self.keep :],
+            saved,
+            *scheduled[-self.keep :],
             *([max(scores, key=lambda step: (scores[step], step))] if scores else []),
         }
-        for step in set(steps) - steps_to_keep:
+        for step in records.keys() - steps_to_keep:
             folder = _folder(self.run, step)
             (folder / FILES).unlink()  # first, so that an interrupted removal leaves an unfinished checkpoint
             shutil.rmtree(folder)

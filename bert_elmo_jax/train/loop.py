@@ -201,7 +201,7 @@ def train(
             "Lower the learning rate, or clip gradients."
         )
 
-    def save(step: int, figures: Mapping[str, float], ending: bool) -> None:
+    def save(step: int, figures: Mapping[str, float], ending: bool, scheduled: bool) -> None:
         if not figures:  # otherwise they were looked at before the evaluation
             demand_finite(step)
         if metrics is not None:
@@ -211,7 +211,8 @@ def train(
         params = arrays.pop("params")
         for attempt in (1, 2):
             try:
-                checkpoints.save(step, params, arrays, record, score=figures.get(score) if score else None)
+                scored = figures.get(score) if score else None
+                checkpoints.save(step, params, arrays, record, score=scored, scheduled=scheduled)
                 return
             except OSError as error:
                 # The error may come from the previous checkpoint, written in the background: try this one again.
@@ -251,11 +252,12 @@ def train(
                     bar.write(f"step {step:,}: {shown}", file=sys.stderr)
                 clock, tokens = time.perf_counter(), 0
                 last = last or (enough is not None and enough(figures))
-            due = last or stop or (schedule.checkpoint_every and step % schedule.checkpoint_every == 0)
+            scheduled = last or bool(schedule.checkpoint_every and step % schedule.checkpoint_every == 0)
+            due = scheduled or stop
             if due or figures:
                 settle(figures)
             if due:
-                save(step, figures, ending=last or stop)
+                save(step, figures, ending=last or stop, scheduled=scheduled)
             if stop:
                 tell(f"asked to stop: saved at step {step}; run the same command to resume")
             if stop or last:

@@ -56,7 +56,24 @@ def make_mesh(data: int = -1, fsdp: int = 1, tensor: int = 1, devices: Sequence[
             f"are {len(devices)}: choose factors of {len(devices)}"
         )
     # Linen does not support explicit axis types, the default of newer versions.
-    return jax.make_mesh((data, fsdp, tensor), AXES, axis_types=(AxisType.Auto,) * 3, devices=devices)
+    mesh = jax.make_mesh((data, fsdp, tensor), AXES, axis_types=(AxisType.Auto,) * 3, devices=devices)
+    check_processes(mesh.devices)
+    return mesh
+
+
+def check_processes(devices: np.ndarray) -> None:
+    """Raise if devices along the last axis of a mesh, `tensor`, are of several processes.
+
+    They need the same rows of a batch, but each process reads different ones.
+    """
+    data, fsdp, tensor = devices.shape
+    processes = {device.process_index for device in devices.flat}
+    if any(len({device.process_index for device in row}) > 1 for row in devices.reshape(-1, tensor)):
+        raise ValueError(
+            f"a mesh of data={data} × fsdp={fsdp} × tensor={tensor} splits a layer across {len(processes)} processes, "
+            f"each of which reads different rows: lower tensor to a factor of the {devices.size // len(processes)} "
+            "devices of a process"
+        )
 
 
 def shardings(tree: Any, mesh: Mesh, rules: Rules = RULES) -> Any:

@@ -61,6 +61,8 @@ def test_values_by_hand():
     assert glue.f1([1, 0, 1, 1], [1, 1, 0, 1]) == pytest.approx(2 / 3)
     relations = ["born", "no_relation", "died"], ["born", "born", "no_relation"]
     assert glue.micro_f1(*relations, without=["no_relation"]) == 0.5
+    assert glue.micro_f1(["no", "a"], ["no", "a"], without=["no_relation"]) == 1.0
+    assert glue.micro_f1(["no", "a"], ["a", "a"], without=["no_relation"]) == 0.5
 
 
 INVALID = [  # metric, labels, predictions and message

@@ -6,6 +6,7 @@ tests/campaigns/test_kills.py kills such runs.
 import importlib
 import json
 import re
+import shutil
 
 import jax
 import numpy as np
@@ -16,10 +17,11 @@ from bert_elmo_jax.data.tasks.batches import collate
 from bert_elmo_jax.data.tasks.task import read_examples
 from bert_elmo_jax.families import get_family
 from bert_elmo_jax.inference import TaskModel
-from bert_elmo_jax.inference.run_directory import best_step
+from bert_elmo_jax.inference.run_directory import best_step, is_run_directory
 from bert_elmo_jax.runs.config_files import list_recipes, read_config
-from bert_elmo_jax.runs.finetuning import finetune
+from bert_elmo_jax.runs.finetuning import finetune, finish_grid
 from bert_elmo_jax.runs.task_data import class_weights, read_data, task_named
+from bert_elmo_jax.runs.train_run import Run
 from bert_elmo_jax.runs.transfer import plan_unfreezing
 from bert_elmo_jax.runs.with_head import prepare_head, start_head
 from bert_elmo_jax.train.checkpoint import load_params, saved_steps
@@ -135,6 +137,20 @@ def test_a_grid_of_features_keeps_the_best(files, model, tmp_path, capsys):
     assert "(2 seeds)" in messages and "run 2 of 2: seed=1" in messages
     assert finetune(config, tmp_path, init=str(model), seeds=["0", "1"]) == 0
     assert "run 1 of" not in capsys.readouterr().err
+
+
+def test_a_grid_with_an_undefined_score_keeps_its_model(model, tmp_path, capsys):
+    folders = [tmp_path / "runs" / f"seed={seed}" for seed in range(3)]
+    for folder, pearson in zip(folders, (float("nan"), 0.5, 0.25)):
+        shutil.copytree(model, folder)
+        (folder / "report.html").write_text("", encoding="utf-8")
+        result = {"score": "pearson", "dev": {"pearson": pearson}, "test": {"pearson": 0.5}}
+        (folder / "result.json").write_text(json.dumps(result), encoding="utf-8")
+    finish_grid(Run(tmp_path, {}), [{"seed": seed} for seed in range(3)], folders)
+    assert is_run_directory(tmp_path)
+    messages = capsys.readouterr().err
+    assert "all seeds: dev pearson – (undefined for 1 of 3 seeds)\n" in messages
+    assert "all seeds: test pearson 0.5000 ± 0.0000 (3 seeds)\n" in messages and "model of seed=1" in messages
 
 
 def test_when_each_part_joins():

@@ -32,6 +32,7 @@ sweep SWEEP --devices=a | --devices=a: DIFFERENT
 sweep SWEEP --devices=-1 | --devices=-1: DIFFERENT
 sweep SWEEP --devices=0,0 | --devices=0,0: DIFFERENT
 sweep SWEEP --devices=0,00 | --devices=0,00: DIFFERENT
+sweep SWEEP --scale=small | --scale=small: own_heads has no such scale; it has toy, one_gpu, paper
 sweep SWEEP --devices=0,1 --jobs=3 | some devices would have more jobs than others; use a multiple of 2
 sweep SWEEP --runner=ray --devices=0 | --devices without effect: --runner=ray was given
 sweep SWEEP --resources=GPU | --resources=GPU: expected a name and a number, such as GPU=1

@@ -12,7 +12,6 @@ from bert_elmo_jax.exports.read_words import read_words
 from bert_elmo_jax.exports.runner import tag_characters, trim_spaces
 from bert_elmo_jax.exports.tokenizer_json import tokenizer_json
 from bert_elmo_jax.text import load_tokenizer, train_sentencepiece
-from bert_elmo_jax.text.sentencepiece import SentencePiece
 
 GOLDENS = Path(__file__).parents[1] / "goldens"
 KINDS = ("bert_tiny", "roberta_tiny", "gpt2_tiny", "deberta_v3_tiny", "albert_tiny", "mpnet_tiny")
@@ -59,8 +58,7 @@ def test_characters_have_the_tags_of_the_tokenizers_pieces(name):
         _, places = _pieces(TaggedSentence(tuple(text), None, "", (0,) * len(text), 0), ours, characters=True)
         expected = spread_tags(text, ["" if n < 0 else f"B-{n}" for n in places])
         row = theirs.encode(text, add_special_tokens=False)
-        offsets = trim_spaces(text, row.offsets) if isinstance(ours, SentencePiece) else row.offsets
-        assert tag_characters(text, offsets, [f"B-{n}" for n in range(len(row.ids))]) == expected
+        assert tag_characters(text, trim_spaces(text, row.offsets), [f"B-{n}" for n in range(len(row.ids))]) == expected
 
 
 def test_marian_and_a_sentencepiece_model_of_merges_have_none():

@@ -8,7 +8,8 @@ from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus
 from bert_elmo_jax.data.pipeline.batches import Phases, train_batches
 from bert_elmo_jax.families.piece_phases import held_out_examples, plan_phases
 from bert_elmo_jax.runs.config_files import read_config
-from bert_elmo_jax.runs.pretraining import build_objective
+from bert_elmo_jax.runs.pretraining import build_objective, check_phases, pretrain
+from bert_elmo_jax.train import DEVICES, ONE_DEVICE, Placement, make_mesh
 
 
 def config(recipe="bert.py:toy", **changes):
@@ -76,6 +77,26 @@ def test_a_family_without_causal_attention_says_so():
         c.causal_share = 0.1
     with pytest.raises(ValueError, match="need causal attention, which a ModernBERT does not have"):
         build_objective(c, 100)
+
+
+def test_the_rows_of_all_phases_are_checked_before_the_first():
+    phases = plan_phases(config(long_share=0.1, long_length=64, long_batch_size=3))
+    check_phases(phases, 1, ONE_DEVICE)
+    with pytest.raises(
+        ValueError, match=r"phase 2 of 2 has batches of 3 rows.*accumulate=2 parts: use multiples of 2 for"
+    ):
+        check_phases(phases, 2, ONE_DEVICE)
+
+
+@pytest.mark.devices
+def test_rows_of_a_later_phase_that_the_devices_cannot_share(corpus, tmp_path):
+    c = config(data=str(corpus), long_share=0.1, long_length=64, long_batch_size=12)
+    with pytest.raises(ValueError, match="phase 2 of 2 has batches of 12 rows, which 8 devices cannot share in"):
+        pretrain(c, tmp_path / "run")
+    phases = plan_phases(config())
+    check_phases(phases, 2, Placement(make_mesh()))  # the rows of a mesh are split in both ways, but not at once
+    with pytest.raises(ValueError, match="use multiples of 16"):
+        check_phases(phases, 2, Placement(axis=DEVICES))
 
 
 @pytest.fixture(scope="module")

@@ -76,6 +76,15 @@ def test_given_ends_replace_those_of_the_model_and_forbidden_pieces_are_not_writ
     assert all(len(text.ids) == 7 for texts in all_texts for text in texts)
 
 
+def test_forbidden_pieces_have_no_share_of_the_probability_in_a_model_that_renormalises():
+    writer, config, params = make_writer(seed=4, forbidden=(2, 7, 11), renormalises=True)
+    for beams in (1, 3):
+        compare(writer, config, params, PROMPTS[:2], beams, 7)
+    plain = make_writer(seed=4, forbidden=(2, 7, 11))[0].generate(tokens=PROMPTS[:1], beams=3, max_new=7)[0][0]
+    [[text]] = writer.generate(tokens=PROMPTS[:1], beams=3, max_new=7)
+    assert text.score > plain.score + 1e-3
+
+
 def test_one_piece_and_as_many_beams_as_pieces():
     writer, config, params = make_writer(seed=1, vocab_size=5, ends=(3,))
     for max_new in (1, 6):

@@ -182,6 +182,13 @@ def test_the_parts_of_a_stream_are_the_text(endless, options):
     stream.close()  # it may be left early
 
 
+def test_a_stream_is_greedy_if_the_model_has_beams_of_its_own(endless, monkeypatch):
+    writer, full = endless
+    monkeypatch.setattr(writer._writer, "decoder", writer._writer.decoder._replace(defaults={"beams": 3}))
+    [[greedy]] = writer.generate(["배를"], max_new=48, beams=1)
+    assert "".join(writer.stream("배를", max_new=48)) == greedy.text == full.text
+
+
 def test_rows_of_a_model_without_positions():
     writer, config, params = make_writer(seed=3, max_positions=None, ends=())
     [[text]] = writer.generate(tokens=[[5, 7]], max_new=70)

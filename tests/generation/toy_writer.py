@@ -27,6 +27,7 @@ class WriterConfig:
     ends: tuple[int, ...] = (3,)
     first: int | None = None
     forbidden: tuple[int, ...] = ()
+    renormalises: bool = False
 
 
 def make_params(config, seed=0, sharpness=3.0):
@@ -62,7 +63,10 @@ def make_decoder(config):
         maps = jax_softmax(jnp.where(sees, scores, -1e30))
         return jnp.tanh(x + jnp.einsum("bts,bsd->btd", maps, layer["value"])) @ p["out"], memory | {"layer": layer}
 
-    return Decoder(start, step, config.ends, config.pad_id, config.max_positions, config.first, config.forbidden)
+    return Decoder(
+        start, step, config.ends, config.pad_id, config.max_positions, config.first, config.forbidden,
+        renormalises=config.renormalises,
+    )  # fmt: skip
 
 
 def jax_softmax(scores):
@@ -87,7 +91,7 @@ def slow_logs(config, params, prompt, new):
     logits = slow_logits(config, params, prompt, new)
     logs = logits - np.log(np.exp(logits - logits.max()).sum()) - logits.max()
     logs[list(config.forbidden)] = -np.inf
-    return logs
+    return logs - np.log(np.exp(logs).sum()) if config.renormalises else logs
 
 
 def slow_beams(next_logs, beams, max_new, ends, alpha=1.0, rule="power", early=False):

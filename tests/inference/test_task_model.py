@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from bert_elmo_jax import load
+from bert_elmo_jax.data.tasks import Question
+from bert_elmo_jax.data.tasks.rows import make_rows
 from bert_elmo_jax.data.tasks.task import task_named
 from bert_elmo_jax.evals.character_tags import spread_tags
 from bert_elmo_jax.families.bert.config import BertConfig
@@ -18,7 +20,16 @@ from bert_elmo_jax.families.init_params import init_task_params
 from bert_elmo_jax.heads.features import Features
 from bert_elmo_jax.inference import TaskModel, write_run_directory
 from bert_elmo_jax.inference.predict_file import predict_file
-from bert_elmo_jax.inference.predictions import AnswerSpan, CharacterTags, Number, Tags, spread_shares, to_json
+from bert_elmo_jax.inference.predictions import (
+    AnswerOptions,
+    AnswerSpan,
+    CharacterTags,
+    Number,
+    Tags,
+    make_predictions,
+    spread_shares,
+    to_json,
+)
 from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.inference.run_directory import best_step
 from bert_elmo_jax.inference.task_model import make_head, to_example
@@ -111,7 +122,22 @@ def test_answers_are_where_they_say(runs):
     assert 1 <= len(answer.n_best) <= 6  # "no answer" is one of them in any case
     for span in (answer, *answer.n_best):
         assert context[span.start : span.end] == span.answer
-    assert sum(span.probability for span in answer.n_best) == pytest.approx(1.0, abs=1e-5)
+    [all_listed] = model.predict([("where ?", context)])
+    assert sum(span.probability for span in all_listed.n_best) == pytest.approx(1.0, abs=1e-5)
+    assert answer.n_best[:5] == all_listed.n_best[:5]
+
+
+def test_the_answer_does_not_depend_on_how_many_are_listed():
+    question = Question("q", "where ?", "The sea, far away", (), "dev.json", 1)
+    task = task_named("squad", max_length=32)
+    tokenizer = train_wordpiece(["where ? The sea , far away"] * 9, vocab_size=60)
+    rows = make_rows(task, [question], tokenizer, labelled=False)
+    at = np.arange(len(rows[0].ids[0]))
+    scores = [((at == 4) * 5.0 + (at == 8) * 6.0, (at == 5) * 5.0)]  # the best start is behind the best end
+    for options in (AnswerOptions(1), AnswerOptions(2), AnswerOptions(20), AnswerOptions(top_k=1)):
+        [answer] = make_predictions(task, [question], rows, scores, options)
+        assert answer.answer == "The sea"
+        assert len(answer.n_best) <= (options.top_k or options.n_best)
 
 
 def test_the_run_directory_holds_labels_and_task(runs, tmp_path):
@@ -267,9 +293,14 @@ def test_tags_of_characters():
 
 
 def test_a_tagger_of_characters_answers_with_entities(tmp_path):
-    [tags] = load(write(tmp_path / "klue_ner", "klue_ner", labels=("B-LC", "I-LC", "O"))).predict(["서울역 앞"])
+    tagger = load(write(tmp_path / "klue_ner", "klue_ner", labels=("B-LC", "I-LC", "O")))
+    [tags] = tagger.predict(["서울역 앞"])
     assert tags.words == tuple("서울역 앞")
     assert all(text in "서울역 앞" for _, text in tags.entities)
+    [listed] = tagger.predict([list("서울역 앞")])
+    assert listed.tags == tags.tags
+    with pytest.raises(ValueError, match=r"input 0 is \['서울역', '앞'\]; expected a text, or a list of its char"):
+        tagger.predict([["서울역", "앞"]])
     assert str(CharacterTags(tuple("한 배"), ("O", "O", "O"), (1.0,) * 3)) == "no entity"
 
 

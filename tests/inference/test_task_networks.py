@@ -14,7 +14,7 @@ from bert_elmo_jax.inference.predictions import Label
 from bert_elmo_jax.inference.run_directory import write_run_directory
 from bert_elmo_jax.inference.task_network import TaskNetwork
 from bert_elmo_jax.inference.task_networks import NETWORKS, check_task, network_name
-from bert_elmo_jax.networks import BcnConfig, EsimConfig, network_coefficients, network_shapes
+from bert_elmo_jax.networks import BcnConfig, BidafConfig, EsimConfig, network_coefficients, network_shapes
 from bert_elmo_jax.text import Lexicon
 
 LEXICON = Lexicon(["배", "river"], "unk", width=4)
@@ -22,6 +22,10 @@ SMALL = {"num_labels": 3, "num_words": 2, "word_size": 4, "lstm_size": 3}
 SMALL_NETWORKS = {
     "bcn": (BcnConfig(feed_size=3, **SMALL), dataclasses.replace(task_named("sst5"), labels=("0", "1", "2"))),
     "esim": (EsimConfig(**SMALL), dataclasses.replace(task_named("snli"), labels=("a", "b", "c"), max_length=4)),
+    "bidaf": (
+        BidafConfig(num_words=2, word_size=4, lstm_size=3, unanswerable=True),
+        dataclasses.replace(task_named("squad"), unanswerable=True),
+    ),
 }
 
 
@@ -42,6 +46,19 @@ def test_every_network_is_a_kind_of_model():
         assert set(network_coefficients(config)) == set(
             network_coefficients(dataclasses.replace(config, encoder_layers=2, encoder_width=4))
         ) - {"mix_l2"}
+
+
+def test_answers_of_words_have_the_options_of_answers(tmp_path):
+    model = load(write(tmp_path / "run", "bidaf"))
+    inputs = [("river ?", "the river, the 배! a ship")]
+    [answer] = model.predict(inputs)
+    assert "" in [span.answer for span in answer.n_best] and len(answer.n_best) > 3
+    for options, count in (({"n_best": 1}, 2), ({"n_best": 3}, 4), ({"top_k": 2}, 2)):
+        [few] = model.predict(inputs, **options)
+        assert (few.answer, few.probability) == (answer.answer, answer.probability)
+        assert few.n_best[:1] == answer.n_best[:1] and 1 <= len(few.n_best) <= count
+    [without] = model.predict(inputs, no_answer=False)
+    assert without.answer and "" not in [span.answer for span in without.n_best]
 
 
 def test_texts_are_predicted(tmp_path):

@@ -11,6 +11,7 @@ from bert_elmo_jax.data.corpora.store import open_store
 from bert_elmo_jax.data.corpora.toy_corpus import toy_pairs
 from bert_elmo_jax.runs.config_files import read_config
 from bert_elmo_jax.runs.pretraining import pretrain
+from bert_elmo_jax.runs.train_run import start_config
 from bert_elmo_jax.runs.translation_scores import Translated, describe_translations, score_held_out, translate_held_out
 from bert_elmo_jax.text import load_tokenizer
 
@@ -47,6 +48,13 @@ def test_the_end_of_a_run(run):
     assert "Translations of held-out texts" in page and "The mean of the last checkpoints" in page
     assert "load(" in page and "translate(" in page
     assert json.loads((run / "checkpoints" / "average" / "facts.json").read_text())["steps"] == [2, 4]
+
+
+def test_another_schedule_of_checkpoints_is_refused_if_they_are_averaged(tmp_path):
+    settings = start_config(config_of("pairs")).to_dict()
+    train.same_run(tmp_path, {"program": "pretrain", "init": None, **settings})
+    with pytest.raises(ValueError, match="checkpoint_every: 2 then, 1 now"):
+        pretrain(config_of("pairs", checkpoint_every=1), tmp_path)
 
 
 @pytest.mark.long

@@ -47,6 +47,10 @@ MISTAKES = [
     ('add.transfer("a", column="NER")', "mine.py, line 6: TypeError"),
     (TRANSFER + ", seed=7)", "a, NER: seed=7 and seeds=[0]: leave one of them out"),
     ('add.figure("a", "NER", (), of="", score="f1")', "the cell a, NER has no runs to show a figure of"),
+    (
+        'add.figure("a", "NER", [add.pretrain(x, "bert:toy") for x in "xy"], of="", score="loss")',
+        "the cell a, NER has runs of seeds=[0, 0], expected none of them twice",
+    ),
     (f"{TRANSFER}, init=({TRANSFER.replace('NER', 'MNLI')})))", "of several runs name one: runs[0]"),
     ("1 / 0", "mine.py, line 6: ZeroDivisionError: division by zero"),
     ("unknown", "mine.py, line 6: NameError"),
@@ -260,6 +264,22 @@ def test_laptop_scale_where_real_text_is_at_hand(sweeps):
             assert len(cell.seeds) == (1 if cell.column == "SQuAD" else 3)
 
 
+@pytest.mark.parametrize(
+    ("config", "score", "percent"),
+    [
+        ("finetune:squad", "", False),
+        ("bidaf", "", False),
+        ("finetune:entities", "", True),
+        ("tagger", "adapted/held_out/perplexity", False),
+        ("bidaf", "adapted/held_out/mlm_accuracy", True),
+    ],
+)
+def test_fractions_are_shown_in_percent(sweeps, config, score, percent):
+    add = sweeps.definition.Add("", None)
+    add.transfer("a", "b", config, of="", seeds=(0,), score=score)
+    assert add.cells["a", "b"].percent is percent
+
+
 @pytest.mark.usefixtures("as_users_run")
 @pytest.mark.parametrize(("body", "message"), MISTAKES, ids=[message[:40] for _, message in MISTAKES])
 def test_mistakes(sweeps, tmp_path, body, message):
@@ -404,6 +424,15 @@ def test_the_identity_of_a_point(sweeps):
         bert,
     ]
     assert len({first, *(point.identity for point in different_points)}) == len(different_points) + 1
+
+
+def test_checkpoints_that_are_averaged_belong_to_the_identity(sweeps):
+    def identify(**settings):
+        return sweeps.points.Point("t", "pretrain", "transformer:toy", settings).identity
+
+    assert identify(checkpoint_every=50) != identify(checkpoint_every=60)
+    assert identify(average=1, checkpoint_every=50) == identify(average=1, checkpoint_every=60)
+    assert identify(keep=7) == identify(keep=8)
 
 
 def test_where_a_point_lies(sweeps, tmp_path):

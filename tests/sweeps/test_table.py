@@ -257,3 +257,14 @@ def test_costs_of_a_pretraining_are_cells(sweeps, tmp_path):
 def test_seeds_of_the_task_or_of_the_pretraining(sweeps, scale, varies):
     sweep = sweeps.definition.read_sweep("elmo_to_bert", scale)
     assert sweeps.report.varies_pretraining(sweep) is varies
+
+
+@pytest.mark.parametrize("seeds", [(0, 1), (0,)])
+def test_cells_of_pretrainings_vary_by_their_seeds(sweeps, seeds):
+    add = sweeps.definition.Add("", None)
+    for row in "ab":
+        runs = [add.pretrain(f"{row} {seed}", "bert:toy", seed=seed, steps=ord(row)) for seed in seeds]
+        add.figure(row, "perplexity", runs, of="", score="loss")
+    paper = sweeps.definition.Paper.without_figures(["perplexity"], ["a", "b"], "a")
+    sweep = sweeps.definition.Sweep("x", "", "X.", paper, tuple(add.cells.values()))
+    assert sweeps.report.varies_pretraining(sweep) is (len(seeds) > 1)

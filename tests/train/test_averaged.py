@@ -47,6 +47,13 @@ def test_it_is_read_until_there_is_a_newer_checkpoint(run):
     assert load_average(run)[1]["encoder"]["w"][0] == 45
 
 
+def test_a_checkpoint_of_a_stop_is_no_part_of_the_mean(run):
+    facts = save_params(run, 35, params(35)) / "facts.json"
+    facts.write_text('{"scheduled": false}')
+    assert average_params(run, 3)[0] == [20, 30, 40]
+    assert write_average(run, 3)["steps"] == load_average(run)[0] == [20, 30, 40]
+
+
 def test_a_damaged_mean_is_refused_and_written_again(run):
     write_average(run, 2)
     folder = run / "checkpoints" / "average"

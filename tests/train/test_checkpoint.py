@@ -137,6 +137,49 @@ def test_a_checkpoint_that_lost_an_array_is_none(tmp_path):
     assert saved_steps(tmp_path) == [1]
 
 
+def test_a_stop_displaces_no_scheduled_checkpoint(tmp_path):
+    steps, stops = [], (7, 8)
+    with Checkpoints(tmp_path, keep=2) as checkpoints:
+        for step, score in ((3, 0.3), (6, 0.1), (7, 0.9), (8, None), (9, 0.1)):
+            checkpoints.save(step, {"w": np.ones(2)}, {"m": np.zeros(2)}, {}, score=score, scheduled=step not in stops)
+            checkpoints.wait()
+            steps.append(saved_steps(tmp_path))
+    assert steps == [[3], [3, 6], [3, 6, 7], [3, 6, 8], [3, 6, 9]]  # step 3 has the highest score of the schedule
+    assert "scheduled" not in json.loads((tmp_path / "checkpoints" / "9" / "facts.json").read_text())
+
+
+def save_steps(run, steps, keep):
+    with Checkpoints(run, keep=keep) as checkpoints:
+        for step in steps:
+            checkpoints.save(step, {"w": np.full(2, float(step))}, {"n": np.zeros(1)}, {"position": step})
+
+
+def test_an_old_checkpoint_that_cannot_be_removed_costs_no_new_one(tmp_path, monkeypatch, caplog):
+    save_steps(tmp_path, [1], keep=1)
+
+    def fail(folder, **options):
+        if not options:
+            raise OSError("Directory not empty")
+
+    monkeypatch.setattr(checkpoint.shutil, "rmtree", fail)
+    save_steps(tmp_path, [2], keep=1)
+    assert saved_steps(tmp_path) == [2] and "could not be removed: Directory not empty" in caplog.text
+
+
+def test_a_record_that_cannot_be_read_costs_no_new_checkpoint(tmp_path):
+    save_steps(tmp_path, [1, 2], keep=3)
+    (tmp_path / "checkpoints" / "2" / "facts.json").write_text("")
+    save_steps(tmp_path, [3, 4], keep=3)
+    assert saved_steps(tmp_path) == [1, 3, 4]
+
+
+def test_a_damaged_checkpoint_is_written_again(tmp_path):
+    save_steps(tmp_path, [1, 2], keep=3)
+    files(tmp_path, 2)[0].unlink()
+    save_steps(tmp_path, [2], keep=3)
+    assert load_params(tmp_path)[1]["w"].tolist() == [2.0, 2.0]
+
+
 def test_a_checkpoint_that_waits_for_a_clock_which_went_back_is_given_up(tmp_path, monkeypatch):
     """Orbax waits for moments of the clock; without a change of the clock, a slow disk is waited for."""
     end, before = threading.Event(), checkpoint._clock_offset()

@@ -28,6 +28,7 @@ from bert_elmo_jax.train import (
     same_run,
     train,
 )
+from bert_elmo_jax.train.checkpoint import saved_steps
 from bert_elmo_jax.train.loop import Prefetch
 from bert_elmo_jax.train.metrics import read_metrics
 
@@ -182,6 +183,18 @@ def test_a_signal_saves_and_the_next_start_goes_on(tmp_path, full_run):
     assert stopped is None
     same(state, full_run[0])
     assert lines(tmp_path) == full_run[1]
+
+
+def test_a_stop_between_checkpoints_leaves_those_of_the_schedule(tmp_path, full_run):
+    def evaluate_and_stop(state):
+        os.kill(os.getpid(), signal.SIGTERM)  # at step 4, noticed at step 5
+        return evaluate(state)
+
+    _, _, stopped = run(tmp_path, keep=1, evaluate=evaluate_and_stop)
+    assert stopped and saved_steps(tmp_path) == [3, 5]
+    state, _, _ = run(tmp_path, keep=1)
+    assert saved_steps(tmp_path) == [STEPS]
+    same(state, full_run[0])
 
 
 @pytest.mark.devices

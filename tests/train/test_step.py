@@ -1,6 +1,7 @@
 """One step is the same computation on one device, on eight, in parts, and under pmap."""
 
 import functools
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +16,7 @@ from bert_elmo_jax.families.piece_objective import piece_loss
 from bert_elmo_jax.losses import draw_negatives, sampled_softmax
 from bert_elmo_jax.optim import adagrad, places, values
 from bert_elmo_jax.train import RULES, make_mesh, make_step, new_state, over_mesh, over_pmap
-from bert_elmo_jax.train.parallel import DEVICES
+from bert_elmo_jax.train.parallel import DEVICES, check_processes
 
 CONFIG = BertConfig(
     vocab_size=64, hidden_size=16, num_layers=1, num_heads=4, feed_forward_size=32, dropout=0.0, attention_dropout=0.0
@@ -194,6 +195,14 @@ def test_weighing_costs_next_to_nothing():
 def test_wrong_shapes(make, message):
     with pytest.raises((ValueError, KeyError), match=message):
         make()
+
+
+def test_a_mesh_that_splits_a_layer_across_processes_is_refused():
+    devices = np.array([SimpleNamespace(process_index=number // 4) for number in range(8)])
+    check_processes(devices.reshape(2, 1, 4))
+    check_processes(devices.reshape(1, 4, 2))
+    with pytest.raises(ValueError, match=r"tensor=8 splits a layer across 2 processes.*lower tensor to a factor of"):
+        check_processes(devices.reshape(1, 1, 8))
 
 
 WORDS = 300

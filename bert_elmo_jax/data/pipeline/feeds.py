@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bert_elmo_jax.data.corpora.store import Store, open_store
-from bert_elmo_jax.data.pipeline.windows import Place, Text, Track
+from bert_elmo_jax.data.pipeline.windows import NO_ROW, Place, Text, Track
 from bert_elmo_jax.data.rows.denoising import DenoisingExamples, plan_denoising_rows
 from bert_elmo_jax.data.rows.draws import CORPORA, uniforms
 from bert_elmo_jax.data.rows.masking import vocabulary_of
@@ -132,12 +132,13 @@ class RowFeed:
     """Batches of rows that do not depend on each other; each row is drawn from the corpora by their weights.
 
     `plan` returns the rows of a window, `empty(rows)` a batch of empty rows, and `fill(window_rows, first, end)` some
-    rows of a window as a batch. `complete(batch, shards)` adds entries that depend on all rows of a process.
+    rows of a window as a batch. `complete(batch, shards)` adds entries that depend on all rows of a process. `no_row`
+    ends the error of an epoch without rows.
     """
 
     def __init__(
         self, recipe: Recipe, stores: Sequence[Store], plan: Callable[..., Any], empty: Any, fill: Any, copies: int = 0,
-        complete: Callable[[Batch, int], Batch] = lambda batch, shards: batch,
+        complete: Callable[[Batch, int], Batch] = lambda batch, shards: batch, no_row: str = NO_ROW,
     ):  # fmt: skip
         self.batch_size, self.seed, self.reader = recipe.batch_size, recipe.seed, recipe.reader
         self.empty, self.fill, self.vocab_size = empty, fill, stores[0].vocab_size
@@ -145,7 +146,7 @@ class RowFeed:
         weights = [weight for _, weight in recipe.corpora]
         self.shares = np.cumsum(weights) / np.sum(weights)
         self.tracks: list[Track[Any]] = [
-            Track(store, plan, (recipe.seed, n), recipe.window, copies) for n, store in enumerate(stores)
+            Track(store, plan, (recipe.seed, n), recipe.window, copies, no_row) for n, store in enumerate(stores)
         ]
 
     def batch(self, places: Places, last: int | None = None) -> tuple[Batch | None, Places]:
@@ -224,7 +225,11 @@ def pair_feed(recipe: Recipe, examples: PairExamples) -> RowFeed:
         frame = load_tokenizer(folder).frame
         plan = partial(plan_pair_rows, examples=examples, frame=(tuple(frame.before), tuple(frame.after)))
     empty, fill = partial(empty_pair_batch, examples=examples), partial(pair_batch, examples=examples)
-    return RowFeed(recipe, stores, plan, empty, fill)
+    no_row = (
+        f"is a pair that fits into {examples.source_length} positions of the source and {examples.target_length} of "
+        "the target: raise config.length or config.target_length"
+    )
+    return RowFeed(recipe, stores, plan, empty, fill, no_row=no_row)
 
 
 def denoising_feed(recipe: Recipe, examples: DenoisingExamples) -> RowFeed:

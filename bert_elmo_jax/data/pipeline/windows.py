@@ -21,6 +21,7 @@ WINDOW = 1 << 24  # tokens: 32 or 64 MB
 BLOCKS = 16  # blocks in a window
 Rows = TypeVar("Rows", bound=Sized)  # a window's rows or steps; only their number is used here
 Key = tuple[int, ...]
+NO_ROW = "fills a row: prepare more text, or lower config.length or config.batch_size"
 
 
 class Block(NamedTuple):
@@ -125,11 +126,14 @@ class Track(Generic[Rows]):
     """Read any stretch of the rows of one corpus, across windows and epochs; only the current window is kept.
 
     `plan(text, key=…)` returns a window's rows; its key consists of `key`, the epoch and the window. With `copies`,
-    epochs repeat after this number.
+    epochs repeat after this number. `no_row` ends the error of an epoch without rows.
     """
 
-    def __init__(self, store: Store, plan: Callable[..., Rows], key: Key, window: int, copies: int = 0):
+    def __init__(
+        self, store: Store, plan: Callable[..., Rows], key: Key, window: int, copies: int = 0, no_row: str = NO_ROW
+    ):
         check_documents(store)
+        self._no_row = no_row
         self.store, self._plan, self._key, self._size, self._copies = store, plan, key, window, copies
         self._windows: tuple[int, list[list[Block]]] | None = None
         self._rows: tuple[tuple[int, int], Rows] | None = None
@@ -153,11 +157,14 @@ class Track(Generic[Rows]):
     def stretch(self, place: Place, count: int, last: int | None = None) -> tuple[list[tuple[Rows, int, int]], Place]:
         """Return the next `count` rows as pieces (window's rows, first, end), and the place after them.
 
-        Rows may continue into the next epoch, but not beyond epoch `last`; there may be fewer at its end.
+        Rows may continue into the next epoch, but not beyond epoch `last`; there may be fewer at its end. Without
+        `last`, raise ValueError if an epoch has no row.
         """
         pieces = []
+        empty_windows = 0  # of the current epoch
         while count and (last is None or place.epoch <= last):
             rows = self.rows(place.epoch, place.window)
+            empty_windows = (empty_windows if place.window else 0) + (len(rows) == 0)
             end = min(place.row + count, len(rows))
             if end > place.row:
                 pieces.append((rows, place.row, end))
@@ -165,6 +172,11 @@ class Track(Generic[Rows]):
             place = place._replace(row=end)
             if end == len(rows):
                 more = place.window + 1 < len(self.windows(place.epoch))
+                if last is None and empty_windows == len(self.windows(place.epoch)):
+                    raise ValueError(
+                        f"{self.store.folder}: none of {len(self.store):,} documents in its part "
+                        f"{self.store.part!r} {self._no_row}"
+                    )
                 place = Place(place.epoch, place.window + 1) if more else Place(place.epoch + 1)
         return pieces, place
 

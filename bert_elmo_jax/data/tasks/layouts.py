@@ -20,7 +20,7 @@ class Layout:
     `table` is the format (see `read_records`), by default chosen by the file's ending; `bare` names the columns of
     files without a header. Rows with the label `no_label` are skipped: their annotators did not agree. Official files
     may contain broken rows up to the fraction `tolerance`: an empty text is kept, as it counts in published scores, and
-    a row that lacks columns is skipped.
+    a row that lacks columns is skipped if the file is read with its labels.
 
     >>> Layout(text="review", label="stars", regression=True).pair is None
     True
@@ -85,7 +85,8 @@ def read_texts(
     ('정말, 정말 재미있다', '5', 2)
     """
     columns, required = _find_columns(layout, labelled)
-    options = {name: getattr(columns, name) for name in ("bare", "spare", "tolerance", "fallback")}
+    options = {name: getattr(columns, name) for name in ("bare", "spare", "fallback")}
+    options["tolerance"] = columns.tolerance if labelled else 0.0  # each row has a prediction, or an error
     optional = [columns.id] if columns.id else []
     records = read_records(
         path, required, layout=columns.table, encoding=encoding, on_bad=on_bad, optional=optional, **options

@@ -203,8 +203,10 @@ def _pieces(sentence: TaggedSentence, tokenizer: Tokenizer, characters: bool) ->
     """Return the pieces of a sentence, and the first piece of each word (-1 for a character inside a piece)."""
     if characters:
         places = np.full(len(sentence.words), -1, np.int32)
-        encoding = tokenizer.encode("".join(sentence.words), specials=False)
-        starts = encoding.offsets[:, 0]
+        text = "".join(sentence.words)
+        encoding = tokenizer.encode(text, specials=False)
+        # A piece may include the space before a word.
+        starts = np.array([end - len(text[start:end].lstrip()) for start, end in encoding.offsets.tolist()], np.int32)
         # If several pieces begin in one character, such as the marks of a letter, the first one counts.
         first = np.flatnonzero((np.diff(starts, prepend=-1) > 0) & (starts < len(places)))  # a last space has no place
         places[starts[first]] = first

@@ -3,6 +3,7 @@
 import csv
 import io
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,16 +34,17 @@ def read_sentences(
     r"""Read a file of pairs, of triplets, or of pairs with a score.
 
     The texts are in the columns that `layout` names, or else in anchor and positive, sentence1 and sentence2, or text
-    and pair; a third one in `negative`; a score in the layout's label or in `score`. STS-B's own files need no header.
-    `labelled=False` reads the first two texts alone; `on_bad` is as for `read_texts`.
+    and pair; a third one in `negative`; a score in the layout's label or, if that is "", in `score`. STS-B's own files
+    need no header. `labelled=False` reads the first two texts alone; `on_bad` is as for `read_texts`.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "pairs.tsv"
     >>> _ = file.write_text("sentence1\tsentence2\tscore\n비가 온다.\t비가 내린다.\t4.8\n", encoding="utf-8")
-    >>> read_sentences(file, Layout("", ""))[0].texts, read_sentences(file, Layout("", ""))[0].label
+    >>> [example] = read_sentences(file, Layout("", "", label=""))
+    >>> example.texts, example.label
     (('비가 온다.', '비가 내린다.'), 4.8)
     """
-    columns = find_columns(path, layout, encoding)
+    columns = find_columns(path, layout if labelled else replace(layout, label=""), encoding)
     if not labelled:
         columns = Columns(columns.texts[:2], None, columns.bare)
     required = [*columns.texts, *([columns.score] if columns.score else [])]
@@ -68,7 +70,7 @@ def read_sentences(
 def find_columns(path: str | Path, layout: Layout, encoding: str = "utf-8") -> Columns:
     """Return the columns of a file; raise if it has no two columns of texts."""
     names = _names(path, encoding)
-    named = layout.text, layout.pair or "", layout.label if layout.label != "label" else ""
+    named = layout.text, layout.pair or "", layout.label
     if any(named[:2]) and not all(named[:2]):
         raise ValueError(f"text={named[0]!r}, pair={named[1]!r}: name both columns, or neither")
     if named[2] and named[2].split(".")[0] not in names:

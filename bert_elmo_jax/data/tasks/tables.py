@@ -19,6 +19,13 @@ LEAVE_OUT = "remove the row (--on_bad=skip leaves out all rows that cannot be re
 FORMATS = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json"}
 
 MOST_SHOWN, MOST_COMPARED = 30, 1000  # columns in a message, and those among which a similar name is looked for
+# The usual names of columns, by which a header is told from a row in files that need none.
+LABEL_NAMES = frozenset(("label", "labels", "gold_label", "class", "category", "target", "score", "레이블"))
+COLUMN_NAMES = LABEL_NAMES | {
+    "id", "idx", "index", "guid", "genre", "filename", "year", "source", "text", "text1", "text2", "text_a", "text_b",
+    "pair", "sentence", "sentence1", "sentence2", "premise", "hypothesis", "question", "question1", "question2",
+    "document", "title", "review", "query", "passage", "텍스트", "문장", "문장1", "문장2", "전제", "가설",
+}  # fmt: skip
 csv.field_size_limit(2**31 - 1)  # a cell may hold a long document; Python's own limit is 131,072 characters
 
 
@@ -175,7 +182,11 @@ def _table(
         doubled = next((name for name in names if name and names.count(name) > 1), None)
         if doubled is not None:
             raise BadRow(path, first_line, f"two columns called {doubled!r}", "rename one of them")
-    elif len(bare) <= len(names) <= len(bare) + spare and set(required) <= set(bare):
+    elif (
+        len(bare) <= len(names) <= len(bare) + spare
+        and set(required) <= set(bare)
+        and not _is_header(names[: len(bare)], bare)
+    ):
         names = list(bare)
         records.append(Record(first_line, dict(zip(names, first))))
     else:
@@ -199,6 +210,17 @@ def _table(
     if not records:
         raise BadRow(path, first_line, "a header without rows, expected examples", "add rows")
     return records
+
+
+def _is_header(cells: Sequence[str], bare: Sequence[str]) -> bool:
+    """Return True if cells look like names of columns: the label does, or two cells do.
+
+    >>> _is_header(["Premise", "Hypothesis", "Gold"], ["sentence1", "sentence2", "label"])
+    True
+    """
+    names = [cell.casefold() for cell in cells]
+    labels = [name for name, column in zip(names, bare) if column in LABEL_NAMES]
+    return not LABEL_NAMES.isdisjoint(labels) or sum(name in COLUMN_NAMES for name in names) > 1
 
 
 def _spell(names: Sequence[str], required: Sequence[str]) -> list[str]:

@@ -119,7 +119,7 @@ def task_named(
             raise ValueError(f"pair={pair!r}: {name!r} has one column of words; leave it out")
         return Task(name, "tags", _tag_layout(file, text, label, entities=name == "entities"), **options)
     if name == "sentences":
-        layout = Layout(text or "", pair or "", label or "label", regression=True)
+        layout = Layout(text or "", pair or "", label or "", regression=True)
         return Task(name, "sentences", layout, **options)
     if name == "rank":  # of pairs with a label of 0 or 1, or a score between them
         layout = Layout(text or "query", pair or "passage", label or "label", regression=True)

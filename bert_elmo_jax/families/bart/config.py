@@ -51,7 +51,7 @@ class BartConfig(TransformerConfig):
 
     PRESETS: ClassVar[Mapping[str, Mapping[str, Any]]] = PRESETS
     FILE: ClassVar[ConfigFile] = FILE
-    ADDED: ClassVar[tuple[str, ...]] = ()
+    ADDED: ClassVar[tuple[str, ...]] = ("renormalize_logits",)
     first_position: ClassVar[int] = 2
     norm_embeddings: ClassVar[bool] = True
 

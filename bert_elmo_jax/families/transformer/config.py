@@ -29,8 +29,9 @@ class TransformerConfig(PieceConfig):
     Glorot's variance and the embeddings the variance 1 / `hidden_size`.
 
     `start_id` is the decoder's first piece and `end_ids` are the pieces that end a text. `forbidden_ids` are never
-    written, and `forced_end_id` is written in the last place. The decoder's attention is always "reference". The last
-    six fields are what `generate` does if it is not told otherwise; None is its usual value.
+    written, and `forced_end_id` is written in the last place. The decoder's attention is always "reference". The fields
+    from `max_new` to `no_repeat_ngram_size` are what `generate` does if it is not told otherwise; None is its usual
+    value. With `renormalize_logits`, forbidden pieces have no share of the probability in scores.
 
     >>> TransformerConfig.preset("big").hidden_size, TransformerConfig(num_layers=2).target.num_layers
     (1024, 2)
@@ -67,11 +68,13 @@ class TransformerConfig(PieceConfig):
     length_penalty: float | None = unshown(None)
     early_stopping: str | None = unshown(None)  # false, true or never
     no_repeat_ngram_size: int | None = unshown(None)
+    renormalize_logits: bool = unshown(False)
 
     PRESETS: ClassVar[Mapping[str, Mapping[str, Any]]] = PRESETS
     FILE: ClassVar[ConfigFile] = FILE  # a Marian model's
     ADDED: ClassVar[tuple[str, ...]] = (  # after the first runs
         "max_new", "min_new", "beams", "length_penalty", "early_stopping", "no_repeat_ngram_size",
+        "renormalize_logits",
     )  # fmt: skip
     norm_eps: ClassVar[float] = 1e-5
     first_position: ClassVar[int] = 0  # the row of the table of positions that position 0 has

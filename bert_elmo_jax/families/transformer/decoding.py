@@ -81,6 +81,7 @@ def transformer_decoder(config: TransformerConfig) -> Decoder:
         forbidden=config.forbidden_ids,
         prepare=prepare,
         forced_end=config.forced_end_id,
+        renormalises=config.renormalize_logits,
         vocab_size=side.vocab_size,
         defaults=config.writing,
     )

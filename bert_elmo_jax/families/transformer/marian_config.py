@@ -51,8 +51,8 @@ WRITING = {"beams": "num_beams", "length_penalty": "length_penalty", "no_repeat_
 LENGTHS = {"max_new": ("max_new_tokens", "max_length"), "min_new": ("min_new_tokens", "min_length")}
 # Fields whose absence from `generation_config.json` means that generation does without.
 ONLY_THERE = (
-    "forced_eos_token_id", "bad_words_ids", "early_stopping", *WRITING.values(), *LENGTHS["max_new"],
-    *LENGTHS["min_new"],
+    "forced_eos_token_id", "bad_words_ids", "early_stopping", "renormalize_logits", *WRITING.values(),
+    *LENGTHS["max_new"], *LENGTHS["min_new"],
 )  # fmt: skip
 
 
@@ -68,18 +68,24 @@ def read_fields(folder: str | Path, only_there: tuple[str, ...] = ONLY_THERE) ->
         raise ValueError(f"The configuration: decoder_start_token_id is {start}, but there are {size:,} pieces")
     path = folder / "generation_config.json"
     if not path.is_file():
+        _name_ignored(fields, folder / "config.json")
         return fields
     generation = read_json(path, fields=READ_FIELDS)
+    _name_ignored(generation, path)
+    names = (*GENERATION, *only_there)
+    fields |= {name: generation[name] for name in names if generation.get(name) is not None}
+    return fields | {name: None for name in only_there if generation.get(name) is None}
+
+
+def _name_ignored(fields: Mapping[str, Any], path: Path) -> None:
+    """Log the fields of writing that are not followed."""
     ignored = {name: value for name, neutral in NOT_FOLLOWED.items()
-               if (value := generation.get(name)) is not None and value not in neutral}  # fmt: skip
+               if (value := fields.get(name)) is not None and value not in neutral}  # fmt: skip
     if ignored:
         fields_ignored = ", ".join(f"{name}={value!r:.40}" for name, value in ignored.items())
         logging.getLogger(__name__).warning(
             "%s asks for %s, which `generate` does not take from a file: give its own options", path, fields_ignored
         )
-    names = (*GENERATION, *only_there)
-    fields |= {name: generation[name] for name in names if generation.get(name) is not None}
-    return fields | {name: None for name in only_there if generation.get(name) is None}
 
 
 def read_decoder(fields: Mapping[str, Any], num_layers: int) -> tuple[dict[str, Any], list[str]]:
@@ -138,6 +144,10 @@ def read_writing(fields: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     stopping = fields.get("early_stopping")
     if stopping not in (None, True, False, "never"):
         problems.append(f"early_stopping is {stopping!r}; it is true, false or 'never'")
+    renormalises = fields.get("renormalize_logits")
+    if renormalises not in (None, True, False):
+        problems.append(f"renormalize_logits is {renormalises!r}; it is true or false")
+    written["renormalize_logits"] = bool(renormalises)
     return written | ({"early_stopping": str(stopping).lower()} if stopping else {}), problems
 
 
@@ -177,6 +187,7 @@ def generation_fields(config: Any) -> dict[str, Any]:
         count = getattr(config, ours)
         written[total] = None if count is None else count + 1
     present = {name: value for name, value in written.items() if value is not None}
+    present |= {"renormalize_logits": True} if config.renormalize_logits else {}
     return special_pieces(config) | present | {"early_stopping": config.writing.get("early_stopping", False)}
 
 

@@ -109,6 +109,14 @@ def test_pairs_that_do_not_fit_are_left_out():
     assert Counter(token_pairs) == Counter([((3,), (4,)), ((1, 1, 1), (2, 2, 2))])
 
 
+def test_an_epoch_without_a_pair_that_fits_is_refused(pairs):
+    batches = train_batches(pairs, examples(3, 3), 2, window=200)  # several windows
+    message = r"none of \d+ documents in its part 'train' is a pair that fits into 3 positions.*raise config\.length or"
+    with pytest.raises(ValueError, match=message):
+        next(batches)
+    assert list(eval_batches(pairs, examples(3, 3), 2)) == []
+
+
 def test_words_outside_the_vocabulary_are_unknown(tmp_path):
     folder = toy_pairs(tmp_path / "words", documents=60, tokenizer="words", vocab_size=40, heldout=0.0)
     store, vocabulary = open_store(folder), WordVocabulary.load(folder / "tokenizer")

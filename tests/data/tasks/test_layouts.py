@@ -117,6 +117,33 @@ def test_the_few_broken_rows_of_official_files_are_tolerated(tmp_path):
         read_texts(tmp_path / "qqp.tsv", "qqp")
 
 
+def test_unlabelled_rows_that_lack_columns_are_not_dropped(tmp_path):
+    rows = [f"{i}\t좋다\t1" for i in range(2000)]
+    rows[7] = "7\t좋다"
+    (tmp_path / "nsmc.tsv").write_text("\n".join(["id\tdocument\tlabel", *rows]), encoding="utf-8")
+    assert len(read_texts(tmp_path / "nsmc.tsv", "nsmc")) == 1999
+    with pytest.raises(ValueError, match=r"nsmc\.tsv:9: 2 columns, expected 3"):
+        read_texts(tmp_path / "nsmc.tsv", "nsmc", labelled=False)
+
+
+@pytest.mark.parametrize("labelled", [True, False])
+@pytest.mark.parametrize(
+    ("layout", "header", "missing"),
+    [
+        ("snli", "premise\thypothesis\tlabel", "'sentence1', 'sentence2'"),
+        ("snli", "premise\thypothesis\tgold", "'sentence1', 'sentence2'"),
+        ("rte", "s1\ts2\tLabel", "'sentence1', 'sentence2'"),
+        ("rte", "전제\t가설\t관계", "'sentence1', 'sentence2'"),
+        ("cola", "id\tlabel\tnote\ttext", "'sentence'"),
+    ],
+)
+def test_a_header_with_other_names_is_no_row(tmp_path, layout, header, missing, labelled):
+    row = "\t".join("a dog"[: 3 + n] for n in range(header.count("\t"))) + "\t1"
+    (tmp_path / "a.tsv").write_text(f"{header}\n{row}\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=rf"a\.tsv:1: no column {missing}.* among .*, expected a header, or"):
+        read_texts(tmp_path / "a.tsv", layout, labelled=labelled)
+
+
 def test_a_custom_table(tmp_path):
     (tmp_path / "my.csv").write_text('id,review,stars\r\n1,"so ""good"",\r\nreally",5\r\n2,별로,1\r\n', newline="")
     first, second = read_texts(tmp_path / "my.csv", Layout("review", label="stars", id="id"))

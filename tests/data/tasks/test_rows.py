@@ -124,6 +124,13 @@ def test_a_last_space_that_is_a_piece_has_no_place(goldens):
     assert tokenizer.tokens[ids[-2]] == "Ġ" and words[:, 0].tolist() == [0]
 
 
+def test_a_piece_that_includes_a_space_is_the_first_of_the_word_behind_it(goldens):
+    sentence = TaggedSentence(tuple("a bank"), None, "a.tsv", (1,) * 6, 0)
+    for name in ("gpt2_tiny", "roberta_tiny", "bert_tiny"):
+        [(_, _, words)] = tag_places([sentence], load_tokenizer(goldens / name), 16, characters=True)
+        assert 2 in words[:, 0], name
+
+
 def test_answers_point_at_their_pieces():
     context = "a b c 서울역 d e f g h a b c"
     question = Question("q", "where", context, (Answer("서울", 6),), "a.json", 1)

@@ -40,6 +40,16 @@ def test_columns_and_the_loss_that_they_call_for(tmp_path, name):
     assert (examples[0].texts, examples[0].label) == (texts[:2], None)
 
 
+def test_a_column_called_label_is_read_if_it_is_named(tmp_path):
+    content = "sentence1,sentence2,label,score\na,b,3,5\n"
+    assert read(tmp_path, "a.csv", content, label="label")[1][0].label == 3.0
+    assert read(tmp_path, "a.csv", content)[1][0].label == 5.0
+    content = "sentence1,sentence2\na,b\n"
+    assert read(tmp_path, "a.csv", content, labelled=False, label="label")[1][0].texts == ("a", "b")
+    with pytest.raises(ValueError, match=r"a\.csv:1: no 'label' among"):
+        read(tmp_path, "a.csv", content, label="label")
+
+
 def test_rows_have_a_sequence_for_each_text(tmp_path):
     task, examples = read(tmp_path, "sts.csv", FILES["sts.csv"][0])
     task = with_top_score(with_labels(task, examples), examples)

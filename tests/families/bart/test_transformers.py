@@ -247,3 +247,41 @@ def test_a_folder_like_kobarts(tmp_path, caplog):
     assert model.encode(["강가의 은행에서", "배를"]).last.shape[0] == 2
     [[text]] = model.generate(["배를 타고"], max_new=6)
     assert len(text.ids) <= 6 and text.ids[-1] == 1
+
+
+def make_summariser(folder, vocab_size, mask=40):
+    """Write a BART with a tokenizer of 41 pieces; its mask is the last one in facebook/bart-large-cnn."""
+    pieces = ["<s>", "<pad>", "</s>", "<unk>", *"abcdefghijklmnopqrstuvwxyz0123456789"]
+    pieces.insert(mask, "<mask>")
+    model = tokenizers.models.BPE({piece: n for n, piece in enumerate(pieces)}, [], unk_token="<unk>")
+    tokenizer = tokenizers.Tokenizer(model)
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Metaspace()
+    tokenizer.decoder = tokenizers.decoders.Metaspace()
+    tokenizer.add_special_tokens([piece for piece in pieces if piece.startswith("<")])
+    config = dataclasses.replace(SMALL, vocab_size=vocab_size, max_positions=26)
+    write(folder, random_params(Model(config, "")), config)
+    tokenizer.save(str(folder / "tokenizer.json"))
+    names = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>"}
+    (folder / "special_tokens_map.json").write_text(json.dumps(names | {"mask_token": "<mask>"}))
+    return folder
+
+
+def test_a_mask_without_an_embedding_is_refused_in_texts_alone(tmp_path, caplog):
+    model = load(make_summariser(tmp_path, 40))
+    [record] = [record for record in caplog.records if "embedding" in record.message]
+    assert "has no embedding for <mask>, the last piece of its tokenizer" in record.message
+    assert len(model.generate(["ship"], max_new=5)[0][0].ids) <= 5 and model.encode(["ship"]).last.shape[0] == 1
+    problem = r"holds <mask> \(id 40\), but the embeddings of .* are for the ids 0 to 39: remove it from the text"
+    for work in (model.encode, model.check, model.sentences, lambda texts: model.fill_mask(texts[1])):
+        with pytest.raises(ValueError, match=problem):
+            work(["ship", "ship <mask>"])
+    with pytest.raises(ValueError, match=problem):
+        model.word_batch([["ship", "<mask>"]], 1, 4)
+    with pytest.raises(ValueError, match="the id 40, which is outside of the vocabulary"):
+        model.generate(["ship <mask>"], max_new=5)
+
+
+@pytest.mark.parametrize(("vocab_size", "mask"), [(39, 40), (39, 39), (40, 39)])
+def test_a_tokenizer_of_another_model_is_refused(tmp_path, vocab_size, mask):
+    with pytest.raises(ValueError, match=f"tokenizer has 41 pieces, the model embeddings for {vocab_size}; they"):
+        load(make_summariser(tmp_path, vocab_size, mask))

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from bert_elmo_jax.families.transformer.config import TransformerConfig
-from bert_elmo_jax.families.transformer.marian import read_config
+from bert_elmo_jax.families.transformer.marian import generation_fields, read_config
 
 # As released with opus-mt-en-de, with the fields that old versions of transformers wrote.
 RELEASED = {
@@ -75,12 +75,28 @@ def test_generation_config(tmp_path, fields, expected):
     assert (config.forbidden_ids, config.forced_end_id, config.end_ids, config.start_id) == expected
 
 
-def test_fields_of_writing_that_are_not_followed_are_named(tmp_path, caplog):
-    (tmp_path / "config.json").write_text(json.dumps(RELEASED))
+@pytest.mark.parametrize("name", ["config.json", "generation_config.json"])
+def test_fields_of_writing_that_are_not_followed_are_named(tmp_path, caplog, name):
     fields = {"do_sample": True, "repetition_penalty": 1.2, "num_beam_groups": 1, "suppress_tokens": []}
-    (tmp_path / "generation_config.json").write_text(json.dumps(fields))
+    (tmp_path / "config.json").write_text(json.dumps(RELEASED))
+    (tmp_path / name).write_text(json.dumps((RELEASED if name == "config.json" else {}) | fields))
     read_config(tmp_path)
-    assert "asks for do_sample=True, repetition_penalty=1.2, which `generate` does not take" in caplog.text
+    expected = f"{name} asks for do_sample=True, repetition_penalty=1.2, which `generate` does not take"
+    assert caplog.text.count("asks for") == 1 and expected in caplog.text
+
+
+def test_renormalize_logits_is_read_and_written(tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps(RELEASED | {"renormalize_logits": True}))
+    config = read_config(tmp_path)
+    assert config.renormalize_logits and generation_fields(config)["renormalize_logits"] is True
+    generation = tmp_path / "generation_config.json"
+    for fields, expected in (({}, False), ({"renormalize_logits": True}, True)):
+        generation.write_text(json.dumps(fields))
+        assert read_config(tmp_path).renormalize_logits is expected
+    assert str(config) == str(dataclasses.replace(config, renormalize_logits=False))  # fingerprints stay
+    generation.write_text('{"renormalize_logits": "yes"}')
+    with pytest.raises(ValueError, match="renormalize_logits is 'yes'; it is true or false"):
+        read_config(tmp_path)
 
 
 @pytest.mark.parametrize(

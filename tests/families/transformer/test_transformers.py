@@ -22,6 +22,7 @@ SMALL = TransformerConfig(
 )  # fmt: skip
 CONFIGS = {
     "opus": dataclasses.replace(SMALL, activation="swish", forbidden_ids=(49,), forced_end_id=0),
+    "renormalised": dataclasses.replace(SMALL, forbidden_ids=(49,), renormalize_logits=True),
     "deep encoder": dataclasses.replace(
         SMALL, num_layers=3, decoder_layers=1, decoder_heads=2, decoder_feed_forward_size=20, scale_embeddings=False
     ),
@@ -90,7 +91,7 @@ def test_texts_are_written_as_the_folder_says(peers, tmp_path):
         assert text.ids == sequences[0].tolist()[1 : 1 + len(text.ids)]
 
 
-@pytest.mark.parametrize("name", ["opus", "two vocabularies"])
+@pytest.mark.parametrize("name", ["opus", "renormalised", "two vocabularies"])
 def test_generated_texts_are_the_same(peers, tmp_path, name):
     torch, transformers = peers
     config, sources = CONFIGS[name], [[7, 8, 28, 9, 15], [3, 4, 5]]
