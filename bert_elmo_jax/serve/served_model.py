@@ -13,7 +13,6 @@ from bert_elmo_jax.families.sentences import add_prompt, find_head, find_prompt,
 from bert_elmo_jax.inference.entities import AGGREGATIONS
 from bert_elmo_jax.inference.predictions import to_json
 from bert_elmo_jax.inference.task_model import to_example, to_text
-from bert_elmo_jax.inference.task_network import TaskNetwork
 from bert_elmo_jax.serve.limits import Limits, RequestError
 
 # The names of an input's parts in JSON objects; an input is also the list of its parts, or a single text.
@@ -50,11 +49,8 @@ class Rank(NamedTuple):
 def find_options(kind: str, model: Any) -> dict[str, tuple[Any, ...]]:
     """Return the options of `/predict` for a kind of task: all values of each, or its least and its largest number."""
     if kind == "questions":
-        n_best = {"n_best": (1, MOST_ANSWERS)}
-        if isinstance(model, TaskNetwork):
-            return n_best
         options = {"top_k": (1, MOST_ANSWERS), "no_answer": (False, True)}
-        return options if model.task.pipeline else {**n_best, **options}
+        return options if model.task.pipeline else {"n_best": (1, MOST_ANSWERS), **options}
     if kind == "tags" and model.text_rows is not None:
         # A text has about twice as many pieces in its rows with the largest stride.
         length = model.task.max_length
