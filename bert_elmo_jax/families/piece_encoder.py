@@ -348,7 +348,7 @@ class PieceEncoder(Encoder):
                 "or leave the encoder frozen"
             )
         _, ids, places = parts[0]
-        if problem := describe_missing(self, ids):
+        if problem := describe_missing(self.tokenizer, self.config.vocab_size, ids, self.source):
             raise ValueError(f"a sentence of {len(words)} words ({' '.join(words[:8])} …) {problem}")
         return ids, places[:, 1]
 

@@ -32,17 +32,16 @@ def check_sizes(tokenizer: Tokenizer, vocab_size: int, source: str) -> None:
 def read_row(encoder: Any, text: Text, number: int, **fit: Any) -> Row:
     """Return the row of one text of a list, see `to_row`; raise on a piece without an embedding."""
     row = to_row(text, number, tokenizer=encoder.tokenizer, **fit)
-    if problem := describe_missing(encoder, row.encoding.ids):
+    if problem := describe_missing(encoder.tokenizer, encoder.config.vocab_size, row.encoding.ids, encoder.source):
         raise BadText(number, problem)
     return row
 
 
-def describe_missing(encoder: Any, ids: Int[np.ndarray, "pieces"]) -> str | None:
-    """Return the message about a piece of a text for which the model has no embedding; None without one."""
-    size, tokens = encoder.config.vocab_size, encoder.tokenizer.tokens
-    if len(tokens) <= size or (largest := int(ids.max(initial=0))) < size:
+def describe_missing(tokenizer: Tokenizer, vocab_size: int, ids: Int[np.ndarray, "pieces"], source: str) -> str | None:
+    """Return the message about a piece of a text for which a model has no embedding; None without one."""
+    if tokenizer.vocab_size <= vocab_size or (largest := int(ids.max(initial=0))) < vocab_size:
         return None
     return (
-        f"holds {tokens[largest]} (id {largest}), but the embeddings of {encoder.source} are for the ids 0 to "
-        f"{size - 1}: remove it from the text"
+        f"holds {tokenizer.tokens[largest]} (id {largest}), but the embeddings of {source} are for the ids 0 to "
+        f"{vocab_size - 1}: remove it from the text"
     )

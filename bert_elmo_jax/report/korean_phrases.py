@@ -161,7 +161,7 @@ KOREAN: Mapping[str, str] = {
     "paper": "논문",
     "{row} (reference)": "{row}(기준)",
     "{score} ({count} of {seeds} seeds)": "{score}(시드 {seeds}개 중 {count}개)",
-    "mean ± standard deviation over {seeds} seeds of the task": "과제 시드 {seeds}개의 평균 ± 표준 편차",
+    "mean ± standard deviation over {seeds} seeds": "시드 {seeds}개의 평균 ± 표준 편차",
     "one seed": "시드 하나",
     "Measured ({how}): {scores}.": "측정한 점수({how}): {scores}.",
     "The paper's figures: {source}.": "논문의 수치: {source}.",

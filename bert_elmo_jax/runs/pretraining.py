@@ -220,6 +220,12 @@ def start_model(
         raise ValueError(
             f"the data was not prepared with the vocabulary of --init={init}: prepare it again with --tokenizer={init}"
         )
+    size = getattr(stored.config, "vocab_size", None)
+    if same and size is not None and tokenizer.vocab_size > size:  # only the mask may be missing, see check_sizes
+        raise ValueError(
+            f"--init={init} has no embedding for {tokenizer.tokens[size]}, which pretraining puts into the texts; "
+            f"begin from a model that has one"
+        )
     params, fields = inputs.begin_from(stored.params, tokenizer, same)
     return adopt_config(stored.config, {**config.model, **fields}), params
 

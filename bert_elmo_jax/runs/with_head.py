@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
@@ -22,6 +23,7 @@ from bert_elmo_jax.encoders.unfamiliar_texts import SAMPLE, describe_unfamiliar
 from bert_elmo_jax.families import Family, all_families, get_family
 from bert_elmo_jax.families.init_params import init_task_params
 from bert_elmo_jax.families.piece_embeddings import word_table
+from bert_elmo_jax.families.piece_rows import describe_missing
 from bert_elmo_jax.heads.features import Combine, Features
 from bert_elmo_jax.heads.sentence_task import OF_WHOLE_BATCH, sentence_loss
 from bert_elmo_jax.heads.task_head import OF_PIECES, TaskHead, coefficients, task_loss, task_outputs
@@ -138,6 +140,10 @@ def prepare_head(
     module = family.build(model, pooler=head.pooled)
     params, new_pooler = init_params(start, task, head, config.seed, report)
     rows, dev_rows = (make_rows(task, examples, tokenizer) for examples in (data.train, data.dev))
+    for row in itertools.chain(rows, dev_rows):
+        for ids in row.ids:
+            if missing := describe_missing(tokenizer, model.vocab_size, ids, "the model"):
+                raise ValueError(f"a text of the task {missing}")
     sample = [text_of(example) for example in data.train[:SAMPLE]]
     unfamiliar = describe_unfamiliar(tokenizer, (ids for row in rows for ids in row.ids), sample, "the tokenizer")
     if unfamiliar and report:

@@ -84,7 +84,7 @@ def describe_columns(sweep: Sweep) -> Iterator[Phrase]:
     """Yield sentences that say what the columns measure."""
     scores = dict.fromkeys(f"{cell.column}: {cell.of}" for cell in sweep.cells)
     seeds = max(len(cell.seeds) for cell in sweep.cells)
-    several = Phrase("mean ± standard deviation over {seeds} seeds of the task", seeds=seeds)
+    several = Phrase("mean ± standard deviation over {seeds} seeds", seeds=seeds)
     how = several if seeds > 1 else Phrase("one seed")
     yield Phrase("Measured ({how}): {scores}.", how=how, scores="; ".join(scores))
     if sweep.paper.has_figures:

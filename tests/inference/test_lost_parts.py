@@ -1,6 +1,7 @@
 """Loading, saving and converting keep all that decides a prediction, or refuse."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -54,7 +55,7 @@ def test_an_own_loop_keeps_the_sentence_head(sentence_folder, tmp_path):
 def test_a_head_that_reads_other_layers_is_converted_with_them(tmp_path):
     encoder = load(GOLDENS / "bert_tiny")
     features = Features((1,))
-    head = Classify(2).init(jax.random.key(0), np.zeros((1, encoder.width), np.float32))["params"]
+    head = Classify(2).init(jax.random.key(0), jnp.zeros((1, encoder.width)))["params"]
     params = {"encoder": encoder.params["encoder"], "classify": head}
     save(tmp_path / "run", encoder, params, labels=["bad", "good"], features=features)
     expected = [label.probability for label in load(tmp_path / "run").predict(TEXTS)]

@@ -254,7 +254,7 @@ def test_a_second_signal_ends_the_server_at_once(caplog):
     sender.join(5)
     assert errors == [(503, {"error": "the server is stopping"})] and "Traceback" not in caplog.text
     model.may_go.set()
-    service.batcher.stop(5)
+    service.batcher.stop(5.0)
     assert service.batcher.ended
     listener.close()
 

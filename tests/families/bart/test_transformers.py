@@ -10,8 +10,13 @@ import tokenizers
 from safetensors.numpy import load_file, save_file
 
 from bert_elmo_jax import load
+from bert_elmo_jax.families import get_family
 from bert_elmo_jax.families.bart.config import BartConfig
 from bert_elmo_jax.families.bart.huggingface import read_config, read_weights, write
+from bert_elmo_jax.runs.config_files import read_config as read_recipe
+from bert_elmo_jax.runs.pretraining import start_model
+from bert_elmo_jax.runs.task_data import read_data
+from bert_elmo_jax.runs.with_head import prepare_head, start_head
 from bert_elmo_jax.weights.parameter_tree import flatten
 
 from ..huggingface_models import Model, assert_same, random_params
@@ -279,6 +284,21 @@ def test_a_mask_without_an_embedding_is_refused_in_texts_alone(tmp_path, caplog)
         model.word_batch([["ship", "<mask>"]], 1, 4)
     with pytest.raises(ValueError, match="the id 40, which is outside of the vocabulary"):
         model.generate(["ship <mask>"], max_new=5)
+
+
+def test_a_mask_without_an_embedding_is_refused_by_training(tmp_path):
+    """Denoising needs the mask; a task does not, but one of its texts may hold it."""
+    source = str(make_summariser(tmp_path / "model", 40))
+    config = read_recipe("bart:toy")[0]
+    with pytest.raises(ValueError, match="has no embedding for <mask>, which pretraining puts into the texts"):
+        start_model(get_family("bart"), config, source, load(source).tokenizer)
+    config, files = read_recipe("finetune:base")[0], {}
+    for name, word in (("train", "ship"), ("dev", "<mask>")):
+        files[name] = str(tmp_path / f"{name}.tsv")
+        (tmp_path / f"{name}.tsv").write_text(f"sentence\tlabel\na boat\t0\nthe {word}\t1\n", encoding="utf-8")
+    config.update(task="sst2", **files)
+    with pytest.raises(ValueError, match=r"a text of the task holds <mask> \(id 40\), but .* remove it"):
+        prepare_head(config, read_data(config), start_head(config, source, None))
 
 
 @pytest.mark.parametrize(("vocab_size", "mask"), [(39, 40), (39, 39), (40, 39)])
