@@ -33,6 +33,10 @@ ALLOWED = [
         "'albert'",
         "the models whose released SentencePiece does not say what it cleans",
     ),
+    *(
+        ("bert_elmo_jax/text/wordpiece_files.py", f"'{name}'", "the models whose frame transformers makes itself")
+        for name in ("bert", "distilbert", "electra")
+    ),
     ("bert_elmo_jax/families/sentence_files.py", "'Transformer'", "a module of sentence-transformers"),
 ]
 

@@ -279,7 +279,7 @@ INPUT_RUNS = [
      fields({"heldout": 0.2}, "toyworld."), ("runs/quickstart/elmo",)),
     ("python -m experiments.pretrain --config=bert:novels --config.data=corpora/novels "
      "--workdir=runs/bert_novels", fields({"steps": 3, "checkpoint_every": 1}),
-     ("runs/base", "runs/bert", "runs/bert_tiny_novels")),
+     ("runs/base", "runs/bert", "runs/bert_tiny_novels", "runs/bert_reviews")),
     ("python -m experiments.pretrain --config=elmo:novels --config.data=corpora/novels_words "
      "--workdir=runs/elmo_novels", ["--config.eval_batches="], ("runs/elmo",)),
     ("python -m experiments.pretrain --config=gpt:toy --workdir=runs/gpt_toy",

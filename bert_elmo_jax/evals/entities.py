@@ -20,7 +20,7 @@ class Scores(TypedDict):
 
 
 class EntityScores(Scores):
-    """Scores of all entities and of each type, the mean F1 of the types (KLUE's), and the accuracy of the tags."""
+    """Scores of all entities and of each type, the mean F1 of the types, and the accuracy of the tags."""
 
     types: dict[str, Scores]
     macro_f1: float
@@ -63,6 +63,23 @@ def score(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> 
         "macro_f1": sum(scores["f1"] for scores in types.values()) / max(len(types), 1),
         "accuracy": right / max(words, 1),
     }
+
+
+def strict_macro_f1(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> float:
+    """Return the mean F1 of the types in strict IOB2, KLUE's entity F1: a word begins an entity only with B-.
+
+    >>> strict_macro_f1([["B-PS", "I-PS", "O"]], [["I-PS", "I-PS", "O"]])
+    0.0
+    """
+    return score(*([_drop_stray(tags) for tags in side] for side in (gold, predicted)))["macro_f1"]
+
+
+def _drop_stray(tags: Sequence[str]) -> list[str]:
+    kept = list(tags)
+    for _, start, end in entities(tags):
+        if not tags[start].startswith("B"):
+            kept[start:end] = [OUTSIDE] * (end - start)
+    return kept
 
 
 def entities(tags: Sequence[str]) -> list[tuple[str, int, int]]:

@@ -48,7 +48,10 @@ class VectorIndex:
         return f"VectorIndex({len(self):,} × {self.vectors.shape[1]}, {self.vectors.dtype})"
 
     def search(self, queries: Float[np.ndarray, "Q D"], count: int = 10, similarity: Similarity = "cosine") -> Hits:
-        """Return the `count` vectors nearest to each query, or all if there are fewer; ties go to the first rows."""
+        """Return the `count` vectors nearest to each query, or all if there are fewer; ties go to the first rows.
+
+        Vectors with NaN come last.
+        """
         if similarity not in ("cosine", "dot"):
             raise ValueError(f"similarity={similarity!r} is not known; use 'cosine' or 'dot'")
         if count < 1:
@@ -56,6 +59,7 @@ class VectorIndex:
         query_vectors = np.asarray(queries, np.float32)
         if query_vectors.ndim != 2 or query_vectors.shape[1] != self.vectors.shape[1]:
             raise ValueError(f"queries have shape {query_vectors.shape}; expected [Q, {self.vectors.shape[1]}]")
+        _check_finite(query_vectors, "query")
         if similarity == "cosine":
             query_vectors = query_vectors / np.maximum(np.linalg.norm(query_vectors, axis=1, keepdims=True), 1e-12)
         lengths = self._find_lengths() if similarity == "cosine" else None
@@ -82,14 +86,22 @@ def _keep(
     if rows is not None and scores is not None:
         hits = Hits(np.concatenate([hits.rows, rows], axis=1), np.concatenate([hits.scores, scores], axis=1))
     if hits.scores.shape[1] > count:
-        # All that reach the last kept score, so that ties are decided by the row and not by the partition.
+        # All that reach the last kept score, so that ties are decided by the row and not by the partition. NaN is
+        # chosen, too, and sorted last.
         least = -np.partition(-hits.scores, count - 1, axis=1)[:, count - 1]
-        chosen = [np.flatnonzero(line >= low) for line, low in zip(hits.scores, least)]
+        chosen = [np.flatnonzero(~(line < low)) for line, low in zip(hits.scores, least)]
         order = [near[np.argsort(-line[near], kind="stable")][:count] for near, line in zip(chosen, hits.scores)]
     else:
         order = [np.argsort(-line, kind="stable") for line in hits.scores]
     places = np.stack(order) if order else np.zeros(hits.rows.shape, np.int64)
     return Hits(np.take_along_axis(hits.rows, places, 1), np.take_along_axis(hits.scores, places, 1))
+
+
+def _check_finite(vectors: Float[np.ndarray, "N D"], name: str, first: int = 0) -> None:
+    finite = np.isfinite(vectors).all(axis=1)
+    if not finite.all():
+        row = first + int(finite.argmin())
+        raise ValueError(f"{name} {row} has NaN or infinity; expected finite numbers: compute it again or leave it out")
 
 
 def write_vectors(
@@ -121,7 +133,8 @@ def write_vectors(
                 file = open_memmap(partial, mode="w+", dtype=dtype, shape=(count, part.shape[1]))
             if done + len(part) > count:
                 raise ValueError(f"more than {count:,} vectors were given for {path}")
-            if np.abs(part).max(initial=0) > np.finfo(dtype).max:
+            if not np.abs(part).max(initial=0) <= np.finfo(dtype).max:  # also with NaN, which is not greater
+                _check_finite(part, "vector", done)
                 raise ValueError(f"a vector has numbers that are too large for {dtype}: use float32")
             file[done : done + len(part)] = part
             done += len(part)

@@ -30,6 +30,9 @@ def count_right(right: Tree, predicted: Tree) -> Int64[np.ndarray, "4"]:
     """
     if len(right[0]) != len(predicted[0]):
         raise ValueError(f"trees of {len(right[0])} and {len(predicted[0])} words; expected the same words")
+    for heads, relations in (right, predicted):
+        if len(heads) != len(relations):
+            raise ValueError(f"a tree has {len(heads)} heads but {len(relations)} relations: give both for each word")
     counts = np.zeros(4, np.int64)
     for head, relation, guess, name in zip(*right, *predicted):
         same = head == guess
@@ -43,6 +46,9 @@ def score(right: Iterable[Tree], predicted: Iterable[Tree]) -> dict[str, float]:
     >>> score([((2, 0), ("nsubj", "root"))], [((2, 0), ("obj", "root"))])
     {'las': 0.5, 'uas': 1.0, 'las_subtypes': 0.5}
     """
+    right, predicted = list(right), list(predicted)
+    if len(right) != len(predicted):
+        raise ValueError(f"{len(right)} right trees but {len(predicted)} predicted: give the same sentences")
     heads, labelled, subtypes, words = map(float, sum(map(count_right, right, predicted), np.zeros(4, np.int64)))
     if not words:
         raise ValueError("no words to score; give sentences")

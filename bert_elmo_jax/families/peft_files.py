@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bert_elmo_jax.families.family import Family
+from bert_elmo_jax.families.huggingface_weights import SIZED
 from bert_elmo_jax.files import read_json
 from bert_elmo_jax.json_values import NUMBER, TEXT, TRUTH, Fields, object_of, whole_number
 from bert_elmo_jax.optim.adapters import Merge, list_adapters
@@ -75,6 +76,8 @@ class Names(NamedTuple):
     turned: Sequence[str]
     bare: bool
     heads: int  # the rows of a joined module lie part by part for each of so many attention heads
+    # Paths of the modules that peft saves with a head: all below each module whose name ends in `classifier`.
+    with_head: frozenset[str]
 
     def find(self, module: str) -> str | None:
         """Return our path of a module of a file, or None."""
@@ -113,9 +116,12 @@ def read_names(family: Family, config: Any, head: str | None) -> Names:
     outside = {path.rpartition("/")[0] for path in file.stored_outside(head)}
     modules |= tables
     heads = config.num_heads if file.by_head else 1
+    head_modules = file.heads.get(head or "", {})
+    with_head = {path for path, name in head_modules.items() if name.partition(".")[0].endswith("classifier")}
     return Names(
-        modules, frozenset(tables), file.prefix, frozenset(outside), file.joined, file.turned, file.bare, heads
-    )
+        modules, frozenset(tables), file.prefix, frozenset(outside), file.joined, file.turned, file.bare, heads,
+        frozenset(with_head),
+    )  # fmt: skip
 
 
 def read_adapter(folder: Path, family: Family, config: Any) -> PeftAdapter:
@@ -149,6 +155,7 @@ def read_adapter(folder: Path, family: Family, config: Any) -> PeftAdapter:
         if place in parts:
             raise ValueError(f"{weights} has the {kind} of {module} twice, under two names: copy it again")
         parts[place] = values.T if kind == "weight" else values
+    check_parts(names, parts, family, config, str(weights))
     flat: dict[str, np.ndarray] = {}
     alphas, ranks = ({re.compile(rf"(.*\.)?({pattern})$"): value for pattern, value in (fields.get(name) or {}).items()}
                      for name in PATTERNS)  # fmt: skip
@@ -245,6 +252,28 @@ def find_part(names: Names, module: str, kind: str, source: str, family: Family)
     return f"{path}/{'kernel' if kind == 'weight' else 'bias'}"
 
 
+def check_parts(names: Names, parts: Mapping[str, np.ndarray], family: Family, config: Any, source: str) -> None:
+    """Raise for a saved module that is not complete, or that does not fit a model of this configuration."""
+    if not parts:
+        return
+    sizes = {path.partition("/")[0]: value.shape[-1] for path, value in parts.items() if value.ndim}
+    name_files = family.formats["huggingface"].names
+    assert name_files is not None  # `read_names` has refused the other families
+    shapes = name_files(config).shapes(config, {head: size for head, size in sizes.items() if head in SIZED})
+    for path, value in parts.items():
+        place, _, kind = path.rpartition("/")
+        module = names.modules[place]
+        if path not in shapes:
+            raise ValueError(f"{source}: {module} has a {kind}, for which {family.called} has no place")
+        if lacking := [other for other in ("kernel", "bias") if f"{place}/{other}" in shapes.keys() - parts.keys()]:
+            raise ValueError(f"{source}: {module} has no {lacking[0]}; kernel and bias are needed")
+        if value.shape != shapes[path]:
+            actual, expected = (" x ".join(map(str, shape)) for shape in (value.shape, shapes[path]))
+            raise ValueError(
+                f"{source}: the {kind} of {module} is {actual}, and the model's is {expected}: it is of another model"
+            )
+
+
 def read_pair(
     names: Names, module: str, pair: Mapping[str, np.ndarray], source: str, family: Family
 ) -> dict[str, dict[str, np.ndarray]]:
@@ -279,10 +308,15 @@ def write_adapter(
     adapters: Mapping[str, Any],
     merge: Merge,
     parts: Mapping[str, Any],
+    params: Mapping[str, Any],
     *,
     base: str = "",
 ) -> None:
-    """Write adapters, and parts that were trained in full, as peft does; `base` names the model below."""
+    """Write adapters, and parts that were trained in full, as peft does.
+
+    `params` are those of the model with both added: peft stores all layers of a classifier with two in full. `base`
+    names the model below.
+    """
     head = next((name for name in HEADS.values() if name in parts), None)
     names = read_names(family, config, head)
     scope = SCOPE + (names.prefix if head or not names.bare else "")
@@ -290,6 +324,8 @@ def write_adapter(
     for path, pair in list_adapters(adapters):
         if path not in names.modules:
             raise ValueError(f"the layer {path} has no name in files of transformers, so peft could not find it")
+        if path in names.with_head:
+            continue
         name, matrices = names.modules[path], {kind: np.asarray(x, np.float32) for kind, x in pair.items()}
         modules.setdefault(names.stored_in(name), {})[name] = matrices
     tensors: dict[str, np.ndarray] = {}
@@ -301,17 +337,25 @@ def write_adapter(
         for kind, matrix in zip(TABLE_PAIR if of_table else ("lora_A.weight", "lora_B.weight"), (down, up)):
             tensors[f"{scope}{module}.{kind}"] = np.ascontiguousarray(matrix.T)
         ranks[module] = down.shape[1]
+    if not tensors:
+        raise ValueError("all adapters are of the classifier, which peft stores in full: add one of another layer")
+    with_head = {path: x for path, x in flatten(params).items() if path.rpartition("/")[0] in names.with_head}
+    if lacking := [place for place in names.with_head if f"{place}/kernel" not in with_head]:
+        raise ValueError(f"peft stores the head {head} with {lacking[0]}, which is missing: give it as a part, too")
     saved = []
-    for path, value in flatten(parts).items():
+    saved_parts = flatten(parts) | with_head
+    for path, value in saved_parts.items():
         place, _, kind = path.rpartition("/")
         if place not in names.modules:
             raise ValueError(f"the part {place} has no name in files of transformers, so peft could not find it")
         inside = place.startswith("encoder/") and place not in names.outside
         module = (scope if inside else SCOPE) + names.modules[place]
-        saved.append(names.modules[place])
+        name = names.modules[place]
+        saved.append(name.partition(".")[0] if place in names.with_head else name)
         array = np.asarray(value, np.float32)
         weight = kind == "kernel"
         tensors[f"{module}.{'weight' if weight else kind}"] = np.ascontiguousarray(array.T if weight else array)
+    check_parts(names, saved_parts, family, config, "parts")
     other = {module: rank for module, rank in ranks.items() if rank != merge.rank}
     fields = {
         "peft_type": "LORA",

@@ -5,9 +5,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from bert_elmo_jax.encoders.encoder import fingerprint
 from bert_elmo_jax.families import find_family
 from bert_elmo_jax.families.family import TASK_HEADS
+from bert_elmo_jax.families.init_params import param_shapes
 from bert_elmo_jax.files import check_links
 from bert_elmo_jax.inference.run_directory import StoredModel, check_finite, is_run_directory, write_run_directory
 from bert_elmo_jax.inference.save_model import check_bias
@@ -29,9 +32,15 @@ def join_trained(base: Mapping[str, Any], trained: Mapping[str, Any], merge: Mer
     >>> {name: list(part) for name, part in params.items()}
     {'encoder': ['embeddings', 'pooler'], 'classify': ['bias']}
     """
-    parts = {name: part for name, part in trained.items() if name != "adapters"}
-    encoder = {**base["encoder"], **parts.pop("encoder", {})}
-    return {**base, **merge({"encoder": encoder}, trained["adapters"]), **parts}
+    params = _join(base, {name: part for name, part in trained.items() if name != "adapters"})
+    return {**params, **merge({"encoder": params["encoder"]}, trained["adapters"])}
+
+
+def _join(params: Mapping[str, Any], parts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters with the leaves of `parts` in place of their own."""
+    inner = {name: _join(params[name], part) for name, part in parts.items()
+             if isinstance(part, Mapping) and name in params}  # fmt: skip
+    return {**params, **parts, **inner}
 
 
 def write_base(workdir: Path, config: Any, base: Mapping[str, Any], tokenizer: Any) -> None:
@@ -85,12 +94,12 @@ def save_adapter(
 
     if "adapters" in adapters:
         raise ValueError('adapters has a part "adapters": give trained["adapters"], and other trained parts as parts=…')
-    merge(encoder.params, adapters)  # raises for adapters of another model or rank
+    params = join_trained(encoder.params, {**(parts or {}), "adapters": adapters}, merge)  # raises for another model
     family = find_family(encoder.config)
     for name, part in (parts or {}).items():
         if name in TASK_HEADS:
             check_bias(family, name, part)
-    write_adapter(Path(folder), family, encoder.config, adapters, merge, parts or {}, base=str(encoder.source))
+    write_adapter(Path(folder), family, encoder.config, adapters, merge, parts or {}, params, base=str(encoder.source))
     return Path(folder)
 
 
@@ -106,11 +115,26 @@ def add_adapter(model: StoredModel, folder: str | Path) -> StoredModel:
             'made from, with dtype="int8"'
         )
     check_links(folder)
-    adapter = read_adapter(Path(folder), find_family(model.config), model.config)
+    family = find_family(model.config)
+    adapter = read_adapter(Path(folder), family, model.config)
     try:
         params = join_trained(model.params, {**adapter.parts, "adapters": adapter.adapters}, adapter.merge)
     except ValueError as error:
         raise ValueError(f"{folder}: {error}") from None
     check_finite(params, f"{model.report.source} with the adapter {folder}")
-    sentences = None if any(name in TASK_HEADS for name in adapter.parts) else model.sentences  # a head takes its place
-    return dataclasses.replace(model, params=params, sentences=sentences)
+    head = next((name for name in TASK_HEADS if name in adapter.parts), None)
+    if head is None:
+        return dataclasses.replace(model, params=params)
+    lacks_pooler = family.task_head(head).pooled and "pooler" not in params["encoder"]
+    if lacks_pooler and any(path.startswith("encoder/pooler/") for path in param_shapes(family, model.config)):
+        raise ValueError(
+            f"{folder} has a head that reads pooled vectors, and neither it nor {model.report.source} has a pooler: "
+            "the adapter is of another model, or not complete"
+        )
+    params = {name: part for name, part in params.items() if name == head or name not in TASK_HEADS}
+    outputs, extras = np.shape(params[head]["kernel"])[1], model.report.extras
+    report = dataclasses.replace(model.report, extras={**extras, "num_labels": outputs})
+    model = dataclasses.replace(model, params=params, report=report, sentences=None)  # the head takes its place
+    number = len(model.labels) if model.labels else extras.get("num_labels", outputs)
+    # As in transformers, labels of another number are of the head that this one replaces.
+    return model if number == outputs else dataclasses.replace(model, labels=None, problem_type=None)

@@ -29,19 +29,23 @@ class LabelledPart(NamedTuple):
 def make_text_rows(texts: Sequence[TextExample], tokenizer: Tokenizer, length: int, stride: int | None) -> list[Row]:
     """Return rows of at most `length` pieces.
 
-    A longer text is cut, or with `stride` read in rows that overlap by so many pieces.
+    A longer text is cut, at the end that the tokenizer cuts, or with `stride` read in rows that overlap by so many
+    pieces and begin at the other end.
     """
     rows = []
     frame = tokenizer.frame
     capacity = length - frame.count(pair=False)
     for number, example in enumerate(texts):
         encoding = tokenizer.encode(example.text, specials=False)
-        parts = split_pieces(len(encoding), capacity, max(1, capacity - (stride or 0)))
+        pieces = len(encoding)
+        parts = split_pieces(pieces, capacity, max(1, capacity - (stride or 0)))
         if stride is None:
             parts = parts[:1]
+        lost = pieces - parts[-1][1]
+        if tokenizer.cuts_start:
+            parts = [(pieces - end, pieces - begin) for begin, end in parts]
         for begin, end in parts:
             ids, types = frame.join(encoding.ids[begin:end])
-            lost = len(encoding) - parts[-1][1]
             rows.append(Row(number, (ids,), (types,), pieces=encoding.part(begin, end), lost=lost))
     return rows
 

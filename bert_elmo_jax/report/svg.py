@@ -32,11 +32,15 @@ LETTER = 7.2  # about the width of a Latin letter; the reader's font decides
 POINTS = 600  # more points of a curve cannot be distinguished
 NEAR = 3  # dots this near overlap
 LARGEST_DOT, COUNTED = 14, 5  # the largest radius of a dot; the number of a dot is written from here
+NOTHING = "<p>no figure to draw</p>"
 Point = tuple[float, float]
 
 
 def draw_svg(figure: Drawable) -> str:
-    """Return a figure as SVG; a figure without points becomes a paragraph that says so."""
+    """Return a figure as SVG; a figure without points becomes a paragraph that says so.
+
+    Points that are not finite are left out; a share that is not finite has a dash in place of its bar.
+    """
     return _DRAW[type(figure)](figure)
 
 
@@ -70,9 +74,13 @@ def _draw_lines(figure: Lines) -> str:
     def scale(x: Number) -> float:
         return math.log10(x) if figure.logarithmic else float(x)
 
-    points = [point for line in figure.series.values() for point in line]
+    series = {
+        name: [(x, y) for x, y in _keep_finite(line) if x > 0 or not figure.logarithmic]
+        for name, line in figure.series.items()
+    }
+    points = [point for line in series.values() for point in line]
     if not points:
-        return "<p>no figure to draw</p>"
+        return NOTHING
     low, high = _pad([y for _, y in points])
     first, last = _pad([scale(x) for x, _ in points], 0.0)
 
@@ -80,7 +88,7 @@ def _draw_lines(figure: Lines) -> str:
         return _place((scale(x) - first) / (last - first), (high - y) / (high - low))
 
     drawn = _draw_axes(figure.across, figure.up, sorted({x for x, _ in points}), (low, high), place)
-    for n, (name, line) in enumerate(figure.series.items()):
+    for n, (name, line) in enumerate(series.items()):
         colour, at = COLOURS[n % len(COLOURS)], HEIGHT + 18 * n
         dash = "" if n < len(COLOURS) else ' stroke-dasharray="5 3"'
         spots = [place(x, y) for x, y in line]
@@ -88,7 +96,7 @@ def _draw_lines(figure: Lines) -> str:
         drawn += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in spots]
         ends = f'x1="{LEFT}" y1="{at + 4}" x2="{LEFT + 24}" y2="{at + 4}"'
         drawn.append(f'<line {ends} stroke="{colour}" stroke-width="2"/>' + _text(LEFT + 32, at + 8, name))
-    return _frame(WIDTH, HEIGHT + 18 * len(figure.series), drawn)
+    return _frame(WIDTH, HEIGHT + 18 * len(series), drawn)
 
 
 def _draw_curve(figure: Curve) -> str:
@@ -134,6 +142,8 @@ def _draw_axes(
 
 
 def _draw_bars(figure: Bars) -> str:
+    if not any(math.isfinite(share) for shares in figure.series.values() for share in shares):
+        return NOTHING
     row, left = 22, max(60.0, _measure(figure.labels)) + 6
     drawn: list[str] = []
     at = 0
@@ -141,12 +151,13 @@ def _draw_bars(figure: Bars) -> str:
         drawn.append(f'<text x="0" y="{at + 15}" font-weight="600">{html.escape(name)}</text>')
         at += row
         for n, (label, share) in enumerate(zip(figure.labels, shares)):
-            length = max(0.0, share) * (WIDTH - left - 44)
+            finite = math.isfinite(share)
+            length = max(0.0, share) * (WIDTH - left - 44) if finite else 0.0
             size = f'width="{length:.1f}" height="{row - 6}"'
             drawn.append(_text(left - 6, at + 15, label, "end"))
             colour = COLOURS[n % len(COLOURS)] if len(figure.series) > 1 else INK  # colours connect equal labels
             drawn.append(f'<rect x="{left:.0f}" y="{at + 3}" {size} fill="{colour}"/>')
-            drawn.append(_text(left + 6 + length, at + 15, f"{share:.2f}"))
+            drawn.append(_text(left + 6 + length, at + 15, f"{share:.2f}" if finite else "–"))
             at += row
         at += row // 2
     return _frame(WIDTH, at, drawn)
@@ -157,13 +168,17 @@ def _draw_dots(figure: Dots) -> str:
     width, height = 340, 260  # of all figures of dots, to compare them side by side
     margin = LARGEST_DOT * min(len(names), 3) + 4, LARGEST_DOT + 16  # dots of several groups lie side by side
     points = np.asarray(figure.points, np.float64)
+    finite = np.isfinite(points).all(axis=1)
+    if not finite.any():
+        return NOTHING
+    points, groups = points[finite], [figure.groups[n] for n in np.flatnonzero(finite).tolist()]
     low, high = points.min(axis=0), points.max(axis=0)
     plot_size = np.array([width - 2 * margin[0], height - TOP - 2 * margin[1]])
     extent = np.maximum(high - low, max(0.05 * float((high - low).max()), 1e-12))  # not to enlarge rounding errors
     scale = plot_size / extent
     places = (points - (low + high) / 2) * scale * (1, -1) + (width / 2, TOP + (height - TOP) / 2)
     drawn = [_text(0, 12, figure.up), _text(width / 2, height + 14, figure.across, "middle")]
-    drawn += _draw_spots(count_coinciding(places, figure.groups), [*names])
+    drawn += _draw_spots(count_coinciding(places, groups), names)
     left, line = 10.0, 0
     for n, name in enumerate(names):
         wide = 34 + _measure([name])
@@ -211,11 +226,14 @@ def _draw_spots(spots: Sequence[tuple[Point, dict[str, int]]], names: list[str])
 
 
 def _draw_scatter(figure: Scatter) -> str:
-    values = [value for point in figure.points for value in point]
+    points = _keep_finite(figure.points)
+    if not points:
+        return NOTHING
+    values = [value for point in points for value in point]
     low, high = min(values), max(values)
     scale = 300 / ((high - low) or 1.0)
     drawn = [f'<line x1="10" y1="330" x2="310" y2="30" stroke="{PALE}"/>', _text(0, 12, figure.up)]
-    for x, y in figure.points:
+    for x, y in points:
         spot = f'cx="{10 + (x - low) * scale:.1f}" cy="{330 - (y - low) * scale:.1f}"'
         drawn.append(f'<circle {spot} r="2" fill="{INK}" opacity=".5"/>')
     drawn += [_text(10, 348, format_number(low)), _text(310, 348, format_number(high), "end")]
@@ -305,6 +323,10 @@ _DRAW: dict[type, Callable[[Any], str]] = {
     Lines: _draw_lines, Curve: _draw_curve, Bars: _draw_bars, Dots: _draw_dots, Scatter: _draw_scatter,
     Grid: _draw_grid, Arcs: _draw_arcs, Panels: _draw_panels,
 }  # fmt: skip
+
+
+def _keep_finite(points: Sequence[tuple[Number, Number]]) -> list[tuple[Number, Number]]:
+    return [(x, y) for x, y in points if math.isfinite(x) and math.isfinite(y)]
 
 
 def _measure(names: Sequence[str]) -> float:

@@ -82,6 +82,7 @@ def list_scores(task: Task) -> list[str]:
     """Return the names of the scores that `figures_of` may give, also before the labels are known."""
     if task.kind == "tags":
         names = ["precision", "recall", "accuracy"] if task.entities else []
+        names += ["entity_macro_f1"] if task.name == "klue_ner" else []
     elif task.kind == "trees":
         names = ["uas", "las_subtypes"]
     elif task.kind == "questions":
@@ -116,7 +117,14 @@ def figures_of(task: Task, examples: Sequence[Any], predictions: Sequence[Any]) 
         gold, predicted = [list(e.tags) for e in examples], [list(p.tags) for p in predictions]
         if task.entities:
             scores = entities.score(gold, predicted)
-            return {name: scores[name] for name in ("f1", "precision", "recall", "accuracy")}
+            figures = {name: scores[name] for name in ("f1", "precision", "recall", "accuracy")}
+            if task.name == "klue_ner":  # KLUE's scorer leaves out spaces
+                sides = (
+                    [[tag for c, tag in zip(e.words, tags) if not c.isspace()] for e, tags in zip(examples, side)]
+                    for side in (gold, predicted)
+                )
+                figures["entity_macro_f1"] = entities.strict_macro_f1(*sides)
+            return figures
         return {"accuracy": glue.accuracy(list(chain(*gold)), list(chain(*predicted)))}
     if task.kind == "trees":
         return trees.score(*([(one.heads, one.relations) for one in side] for side in (examples, predictions)))

@@ -119,6 +119,7 @@ def export_adapters(workdir: Path, model: Any, adapted: Adapted, obstacle: str =
     trained = load_params(workdir, best_step(workdir))[1]
     parts = {name: part for name, part in trained.items() if name != "adapters"}
     try:
-        write_adapter(workdir / "adapter", find_family(model), model, trained["adapters"], adapted.merge, parts)
+        params = join_trained(adapted.base, trained, adapted.merge)
+        write_adapter(workdir / "adapter", find_family(model), model, trained["adapters"], adapted.merge, parts, params)
     except ValueError as error:
         say(f"the adapters are not written in the format of peft: {error}")

@@ -134,6 +134,8 @@ def prepare_head(
     sentences = None
     if task.kind == "sentences":
         task, sentences = prepare_sentences(config, task, start.stored, model.max_positions)
+    elif task.name == "rank" and start.stored is not None:
+        task = dataclasses.replace(task, prompt=find_prompt(start.stored))
     check_length(task, model.max_positions)
     features = read_features(config, family, model.num_layers, task.kind)
     head = make_head(task, features, model, sentences)
@@ -279,6 +281,13 @@ def read_features(config: ConfigDict, family: Family, num_layers: int, kind: str
     return Features(tuple(layer_numbers(layers, num_layers)), f.combine, f.lstm_layers, f.lstm_size, f.dropout)
 
 
+def find_prompt(stored: StoredModel) -> str:
+    """Return the text that a reranker, released or of a run, puts before each query; "" for other models."""
+    if stored.task is not None:
+        return "" if stored.task.kind == "sentences" else stored.task.prompt
+    return str(stored.report.extras.get("prompt", ""))
+
+
 def init_params(
     start: Start, task: Task, head: TaskHead, seed: int, report: bool = True
 ) -> tuple[dict[str, Any], bool]:
@@ -288,8 +297,9 @@ def init_params(
         return fresh, True
     stored = dict(start.stored.params)
     shapes, needed = (jax.tree.map(np.shape, params.get(head.name)) for params in (stored, fresh))
-    same = tuple(start.stored.labels or ()) == task.labels and shapes == needed
-    if not same or start.stored.features != head.features:
+    # The only output of a regression or a reranker has a label in config.json, LABEL_0, but none in the task.
+    same = task.kind == "regression" or tuple(start.stored.labels or ()) == task.labels
+    if not same or shapes != needed or start.stored.features != head.features:
         if report and head.name in stored:
             say(f"the weights have a head {head.name} for another task or other labels: it is not used")
         stored.pop(head.name, None)

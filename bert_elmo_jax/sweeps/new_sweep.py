@@ -1,5 +1,6 @@
 """An example of a sweep on a table of one's own, to be changed."""
 
+import shlex
 from pathlib import Path
 
 from bert_elmo_jax.files import write_text
@@ -15,7 +16,9 @@ def write_example(file: str) -> str:
         raise ValueError(f"--new={file}: expected a name that ends in .py, such as my_sweep.py")
     if path.exists():
         raise FileExistsError(f"--new={file}: there is such a file already; choose another name, or delete it")
-    text = show_commands(EXAMPLE.read_text(encoding="utf-8").replace("my_sweep.py", file))
-    write_text(path, text)
-    command = next(line for line in text.splitlines() if line.startswith("Command: "))
-    return f"{file} is an example with comments: change it, then\n  {command.removeprefix('Command: ')}"
+    text = show_commands(EXAMPLE.read_text(encoding="utf-8"))
+    command = next(line for line in text.splitlines() if line.startswith("Command: ")).removeprefix("Command: ")
+    word = shlex.quote(file)
+    in_docstring = word.replace("\\", r"\\").replace('"', r"\"")
+    write_text(path, text.replace("my_sweep.py", in_docstring))
+    return f"{file} is an example with comments: change it, then\n  {command.replace('my_sweep.py', word)}"

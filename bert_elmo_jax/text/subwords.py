@@ -30,8 +30,8 @@ class Subwords(NamedTuple):
         ]
 
     def rows(self, word: str) -> list[int]:
-        """Return the rows of the n-grams of a word in the table of vectors."""
-        if not self.buckets:
+        """Return the rows of the n-grams of a word in the table of vectors; fastText's end of a line has none."""
+        if not self.buckets or word == "</s>":
             return []
         return [self.first + hash_gram(gram.encode("utf-8", "replace")) % self.buckets for gram in self.grams(word)]
 

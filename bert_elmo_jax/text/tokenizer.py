@@ -135,10 +135,10 @@ class Tokenizer(ABC):
             write_bytes(Path(folder) / name, content)
 
     def files_for_transformers(self, *, max_positions: int, types: bool = True) -> dict[str, bytes]:
-        """Return `files` with the length limit of a model, and without types (token_type_ids) if it has none."""
+        """Return `files` with the length limit of a model, and without types (token_type_ids) if it reads none."""
         files = self._files_with_side()
         config = json.loads(files["tokenizer_config.json"]) | {"model_max_length": max_positions}
-        if not types:
+        if not types or self.frame.types == (0, 0):
             config["model_input_names"] = ["input_ids", "attention_mask"]
         return files | {"tokenizer_config.json": encode_json(config)}
 

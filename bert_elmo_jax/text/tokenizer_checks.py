@@ -18,6 +18,7 @@ from bert_elmo_jax.json_values import (
     Kind,
     any_of,
     check_fields,
+    list_of,
     one_of,
     whole_number,
 )
@@ -32,6 +33,10 @@ MOST_ADDED, LONGEST_ADDED = 20_000, 1000  # added pieces, and characters of one;
 IDS = whole_number(0, 10**8)
 STEPS = ("Sequence", "SpecialToken")  # of a template
 PIECE = Kind("a text, or an object with its content", lambda value: isinstance(value, str) or _has_content(value))
+PIECES = Kind(
+    "pieces in a list or an object",
+    lambda value: isinstance(value, list | dict) and all(map(PIECE.accepts, list_values(value))),
+)
 CONFIG_FIELDS: Fields = {
     **{f"{name}_token": PIECE for name in ("pad", "unk", "cls", "sep", "mask", "bos", "eos")},
     "added_tokens_decoder": Kind(
@@ -43,6 +48,8 @@ CONFIG_FIELDS: Fields = {
          "separate_vocabs", "do_basic_tokenize", "keep_accents", "remove_space"),
         TRUTH,
     ),
+    **dict.fromkeys(("additional_special_tokens", "extra_special_tokens"), PIECES),
+    "model_input_names": list_of(TEXT),
     "model_max_length": NUMBER,
     "tokenizer_class": TEXT,
     "truncation_side": one_of("left", "right"),
@@ -67,6 +74,25 @@ RANDOM = "%s: dropout %r of its BPE would cut texts another way in every call; i
 UNMERGED = re.compile(r"<.*>|\[.*\]|madeupword\d+", re.S)
 
 
+def list_values(pieces: list[Any] | dict[str, Any] | None) -> list[Any]:
+    """Return the pieces of a configuration, which lists them or gives each a name.
+
+    >>> list_values(["<e>"]), list_values({"image_token": "<i>"}), list_values(None)
+    (['<e>'], ['<i>'], [])
+    """
+    return list(pieces.values() if isinstance(pieces, dict) else pieces or [])
+
+
+def leaves_out_types(config: Mapping[str, Any]) -> bool:
+    """Return True if a configuration lists what the network reads, and no types are among it.
+
+    >>> leaves_out_types({"model_input_names": ["input_ids", "attention_mask"]}), leaves_out_types({})
+    (True, False)
+    """
+    names = config.get("model_input_names")
+    return names is not None and "token_type_ids" not in names
+
+
 def _has_content(value: Any) -> bool:
     return isinstance(value, dict) and isinstance(value.get("content"), str)
 
@@ -78,6 +104,14 @@ def read_tokenizer_config(folder: Path) -> dict[str, Any]:
     {}
     """
     return read_json(folder / CONFIG, default={}, fields=CONFIG_FIELDS)
+
+
+def names_class(folder: Path, classes: Sequence[str], model_types: Sequence[str]) -> bool:
+    """Return True if a folder names one of these tokenizers, or else one of these models."""
+    named = read_tokenizer_config(folder).get("tokenizer_class")
+    if named is not None:
+        return named in classes
+    return read_json(folder / "config.json", default={}).get("model_type") in model_types
 
 
 def read_added(folder: Path) -> dict[str, int]:

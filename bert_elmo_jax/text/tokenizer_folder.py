@@ -1,10 +1,9 @@
 """Find the files of a tokenizer in a folder, and its kind."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
-from bert_elmo_jax.files import read_json
-from bert_elmo_jax.text.tokenizer_checks import read_tokenizer_config
+from bert_elmo_jax.text.tokenizer_checks import names_class, read_tokenizer_config
+from bert_elmo_jax.text.tokenizer_specs import SPEC_CLASSES
 from bert_elmo_jax.text.wordpiece_files import is_framed, is_wordpiece
 
 VOCABULARY_FILES = ("vocab.txt", "tokenizer.json")  # newer versions of Hugging Face's libraries write only the second
@@ -19,7 +18,6 @@ SHIFTED_CLASSES = ("XLMRobertaTokenizer", "XLMRobertaTokenizerFast")  # see shif
 SHIFTED_TYPES = ("xlm-roberta", "xlm-roberta-xl")
 UNFRAMED_CLASSES = ("GPT2Tokenizer", "GPT2TokenizerFast")  # no piece is added to a text, with any vocabulary
 UNFRAMED_TYPES = ("gpt2",)
-SPEC_CLASSES = ("PreTrainedTokenizerFast", "TokenizersBackend")  # classes that read only tokenizer.json
 
 
 def find_vocabulary(folder: Path) -> Path | None:
@@ -46,25 +44,17 @@ def find_model(folder: Path) -> Path | None:
 
 def is_shifted(folder: Path) -> bool:
     """Return True if a folder says that its SentencePiece model has shifted ids."""
-    return _says(folder, SHIFTED_CLASSES, SHIFTED_TYPES)
+    return names_class(folder, SHIFTED_CLASSES, SHIFTED_TYPES)
 
 
 def has_mask_last(folder: Path) -> bool:
     """Return True if a folder says that the mask piece comes after the last piece of its SentencePiece model."""
-    return _says(folder, MASK_LAST_CLASSES, MASK_LAST_TYPES)
+    return names_class(folder, MASK_LAST_CLASSES, MASK_LAST_TYPES)
 
 
 def is_unframed(folder: Path) -> bool:
     """Return True if a folder says that its byte-level BPE is GPT-2's, which adds no piece to a text."""
-    return _says(folder, UNFRAMED_CLASSES, UNFRAMED_TYPES)
-
-
-def _says(folder: Path, classes: Sequence[str], model_types: Sequence[str]) -> bool:
-    """Return True if a folder names one of these tokenizers, or else one of these models."""
-    named = read_tokenizer_config(folder).get("tokenizer_class")
-    if named is not None:
-        return named in classes
-    return read_json(folder / "config.json", default={}).get("model_type") in model_types
+    return names_class(folder, UNFRAMED_CLASSES, UNFRAMED_TYPES)
 
 
 def prefers_file(folder: Path) -> bool:

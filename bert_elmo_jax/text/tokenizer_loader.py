@@ -1,20 +1,30 @@
 """Load the tokenizer in a folder, of any kind; the code of a kind is imported when a folder has it."""
 
+import dataclasses
 import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from bert_elmo_jax.files import check_links, read_bytes
+from bert_elmo_jax.text.encoding import Frame
 from bert_elmo_jax.text.tokenizer import PROJECT_KEY, Tokenizer, check_fingerprint
 from bert_elmo_jax.text.tokenizer_checks import read_added, read_spec
 from bert_elmo_jax.text.tokenizer_file import TokenizerFile
 from bert_elmo_jax.text.tokenizer_folder import BPE_PAIRS, find_bpe, find_kind, find_model, is_unframed
-from bert_elmo_jax.text.tokenizer_specs import TEXT_FLAGS, Spec, find_parts, make_template, read_settings
+from bert_elmo_jax.text.tokenizer_specs import (
+    TEXT_FLAGS,
+    Spec,
+    find_added,
+    find_parts,
+    has_frame,
+    index_pieces,
+    make_template,
+    read_settings,
+    warn_unframed,
+)
 from bert_elmo_jax.text.wordpiece import load_wordpiece
-from bert_elmo_jax.text.wordpiece_files import spec_of_framed_vocabulary
-
-FRAMES = ("RobertaProcessing", "BertProcessing", "TemplateProcessing")  # parts that add special pieces to a text
+from bert_elmo_jax.text.wordpiece_files import has_one_type, spec_of_framed_vocabulary
 
 
 def load_tokenizer(folder: str | Path, *, lowercase: bool | None = None) -> Tokenizer:
@@ -94,14 +104,18 @@ def load_tokenizer_file(path: str | Path) -> TokenizerFile:
     spec = _add_pieces(_apply_settings(spec, settings), folder, settings)
     tokenizer = TokenizerFile(spec, settings, str(file))
     check_fingerprint(settings, tokenizer.fingerprint, file)
+    if tokenizer.frame != Frame() and has_one_type(folder, settings):
+        tokenizer.frame = dataclasses.replace(tokenizer.frame, types=(0, 0))
+    if tokenizer.frame != Frame():
+        warn_unframed(spec, settings, str(file))
     return tokenizer
 
 
 def _add_empty_frame(spec: Spec) -> Spec:
     """Return the spec with a frame of no pieces, unless it has a frame."""
-    processor = spec.get("post_processor")
-    if any(find_parts(processor, kind) for kind in FRAMES):
+    if has_frame(spec):
         return spec
+    processor = spec.get("post_processor")
     empty = make_template("A", "A B", {})
     return spec | {"post_processor": {"type": "Sequence", "processors": [processor, empty]} if processor else empty}
 
@@ -120,9 +134,11 @@ def _apply_settings(spec: Spec, settings: Mapping[str, Any]) -> Spec:
 
 
 def _add_pieces(spec: Spec, folder: Path, settings: Mapping[str, Any]) -> Spec:
-    """Add the pieces that other files of the folder append to the spec."""
-    added = spec.get("added_tokens") or []
+    """Add the pieces that other files of the folder mark in the vocabulary or append to it."""
     vocabulary = (spec.get("model") or {}).get("vocab") or {}
+    index = dict(vocabulary) if isinstance(vocabulary, dict) else index_pieces(spec, str(folder))
+    index |= {entry["content"]: entry["id"] for entry in spec.get("added_tokens") or []}
+    added = find_added(spec, settings, read_added(folder), index)
     size = max([len(vocabulary) - 1, *(entry["id"] for entry in added)]) + 1
     entries = {int(number): entry for number, entry in (settings.get("added_tokens_decoder") or {}).items()}
     names = read_added(folder)

@@ -5,6 +5,7 @@ they are written.
 """
 
 import json
+import logging
 import secrets
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,8 +15,8 @@ from tokenizers import Tokenizer as LibraryTokenizer
 
 from bert_elmo_jax.files import read_json
 from bert_elmo_jax.text.encoding import Frame
-from bert_elmo_jax.text.tokenizer import CLS, MASK, PAD, SEP, UNK
-from bert_elmo_jax.text.tokenizer_checks import CHILDREN, CONFIG_FIELDS, read_tokenizer_config
+from bert_elmo_jax.text.tokenizer import CLS, MASK, PAD, PROJECT_KEY, SEP, UNK
+from bert_elmo_jax.text.tokenizer_checks import CHILDREN, CONFIG_FIELDS, list_values, read_tokenizer_config
 
 Spec = dict[str, Any]
 PARTS = ("normalizer", "pre_tokenizer", "post_processor", "decoder", "model")
@@ -30,6 +31,8 @@ USUAL_NAMES = {
 END = "<|endoftext|>"  # the only special piece of generative models
 SUFFIX = "</w>"  # ends a word in the pieces of GPT-1
 TEXT_FLAGS = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}  # of an added piece
+FRAMES = ("RobertaProcessing", "BertProcessing", "TemplateProcessing")  # parts that add special pieces to a text
+SPEC_CLASSES = ("PreTrainedTokenizerFast", "TokenizersBackend")  # classes that read only tokenizer.json
 EMPTY: Spec = {"version": "1.0", "truncation": None, "padding": None, "added_tokens": []} | dict.fromkeys(PARTS)
 TINY = {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "a"}
 
@@ -190,6 +193,36 @@ def add_specials(
     return spec | {"added_tokens": [added[number] for number in sorted(added)]}
 
 
+def find_added(
+    spec: Spec, settings: Mapping[str, Any], names: Mapping[str, int], index: Mapping[str, int]
+) -> list[dict[str, Any]]:
+    """Return the added pieces of a folder: each is one piece wherever it stands in a text, with its flags.
+
+    They are those of `tokenizer.json`, and the pieces of the vocabulary that `tokenizer_config.json`, whose flags count
+    more, or `added_tokens.json` (`names`) adds.
+
+    >>> [piece] = find_added({}, {"additional_special_tokens": ["<e>", "<new>"]}, {}, {"a": 0, "<e>": 1})
+    >>> piece["id"], piece["content"], piece["special"]
+    (1, '<e>', True)
+    """
+    added = {entry["content"]: entry for entry in spec.get("added_tokens") or []}
+    for number, entry in (settings.get("added_tokens_decoder") or {}).items():
+        if index.get(piece := entry["content"]) == int(number):
+            flags = {name: entry[name] for name in (*TEXT_FLAGS, "special") if name in entry}
+            added[piece] = added.get(piece, {}) | flags
+    specials = {name_of(settings.get(f"{kind}_token")) for kind in (*KINDS, "bos", "eos")}  # with flags of their own
+    for piece, number in names.items():
+        if index.get(piece) == number and piece not in specials:
+            added.setdefault(piece, {"normalized": True})
+    for kind in ("additional_special_tokens", "extra_special_tokens"):
+        for entry in list_values(settings.get(kind)):
+            flags = {name: entry[name] for name in TEXT_FLAGS if name in entry} if isinstance(entry, dict) else {}
+            if type(index.get(piece := str(name_of(entry)))) is int and piece not in specials:
+                added.setdefault(piece, flags | {"special": True})
+    usual = TEXT_FLAGS | {"special": False}
+    return [usual | {"id": index.get(piece), "content": piece} | entry for piece, entry in added.items()]
+
+
 def hide_specials(spec: Spec, numbers: Sequence[int]) -> Spec:
     """Return the spec with special pieces under names that no text holds, so that a literal one is ordinary text."""
     secret = secrets.token_hex(8)  # a text could spell a name that is known
@@ -201,6 +234,21 @@ def hide_specials(spec: Spec, numbers: Sequence[int]) -> Spec:
         vocabulary = [[names.get(number, piece), score] for number, (piece, score) in enumerate(model["vocab"])]
     added = [entry | {"content": names.get(entry["id"], entry["content"])} for entry in spec["added_tokens"]]
     return spec | {"added_tokens": added, "model": model | {"vocab": vocabulary}}
+
+
+def has_frame(spec: Spec) -> bool:
+    """Return True if the post-processor puts special pieces around texts."""
+    return any(find_parts(spec.get("post_processor"), kind) for kind in FRAMES)
+
+
+def warn_unframed(spec: Spec, settings: Mapping[str, Any], source: str) -> None:
+    """Log it if transformers puts no special pieces around texts, which are put around them here."""
+    if settings.get("tokenizer_class") in SPEC_CLASSES and PROJECT_KEY not in settings and not has_frame(spec):
+        logging.getLogger(__name__).warning(
+            "%s has no post_processor that puts special pieces around a text, so transformers puts none. Here a text "
+            "gets the usual two: encoders need them. Use specials=False for none.",
+            source,
+        )
 
 
 def find_frame(spec: Spec, special_ids: Mapping[str, int], source: str) -> Frame:

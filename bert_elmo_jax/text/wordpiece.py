@@ -1,6 +1,6 @@
 """WordPiece tokenizers with BERT's rules, released or trained here."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from bert_elmo_jax.text.wordpiece_files import (
     check_added,
     check_vocabulary,
     has_one_type,
+    read_added_pieces,
     read_options,
     read_vocabulary,
 )
@@ -23,6 +24,8 @@ from bert_elmo_jax.text.wordpiece_files import (
 
 class WordPiece(TokenizerFile):
     """A WordPiece tokenizer: a list of pieces and the options that normalise text.
+
+    `added` are pieces of the list with their flags, as in a `tokenizer.json`: each is one piece wherever it stands.
 
     `encode` and `encode_words` read a literal `[MASK]` (or another special piece) in the text as that piece, as
     released tokenizers do. `encode_lines` reads it as ordinary text.
@@ -33,10 +36,18 @@ class WordPiece(TokenizerFile):
     ('[CLS]', 'the', '[MASK]', '[SEP]', '배', '##를', 'play', '##ing', '[SEP]')
     """
 
-    def __init__(self, pieces: Sequence[str], options: WordPieceOptions | None = None, *, one_type: bool = False):
+    def __init__(
+        self,
+        pieces: Sequence[str],
+        options: WordPieceOptions | None = None,
+        *,
+        one_type: bool = False,
+        added: Sequence[Mapping[str, Any]] = (),
+    ):
         check_vocabulary(pieces, "this list of pieces")
-        self.options = WordPieceOptions() if options is None else options
-        super().__init__(self.options.spec(pieces), self.options.config(), "this list of pieces")
+        self.options, self.added = WordPieceOptions() if options is None else options, [dict(entry) for entry in added]
+        spec = self.options.spec(pieces) | {"added_tokens": self.added}
+        super().__init__(spec, self.options.config(), "this list of pieces")
         if one_type:  # the network has no types, or one
             self.frame = Frame((self.cls_id,), (self.sep_id,), (self.sep_id,), (0, 0))
 
@@ -46,6 +57,10 @@ class WordPiece(TokenizerFile):
         config[PROJECT_KEY]["fingerprint"] = self.fingerprint
         if self.frame.types == (0, 0):
             config[PROJECT_KEY]["types"] = 1
+        if self.added:
+            config["added_tokens_decoder"] = {
+                str(entry["id"]): {name: value for name, value in entry.items() if name != "id"} for entry in self.added
+            }
         names = {f"{kind}_token": piece for kind, piece in zip(KINDS, SPECIALS)}
         return {
             "tokenizer_config.json": encode_json({"tokenizer_class": "BertTokenizer", **names, **config}),
@@ -53,7 +68,7 @@ class WordPiece(TokenizerFile):
         }
 
     def _identity(self) -> list[Any]:
-        return [self.kind, asdict(self.options), self.tokens]
+        return [self.kind, asdict(self.options), self.tokens, *([self.added] if self.added else [])]
 
 
 def load_wordpiece(path: str | Path, *, lowercase: bool | None = None) -> WordPiece:
@@ -79,9 +94,10 @@ def load_wordpiece(path: str | Path, *, lowercase: bool | None = None) -> WordPi
     check_added(file.parent, pieces)
     config = read_tokenizer_config(file.parent)
     options = read_options(file.parent, pieces, lowercase)
-    tokenizer = WordPiece(pieces, options, one_type=has_one_type(file.parent, config))
+    added = read_added_pieces(file.parent, pieces)
+    tokenizer = WordPiece(pieces, options, one_type=has_one_type(file.parent, config), added=added)
     if PROJECT_KEY in config:
-        saved = tokenizer if lowercase is None else WordPiece(pieces, read_options(file.parent, pieces))
+        saved = tokenizer if lowercase is None else WordPiece(pieces, read_options(file.parent, pieces), added=added)
         check_fingerprint(config, saved.fingerprint, file)
     return tokenizer
 

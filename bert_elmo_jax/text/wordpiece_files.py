@@ -13,11 +13,34 @@ from typing import Any
 
 from bert_elmo_jax.files import read_json, read_text
 from bert_elmo_jax.json_values import SMALL
-from bert_elmo_jax.text.tokenizer import PROJECT_KEY, SPECIALS, UNK, list_pieces, project_settings
-from bert_elmo_jax.text.tokenizer_checks import read_added, read_spec, read_tokenizer_config
-from bert_elmo_jax.text.tokenizer_specs import KINDS, Spec, cleaning_spec, name_of
+from bert_elmo_jax.text.encoding import Frame
+from bert_elmo_jax.text.tokenizer import CLS, PROJECT_KEY, SEP, SPECIALS, UNK, list_pieces, project_settings
+from bert_elmo_jax.text.tokenizer_checks import (
+    leaves_out_types,
+    names_class,
+    read_added,
+    read_spec,
+    read_tokenizer_config,
+)
+from bert_elmo_jax.text.tokenizer_specs import (
+    KINDS,
+    Spec,
+    cleaning_spec,
+    find_added,
+    find_frame,
+    has_frame,
+    name_of,
+    read_settings,
+    warn_unframed,
+)
 
 LONGEST_PIECE = 1000  # characters; the library takes minutes for pieces of millions
+# The tokenizers and models for which transformers makes BERT's frame, whatever frame tokenizer.json has.
+OWN_FRAME_CLASSES = (
+    "BertTokenizer", "BertTokenizerFast", "DistilBertTokenizer", "DistilBertTokenizerFast", "ElectraTokenizer",
+    "ElectraTokenizerFast",
+)  # fmt: skip
+OWN_FRAME_TYPES = ("bert", "distilbert", "electra")
 FRAMED = ("<pad>", UNK, "<s>", "</s>", "<mask>")  # special pieces of a WordPiece with RoBERTa's frame, by `KINDS`
 
 
@@ -131,10 +154,10 @@ def is_wordpiece(file: Path) -> bool:
     if len(text) > SMALL and "WordPiece" not in text:  # parsing a large file a second time takes a second
         return False
     spec = read_spec(file)
-    return not spec or not _find_misfits(spec)
+    return not spec or not _find_misfits(spec, file)
 
 
-def _find_misfits(spec: Spec) -> list[str]:
+def _find_misfits(spec: Spec, file: Path) -> list[str]:
     model, normalizer, splitter = (spec.get(part) or {} for part in ("model", "normalizer", "pre_tokenizer"))
     expected = {
         "model type": (model.get("type"), "WordPiece"),
@@ -143,9 +166,24 @@ def _find_misfits(spec: Spec) -> list[str]:
         "normalizer": (normalizer.get("type"), "BertNormalizer"),
         "clean_text": (normalizer.get("clean_text", True), True),
         "pre_tokenizer": (splitter.get("type"), "BertPreTokenizer"),
-        "frame": ((spec.get("post_processor") or {}).get("type") == "RobertaProcessing", False),
+        "frame": ("another" if _has_own_frame(spec, file) else "BERT's", "BERT's"),
     }
     return [f"{part} is {value!r} (expected {usual!r})" for part, (value, usual) in expected.items() if value != usual]
+
+
+def _has_own_frame(spec: Spec, file: Path) -> bool:
+    """Return True if a file puts other special pieces around texts than BERT, or other types, and is followed."""
+    if (spec.get("post_processor") or {}).get("type") == "RobertaProcessing":
+        return True
+    vocabulary = (spec.get("model") or {}).get("vocab")
+    if (
+        not has_frame(spec)
+        or not isinstance(vocabulary, dict)
+        or names_class(file.parent, OWN_FRAME_CLASSES, OWN_FRAME_TYPES)
+    ):
+        return False
+    cls, sep = (vocabulary.get(piece, -1) for piece in (CLS, SEP))
+    return find_frame(spec, {}, str(file)) != Frame((cls,), (sep,), (sep,))
 
 
 def _read_file_options(file: Path) -> dict[str, Any]:
@@ -154,12 +192,13 @@ def _read_file_options(file: Path) -> dict[str, Any]:
     if not spec:
         return {}
     model, normalizer = spec.get("model") or {}, spec.get("normalizer") or {}
-    wrong = _find_misfits(spec)
+    wrong = _find_misfits(spec, file)
     if wrong:
         raise ValueError(
-            f"{file} is not a BERT tokenizer: {', '.join(wrong)}. If vocab.txt is complete, remove {file.name} from a "
-            "copy of the folder."
+            f"{file} is not a BERT tokenizer: {', '.join(wrong)}. Use load_tokenizer with the folder; or, if vocab.txt "
+            f"is complete, remove {file.name} from a copy of it."
         )
+    warn_unframed(spec, read_tokenizer_config(file.parent), str(file))
     return {
         "do_lower_case": normalizer.get("lowercase"),
         "strip_accents": normalizer.get("strip_accents"),
@@ -190,7 +229,7 @@ def _keeps_accents(pieces: Sequence[str]) -> bool:
 def has_one_type(folder: Path, config: dict[str, Any]) -> bool:
     """Return True if the network of a folder tells the texts of a pair apart by no types."""
     types = read_json(folder / "config.json", default={}).get("type_vocab_size")
-    return types in (0, 1) or project_settings(config, str(folder)).get("types") == 1
+    return types in (0, 1) or leaves_out_types(config) or project_settings(config, str(folder)).get("types") == 1
 
 
 def read_vocabulary(path: Path) -> list[str]:
@@ -284,3 +323,10 @@ def check_added(folder: Path, pieces: Sequence[str]) -> None:
             f"{', '.join(f'{piece!r} ({number})' for number, piece in unknown)}. Such pieces are not supported: remove "
             "them from the .json files of a copy of the folder, or rename [unused…] lines of vocab.txt."
         )
+
+
+def read_added_pieces(folder: Path, pieces: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the pieces of a vocabulary that the files of its folder add, apart from BERT's special pieces."""
+    spec, index = read_spec(folder / "tokenizer.json"), {piece: number for number, piece in enumerate(pieces)}
+    added = find_added(spec, read_settings(folder), read_added(folder), index)
+    return [entry for entry in added if entry["content"] not in SPECIALS]

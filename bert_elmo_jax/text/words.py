@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Int32, Integer
 
 from bert_elmo_jax.files import read_array, read_json, read_text, write_bytes, write_json
+from bert_elmo_jax.text.composition import compose, find_original
 from bert_elmo_jax.text.encoding import Encoding, Frame
 from bert_elmo_jax.text.tokenizer import reject_text
 
@@ -205,13 +206,20 @@ class WordVocabulary:
     def encode(self, text: str, *, specials: bool = True) -> Encoding:
         """Return the words of a text as a tokenizer returns pieces; `rule` splits the text (at whitespace if unknown).
 
-        `specials` is ignored: there are no special words around a text.
+        `specials` is ignored: there are no special words around a text. With a `rule`, the text is composed (NFC) as
+        in `prepare_data`.
 
         >>> WordVocabulary.build({"sea": 2, "배": 5}).encode("배 sea ship").ids.tolist()
         [3, 4, 2]
         """
         del specials
-        words, spans = word_spans(text, self.rule or "whitespace")
+        if self.rule is None or unicodedata.is_normalized("NFC", text):
+            words, spans = word_spans(text, self.rule or "whitespace")
+        else:
+            composed, places_of = compose(text)
+            words, spans = word_spans(composed, self.rule)
+            original = [find_original(places_of, start, end) for start, end in spans.tolist()]
+            spans = np.array(original, np.int32).reshape(-1, 2)
         places = np.arange(len(words), dtype=np.int32)
         return Encoding(self.ids(words), np.zeros_like(places), spans, places, words)
 

@@ -1,5 +1,6 @@
 """The frame of every program: flags, `--help`, the config, and an exit status for every expected trouble."""
 
+import ast
 import errno
 import os
 import re
@@ -39,7 +40,7 @@ UNUSABLE = {errno.EEXIST, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG}  # pat
 LARGEST = 2**63  # of a number; not even a 64-bit integer holds a larger one
 FLAGS = flags.FLAGS
 SHORT = re.compile("start new thread|RESOURCE_EXHAUSTED")  # errors of Python and of JAX where memory is short
-IMPORTED = re.compile(r"from (?:\.|(?:bert_elmo_jax\.)?experiments\.configs\b\.?)(\w+)? import (.*)")
+IMPORTED = re.compile(r"(?:\.|(?:bert_elmo_jax\.)?experiments\.configs(?:\.|$))(\w*)")  # module of an import
 HELP = {"--help", "-help", "--helpshort", "-helpshort", "-h", "-?"}
 
 
@@ -96,15 +97,18 @@ def read_comments(file: str | Path) -> dict[str, str]:
     The comments of a file override the comments of the installed files that it imports.
     """
     comments, before = dict[str, str](), list[str]()
-    for line in Path(file).read_text(encoding="utf-8").splitlines():
+    source = Path(file).read_bytes()
+    for part in ast.walk(ast.parse(source)):
+        if isinstance(part, ast.ImportFrom) and (module := IMPORTED.fullmatch("." * part.level + (part.module or ""))):
+            for name in [module[1]] if module[1] else [alias.name for alias in part.names]:
+                if (imported := CONFIGS / f"{name}.py").is_file():  # or a function of the package
+                    comments |= read_comments(imported)
+    for line in source.decode().splitlines():
         if whole_line := re.fullmatch(r"    # (.*)", line):
             before.append(whole_line[1])
             continue
-        if imported := IMPORTED.fullmatch(line):
-            for name in [imported[1]] if imported[1] else imported[2].split(", "):
-                comments |= read_comments(CONFIGS / f"{name}.py")
         # `c.mesh = ConfigDict({"data": -1, …})  # comment` is the comment of mesh.data.
-        elif field := re.fullmatch(r'    \w+\.([\w.]+) = (?:ConfigDict\(\{"(\w+)")?.*?(?:  # (.*))?', line):
+        if field := re.fullmatch(r'    \w+\.([\w.]+) = (?:ConfigDict\(\{"(\w+)")?.*?(?:  # (.*))?', line):
             group, first, comment = field.groups()
             if comment or before:
                 comments[f"{group}.{first}" if first else group] = comment or " ".join(before)

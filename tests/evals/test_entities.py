@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bert_elmo_jax.evals.entities import entities, score
+from bert_elmo_jax.evals.entities import entities, score, strict_macro_f1
 
 
 def test_scores_match_seqeval(goldens):
@@ -57,6 +57,20 @@ def test_scores_by_type_and_in_total():
         figures = score(tags, tags)
         assert figures["f1"] == figures["precision"] == figures["recall"] == 0.0
         assert figures["types"] == {}
+
+
+def test_only_b_begins_an_entity_in_strict_iob2():
+    gold = ["B-PS", "I-PS", "O", "B-LC", "I-LC", "O", "B-OG"]
+    for predicted, expected in (
+        (gold, 1.0),
+        (["I-PS", "I-PS", "O", "B-LC", "I-LC", "O", "B-OG"], 2 / 3),
+        (["B-PS", "I-PS", "O", "B-LC", "I-OG", "O", "B-OG"], 2 / 3),  # I-OG after B-LC is no entity
+        (["B-PS", "I-PS", "I-DT", "B-LC", "I-LC", "O", "B-OG"], 1.0),
+        (["B-PS", "I-PS", "B-DT", "B-LC", "I-LC", "O", "B-OG"], 3 / 4),  # a type of the predictions counts, too
+        (["O"] * 7, 0.0),
+    ):
+        assert strict_macro_f1([gold], [predicted]) == pytest.approx(expected)
+    assert strict_macro_f1([], []) == 0.0
 
 
 def test_invalid_tags_raise():

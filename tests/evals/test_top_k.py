@@ -38,6 +38,24 @@ def test_files_are_mapped_and_zeros_are_near_to_nothing(tmp_path):
     assert hits.rows.tolist() == [[1, 0]] and hits.scores.tolist() == [[1.0, 0.0]]
 
 
+def spoil(vectors, row, value=np.nan):
+    spoilt = vectors.copy()
+    spoilt[row, 2] = value
+    return spoilt
+
+
+@pytest.mark.parametrize("similarity", ["cosine", "dot"])
+@pytest.mark.parametrize("count", [2, 90, 98, 100])
+def test_vectors_with_nan_come_last(monkeypatch, similarity, count):
+    expected = VectorIndex(np.delete(CORPUS, [18, 99], axis=0)).search(QUERIES, count, similarity)
+    monkeypatch.setattr(top_k, "CHUNK", 16)
+    hits = VectorIndex(spoil(CORPUS, [18, 99])).search(QUERIES, count, similarity)
+    finite = min(count, 98)
+    np.testing.assert_array_equal(hits.rows[:, :finite], np.delete(np.arange(100), [18, 99])[expected.rows])
+    assert hits.rows[:, finite:].tolist() == [[18, 99][: count - finite]] * len(QUERIES)
+    assert np.isnan(hits.scores[:, finite:]).all()
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -49,6 +67,10 @@ def test_files_are_mapped_and_zeros_are_near_to_nothing(tmp_path):
         (lambda f: write_vectors(f / "v.npy", [CORPUS], 99), "more than 99 vectors"),
         (lambda f: write_vectors(f / "v.npy", [CORPUS], 101), "100 vectors were given for .* expected 101"),
         (lambda f: write_vectors(f / "v.npy", [CORPUS * 1e6], 100, "float16"), "too large for float16"),
+        (lambda f: VectorIndex(CORPUS).search(spoil(QUERIES, 3)), "query 3 has NaN or infinity"),
+        (lambda f: VectorIndex(CORPUS).search(spoil(QUERIES, 2, np.inf), 1, "dot"), "query 2 has NaN or infinity"),
+        (lambda f: write_vectors(f / "v.npy", [CORPUS, spoil(CORPUS, 7)], 200), "vector 107 has NaN or infinity"),
+        (lambda f: write_vectors(f / "v.npy", [spoil(CORPUS, 7, -np.inf)], 100, "float16"), "vector 7 has NaN or"),
         (lambda f: write_vectors(f / "v.npy", [CORPUS], 100, "int8"), "dtype='int8' is not known"),
     ],
 )

@@ -14,5 +14,9 @@ def test_subtypes_do_not_count_and_punctuation_does():
 def test_other_words_are_refused():
     with pytest.raises(ValueError, match="trees of 2 and 1 words; expected the same words"):
         trees.score([((2, 0), ("a", "b"))], [((0,), ("a",))])
+    with pytest.raises(ValueError, match="a tree has 2 heads but 1 relations: give both"):
+        trees.score([((2, 0), ("a", "b"))], [((2, 0), ("a",))])
+    with pytest.raises(ValueError, match="2 right trees but 1 predicted: give the same sentences"):
+        trees.score([((2, 0), ("a", "b")), ((0,), ("a",))], [((2, 0), ("a", "b"))])
     with pytest.raises(ValueError, match="no words to score"):
         trees.score([], [])

@@ -1,6 +1,7 @@
 """A reranker from pairs with labels to a ranking, a folder of sentence-transformers, and refused labels."""
 
 import json
+import shutil
 
 import jax
 import numpy as np
@@ -13,7 +14,10 @@ from bert_elmo_jax.families.bert.family import FAMILY
 from bert_elmo_jax.families.init_params import init_task_params
 from bert_elmo_jax.heads.task_head import TaskHead, coefficients, task_loss
 from bert_elmo_jax.inference.convert import convert
+from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.runs.finetuning import finetune
+from bert_elmo_jax.runs.task_data import read_data
+from bert_elmo_jax.runs.with_head import find_prompt, prepare_head, start_head
 
 from .test_finetune import config_of
 
@@ -43,6 +47,22 @@ def test_from_pairs_to_a_ranking(goldens, tmp_path):
     convert(str(tmp_path / "run"), tmp_path / "out")
     assert json.loads((tmp_path / "out" / "config.json").read_text())["sentence_transformers"]["activation_fn"]
     np.testing.assert_allclose(load(tmp_path / "out").score(pairs), scores, atol=1e-6)
+
+
+def test_a_released_reranker_keeps_its_head_and_its_prompt(goldens, tmp_path):
+    folder = shutil.copytree(goldens / "reranker", tmp_path / "released")
+    settings = {"model_type": "CrossEncoder", "prompts": {"query": "Who "}, "default_prompt_name": "query"}
+    (folder / "config_sentence_transformers.json").write_text(json.dumps(settings), encoding="utf-8")
+    file = write_pairs(tmp_path / "pairs.csv")
+    config = config_of({"task": "rank", "train": file, "dev": file})
+    start = start_head(config, str(folder), None)
+    prepared = prepare_head(config, read_data(config), start, report=False)
+    jax.tree.map(np.testing.assert_array_equal, prepared.params["classify"], start.stored.params["classify"])
+    assert prepared.task.prompt == "Who "
+    expected = start.tokenizer.encode("Who river", "the river").ids
+    np.testing.assert_array_equal(prepared.rows[0].ids[0], expected)
+    convert(str(folder), tmp_path / "run", to_format="run")
+    assert find_prompt(read_model(tmp_path / "run")) == "Who "
 
 
 def test_labels_outside_of_0_and_1_are_refused(tmp_path):

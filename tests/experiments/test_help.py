@@ -138,6 +138,26 @@ def test_fields_of_a_config():
         assert f"\n  {line}" in out, line
 
 
+@pytest.mark.parametrize(
+    "imported",
+    [
+        "from . import finetune as base",
+        "from experiments.configs import (\n    finetune,\n)",
+        "from bert_elmo_jax.experiments.configs.finetune import fields as base",
+        "from .finetune import (  # the usual fields\n    fields,\n)",
+    ],
+)
+def test_fields_of_a_config_of_ones_own_have_the_comments_of_the_imported_one(imported, tmp_path):
+    (tmp_path / "mine.py").write_text(f'"""Mine."""\n\n{imported}\n', encoding="utf-8")
+    comments = start.read_comments(tmp_path / "mine.py")
+    assert comments == start.read_comments(ROOT / "experiments" / "configs" / "finetune.py") != {}
+
+
+def test_an_import_of_the_package_itself_gives_no_comments(tmp_path):
+    (tmp_path / "mine.py").write_text("from experiments.configs import __path__\n", encoding="utf-8")
+    assert start.read_comments(tmp_path / "mine.py") == {}
+
+
 def test_recipes_of_a_config():
     out = run_program("pretrain", "--help", "--config=elmo").out
     assert re.search(r"^  elmo:original    ELMo, original size: 93\.6 M parameters", out, re.M)

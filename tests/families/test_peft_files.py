@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 
+import jax
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
@@ -13,6 +14,7 @@ from bert_elmo_jax.families import find_family
 from bert_elmo_jax.families.peft_files import CONFIG, WEIGHTS, read_adapter, write_adapter
 from bert_elmo_jax.heads import Classify
 from bert_elmo_jax.inference import save_adapter
+from bert_elmo_jax.inference.adapter_files import join_trained
 from bert_elmo_jax.optim import count_params, list_adapters, lora
 from bert_elmo_jax.weights.parameter_tree import flatten
 
@@ -47,7 +49,8 @@ def test_a_written_adapter_is_read_again(name, tmp_path):
     encoder = load(GOLDENS / MODELS[name])
     family = find_family(encoder.config)
     adapter = read_adapter(GOLDENS / name, family, encoder.config)
-    write_adapter(tmp_path / "same", family, encoder.config, adapter.adapters, adapter.merge, adapter.parts)
+    params = join_trained(encoder.params, {**adapter.parts, "adapters": adapter.adapters}, adapter.merge)
+    write_adapter(tmp_path / "same", family, encoder.config, adapter.adapters, adapter.merge, adapter.parts, params)
     again = read_adapter(tmp_path / "same", family, encoder.config)
     expected, loaded = (
         flatten(one.merge(encoder.params, one.adapters) | {"parts": one.parts}) for one in (adapter, again)
@@ -72,6 +75,69 @@ def test_layers_that_a_file_joins_are_written_as_one(tmp_path):
     for path, value in flatten(merge(encoder.params, adapters)).items():
         np.testing.assert_allclose(flatten(merged)[path], value, atol=1e-5, err_msg=path)
     assert sum(file.stat().st_size for file in (tmp_path / "adapter").iterdir()) < 20 * count_params(adapters)
+
+
+@pytest.mark.parametrize("targets", [["query"], ["query", "pooler"]])
+@pytest.mark.parametrize("model", ["roberta_nli3", "electra_regression"])
+def test_a_classifier_of_two_layers_is_written_in_full(model, targets, tmp_path):
+    source = GOLDENS / "released_heads" / model
+    released = load(source)
+    adapters, merge = lora(released.params, 2, targets)
+    for _, pair in list_adapters(adapters):
+        pair["up"] = pair["up"] + 0.1
+    head = jax.tree.map(lambda leaf: np.asarray(leaf) + 1, released.params["classify"])
+    save_adapter(tmp_path / "adapter", released, adapters, merge, {"classify": head})
+    fields = json.loads((tmp_path / "adapter" / CONFIG).read_text(encoding="utf-8"))
+    assert fields["modules_to_save"] == ["classifier"]
+    tensors = load_file(tmp_path / "adapter" / WEIGHTS)
+    assert {name for name in tensors if ".classifier." in name} == {
+        f"base_model.model.classifier.{layer}.{kind}" for layer in ("dense", "out_proj") for kind in ("weight", "bias")
+    }
+    expected = flatten(join_trained(released.params, {"classify": head, "adapters": adapters}, merge))
+    merged = flatten(load(source, adapter=tmp_path / "adapter").params)
+    for path, value in expected.items():
+        np.testing.assert_allclose(merged[path], value, atol=1e-6, err_msg=path)
+    # Earlier versions wrote only the last layer.
+    changed_tensors(lambda t: {name: x for name, x in t.items() if "classifier.dense" not in name})(
+        tmp_path / "adapter"
+    )
+    older = flatten(load(source, adapter=tmp_path / "adapter").params)
+    np.testing.assert_array_equal(older["classify/kernel"], head["kernel"])
+    np.testing.assert_array_equal(older["encoder/pooler/kernel"], flatten(released.params)["encoder/pooler/kernel"])
+
+
+SAVED = "base_model.model.bert.encoder.layer.1.output.dense"
+
+
+def test_a_saved_module_in_a_layer_leaves_the_others_as_they_are(tmp_path):
+    shutil.copytree(GOLDENS / "peft_bert", tmp_path / "adapter")
+    kernel = np.full((64, 160), 0.01, np.float32)
+    saved = {f"{SAVED}.weight": kernel, f"{SAVED}.bias": np.zeros(64, np.float32)}
+    changed_tensors(lambda t: t | saved)(tmp_path / "adapter")
+    merged, plain = (
+        flatten(load(GOLDENS / "bert_tiny", adapter=tmp_path / name).params)
+        for name in ("adapter", GOLDENS / "peft_bert")
+    )
+    path = "encoder/layer_1/feed_forward/down/kernel"
+    np.testing.assert_array_equal(merged[path], kernel.T)
+    assert merged.keys() == plain.keys()
+    assert {name for name in plain if (merged[name] != plain[name]).any()} == {path, path.replace("kernel", "bias")}
+
+
+@pytest.mark.parametrize(
+    ("base", "outputs", "labels"),
+    [
+        ("bert_tiny", 3, ("LABEL_0", "LABEL_1", "LABEL_2")),
+        ("released_heads/bert_multilabel", 2, ("LABEL_0", "LABEL_1")),
+    ],
+)
+def test_a_head_of_another_size_has_labels_of_its_own(base, outputs, labels, tmp_path):
+    encoder = load(GOLDENS / base)
+    width = encoder.config.hidden_size
+    head = {"kernel": np.ones((width, outputs), np.float32), "bias": np.zeros(outputs, np.float32)}
+    save_adapter(tmp_path / "adapter", encoder, *lora(encoder.params, rank=2), {"classify": head})
+    task = load(GOLDENS / base, adapter=tmp_path / "adapter").task
+    assert (task.kind, task.labels, task.multi_label) == ("classification", labels, False)
 
 
 DEBERTA = GOLDENS / "deberta_v1_tiny" / "mlm"  # three heads; a file has their queries, keys and values head by head
@@ -110,7 +176,7 @@ def test_rows_that_lie_head_by_head_are_read_and_written_as_the_file_has_them(tm
         np.testing.assert_allclose(merged[path], value, atol=1e-5, err_msg=path)
     encoder = load(DEBERTA)
     adapter = read_adapter(theirs, find_family(encoder.config), encoder.config)
-    write_adapter(tmp_path / "ours", find_family(encoder.config), encoder.config, adapter.adapters, adapter.merge, {})
+    save_adapter(tmp_path / "ours", encoder, adapter.adapters, adapter.merge)
     written = load_file(tmp_path / "ours" / WEIGHTS)
     for kind in ("lora_A", "lora_B"):
         [name] = [name for name in written if name.endswith(f"in_proj.{kind}.weight")]
@@ -206,6 +272,20 @@ REFUSED = {
     "a deeper model": (
         changed_tensors(lambda t: {name.replace("layer.2.", "layer.7."): x for name, x in t.items()}),
         "has an adapter for bert.encoder.layer.7.attention",
+    ),
+    "a saved module without its bias": (
+        changed_tensors(lambda t: t | {f"{SAVED}.weight": np.zeros((64, 160), "f4")}),
+        "encoder.layer.1.output.dense has no bias; kernel and bias are needed",
+    ),
+    "a saved module of another width": (
+        changed_tensors(
+            lambda t: t | {f"{SAVED}.weight": np.zeros((64, 128), "f4"), f"{SAVED}.bias": np.zeros(64, "f4")}
+        ),
+        "the kernel of encoder.layer.1.output.dense is 128 x 64, and the model's is 160 x 64: it is of another model",
+    ),
+    "a saved module of a deeper model": (
+        changed_tensors(lambda t: t | {SAVED.replace("layer.1", "layer.7") + ".bias": np.zeros(64, "f4")}),
+        "holds bert.encoder.layer.7.output.dense.bias, for which a BERT has no place",
     ),
     "embeddings": (
         changed_tensors(lambda t: {f"{QUERY}.lora_embedding_A": np.zeros((4, 9), "f4")}),

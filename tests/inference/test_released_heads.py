@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from bert_elmo_jax import load
+from bert_elmo_jax.data.tasks.examples import TextExample
+from bert_elmo_jax.inference.entities import make_text_rows
 from bert_elmo_jax.inference.predict_file import predict_file
 from bert_elmo_jax.inference.predictions import to_json
 from bert_elmo_jax.inference.task_model import TaskModel
@@ -219,6 +221,19 @@ def test_entities(name):
             probabilities = [entity.probability for entity in prediction.entities]
             assert probabilities == pytest.approx([entity["score"] for entity in theirs], abs=LIMIT)
             assert all(entity.text == text[entity.start : entity.end] for entity in prediction.entities)
+
+
+def test_long_texts_lose_the_end_that_the_tokenizer_cuts(monkeypatch):
+    """With `stride`, the rows begin at the other end, as those of the library of tokenizers."""
+    tokenizer = load(GOLDENS / "bert_ner").tokenizer
+    text = TextExample("abcdefg " * 2, None, None, None, "texts.txt", 1)
+    ids = tokenizer.encode(text.text, specials=False).ids.tolist()
+    inner = {side: [] for side in (False, True)}
+    for side, stride in ((False, None), (False, 2), (True, None), (True, 2)):
+        monkeypatch.setattr(tokenizer, "cuts_start", side)
+        inner[side] += [row.ids[0][1:-1].tolist() for row in make_text_rows([text], tokenizer, 8, stride)]
+    assert inner[False][:2] == [ids[:6], ids[:6]] and inner[True][:2] == [ids[-6:], ids[-6:]]
+    assert inner[False][2] == ids[4:10] and inner[True][2] == ids[-10:-4]
 
 
 @pytest.mark.parametrize("name", of_pipeline(ALL, "read"))

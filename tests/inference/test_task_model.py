@@ -286,6 +286,11 @@ def test_tags_of_characters():
         ("한국 은행", ["B-OG", "", "", "I-OG", ""], ["B-OG", "I-OG", "I-OG", "I-OG", "I-OG"]),
         ("한국 은행", ["B-OG", "", "", "B-LC", ""], ["B-OG", "I-OG", "O", "B-LC", "I-LC"]),
         (" 배", ["", "O"], ["O", "O"]),
+        ("김치", ["S-FD", ""], ["B-FD", "E-FD"]),
+        ("서울역은", ["B-LC", "E-LC", "", "O"], ["B-LC", "I-LC", "E-LC", "O"]),
+        ("서울역에", ["B-LC", "E-LC", "", ""], ["B-LC", "I-LC", "I-LC", "E-LC"]),
+        ("한국 은행", ["B-OG", "", "", "E-OG", ""], ["B-OG", "I-OG", "I-OG", "I-OG", "E-OG"]),
+        ("김치 전", ["S-FD", "", "", "I-FD"], ["B-FD", "E-FD", "O", "I-FD"]),  # no space inside an entity
     ):
         assert spread_tags(text, tags) == spread
     shares = spread_shares("한국 은행", ["B-OG", "", "", "I-OG", ""], np.array([0.9, 0, 0, 0.8, 0]))

@@ -133,8 +133,43 @@ def test_figure_files_of_a_stage_are_larger(tmp_path):
     assert sizes[1] == pytest.approx(3 * sizes[0], abs=3)
 
 
-def test_lines_without_points():
-    assert "no figure" in draw_svg(Lines("", "", "", {}))
+NAN, INF = math.nan, math.inf
+
+
+@pytest.mark.parametrize(
+    "figure",
+    [
+        Lines("", "", "", {}),
+        Lines("", "", "", {"배": [(1, NAN), (INF, 2.0)], "bank": []}),
+        Lines("", "", "", {"배": [(0, 1.0), (-1, 2.0)]}, logarithmic=True),
+        Bars("", [], {}),
+        Bars("", ["a"], {"배": [NAN], "bank": [INF]}),
+        Dots("", np.zeros((0, 2)), []),
+        Dots("", np.array([[0.0, NAN], [INF, 1.0]]), ["a", "b"]),
+        Scatter("", []),
+        Scatter("", [(NAN, 1.0), (1.0, -INF)]),
+    ],
+    ids=repr,
+)
+def test_a_figure_without_points_is_a_paragraph(figure):
+    assert draw_svg(figure) == "<p>no figure to draw</p>"
+
+
+def test_points_that_are_not_finite_are_left_out():
+    points, places = [(1.0, NAN), (1.0, 2.0), (INF, 1.0), (3.0, 4.0)], np.array([[0.0, NAN], [1, 2], [3, 4]])
+    for figure, finite_figure in (
+        (Lines("", "", "", {"a": points, "b": [(1, INF)]}), Lines("", "", "", {"a": points[1::2], "b": []})),
+        (
+            Lines("", "", "", {"a": [(0, 5.0), *points]}, logarithmic=True),
+            Lines("", "", "", {"a": points[1::2]}, logarithmic=True),
+        ),
+        (Dots("", places, ["b", "a", "b"]), Dots("", places[1:], ["a", "b"])),
+        (Scatter("", points), Scatter("", points[1::2])),
+    ):
+        assert draw_svg(figure) == draw_svg(finite_figure)
+    bars = ET.fromstring(draw_svg(Bars("", ["a", "b", "c"], {"배": [NAN, INF, 0.5]})))
+    assert [text.text for text in bars.iter("text")] == ["배", "a", "–", "b", "–", "c", "0.50"]
+    assert [float(bar.get("width")) > 0 for bar in bars.iter("rect")] == [False, False, True]
 
 
 def test_the_page_and_the_table(tmp_path):

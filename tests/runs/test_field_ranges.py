@@ -89,6 +89,7 @@ def test_scores_of_tasks_by_name():
     assert {"f1", "accuracy"} <= set(list_scores(task_named("mrpc")))
     assert list_scores(task_named("conll")) == ["f1", "precision", "recall", "accuracy"]
     assert {"f1", "exact", "best_f1"} <= set(list_scores(task_named("squad")))
+    assert list_scores(task_named("klue_ner"))[-1] == "entity_macro_f1"
 
 
 def text(label):

@@ -36,7 +36,7 @@ from bert_elmo_jax.runs.task_result import (
     name_task,
     to_json,
 )
-from bert_elmo_jax.runs.task_scores import find_interval, score_name, score_unknown
+from bert_elmo_jax.runs.task_scores import figures_of, find_interval, score_name, score_unknown
 from bert_elmo_jax.train.metrics import Metrics
 
 FILE = {"file": "a.csv", "fingerprint": "0" * 64}
@@ -206,6 +206,18 @@ def test_intervals_of_tags_and_answers_by_hand():
     right = [Tags(one.words, one.tags, (1.0,) * 3) for one in tagged[1]]
     assert find_interval(tagged[0], tagged[1], right) == (1.0, 1.0)
     assert find_interval(tagged[0], tagged[1][:1], right[:1]) is None
+
+
+def test_entities_of_klue_have_the_score_of_its_scorer_too():
+    def tagged(tags):
+        return TaggedSentence(tuple("한국 은행"), tuple(tags), "dev.tsv", (1,) * 5, 0)
+
+    whole, stray = ["B-OG", "I-OG", "I-OG", "I-OG", "I-OG"], ["B-OG", "I-OG", "O", "I-OG", "I-OG"]
+    figures = figures_of(task_named("klue_ner"), [tagged(whole)], [tagged(stray)])
+    assert figures["f1"] == 0.0 and figures["entity_macro_f1"] == 1.0  # KLUE leaves out spaces
+    figures = figures_of(task_named("klue_ner"), [tagged(whole)], [tagged(["I-OG", *whole[1:]])])
+    assert figures["f1"] == 1.0 and figures["entity_macro_f1"] == 0.0  # and wants B-
+    assert "entity_macro_f1" not in figures_of(task_named("conll"), [tagged(whole)], [tagged(stray)])
 
 
 def test_scores_on_unknown_words_by_hand():

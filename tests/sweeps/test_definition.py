@@ -1,5 +1,6 @@
 """Sweep files, points and commands: every definition of the repository is read, and mistakes raise before a run."""
 
+import ast
 import functools
 import re
 import shlex
@@ -331,6 +332,15 @@ def test_the_example_is_a_sweep(sweeps, tmp_path, monkeypatch):
     for name, message in (("mine.py", "there is such a file already"), ("mine", "expected a name that ends in .py")):
         with pytest.raises((ValueError, FileExistsError), match=message):
             sweeps.new_sweep.write_example(name)
+
+
+@pytest.mark.parametrize("name", ["my folder/my sweep.py", 'a"""b.py', "it's.py", "a\\nb.py"])
+def test_the_example_in_a_path_of_any_characters(name, sweeps, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    command = sweeps.new_sweep.write_example(name).splitlines()[-1].strip()
+    assert f"--sweep={name}" in shlex.split(command)
+    docstring = ast.get_docstring(ast.parse(Path(name).read_text(encoding="utf-8")))
+    assert f"Command: {command}" in docstring.splitlines()
 
 
 @pytest.mark.usefixtures("as_users_run")

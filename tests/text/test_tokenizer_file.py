@@ -95,6 +95,14 @@ def test_mask_swallows_the_space_before_it_if_the_file_says_so(folders, tmp_path
     assert load_tokenizer(tmp_path / "b").encode("A b <mask>").ids.tolist() == [0, 37, 276, 4, 2]
 
 
+def test_flags_of_the_settings_overrule_the_file(folders, tmp_path):
+    stored = {"content": "<mask>", "lstrip": False, "rstrip": True, "normalized": False, "special": True}
+    folder = copy(folders / "roberta_tiny", tmp_path, "tokenizer.json")
+    (folder / "tokenizer_config.json").write_text(json.dumps({"added_tokens_decoder": {"4": stored}}))
+    assert load_tokenizer(folder).encode("<mask> <mask>", specials=False).ids.tolist() == [4, 4]
+    assert load_tokenizer(folder).encode("a <mask>", specials=False).offsets[-1].tolist() == [2, 8]
+
+
 def test_settings_beside_the_file(folders, tmp_path):
     settings = {"add_prefix_space": True, "trim_offsets": False}
     for number, names in enumerate((("vocab.json", "merges.txt"), ("tokenizer.json",))):
@@ -179,6 +187,10 @@ def test_added_pieces(folders, tmp_path):
     tokenizer = load_tokenizer(folder)
     assert (tokenizer.vocab_size, tokenizer.tokens[401]) == (402, "<e2>")
     assert 401 in tokenizer.encode("a<e2>b").ids
+    ids, config = tokenizer.encode("river").ids.tolist(), folder / "tokenizer_config.json"
+    config.write_text(json.dumps({"additional_special_tokens": [tokenizer.tokens[300]]}))
+    assert load_tokenizer(folder).encode(f"a{tokenizer.tokens[300]}b").ids.tolist().count(300) == 1
+    assert load_tokenizer(folder).encode("river").ids.tolist() == ids
     (folder / "added_tokens.json").write_text('{"<e1>": 405}')
     with pytest.raises(ValueError, match=r"adds the piece '<e1>' with the id 405, but the ids before it end at 399"):
         load_tokenizer(folder)

@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from bert_elmo_jax.text import WordPiece, load_tokenizer, load_wordpiece
-from bert_elmo_jax.text.tokenizer_specs import compile_spec
+from bert_elmo_jax.text import Frame, WordPiece, load_tokenizer, load_wordpiece
+from bert_elmo_jax.text.tokenizer_specs import compile_spec, make_template
 from bert_elmo_jax.text.wordpiece_files import WordPieceOptions, guess_options, read_vocabulary
 
 SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -199,3 +199,50 @@ def test_a_network_with_one_type_reads_pairs_without_types(tmp_path):
     assert (encoding.types.tolist(), encoding.texts.tolist()) == ([0] * 5, [0, 0, 0, 1, 1])
     tokenizer.save(tmp_path / "b")
     assert load_tokenizer(tmp_path / "b").frame == tokenizer.frame
+
+
+def test_pieces_of_the_vocabulary_that_a_folder_adds_are_not_split(tmp_path):
+    pieces = [*SPECIALS, "<ent>", "<", ">", "ent", "a"]
+    stored = {"content": "<ent>", "special": False, "normalized": True}
+    folders = {
+        "list": write(tmp_path / "list", pieces, {"additional_special_tokens": ["<ent>", "<other>"]}),
+        "object": write(tmp_path / "object", pieces, {"extra_special_tokens": {"entity_token": "<ent>"}}),
+        "decoder": write(tmp_path / "decoder", pieces, {"added_tokens_decoder": {"5": stored}}),
+        "file": write(tmp_path / "file", None, spec=whole_file(pieces, added=[(5, "<ent>")], lowercase=True)),
+    }
+    for name, folder in folders.items():
+        tokenizer = load_tokenizer(folder)
+        assert tokenizer.encode("a<ent> a").ids.tolist() == [2, 9, 5, 9, 3], name
+        tokenizer.save(tmp_path / f"{name} saved")
+        again = load_tokenizer(tmp_path / f"{name} saved")
+        assert again.fingerprint == tokenizer.fingerprint and again.added == tokenizer.added, name
+    plain = load_tokenizer(write(tmp_path / "plain", pieces, {"additional_special_tokens": ["[CLS]"]}))
+    assert plain.fingerprint == WordPiece(pieces, plain.options).fingerprint
+    assert plain.encode("<ent>", specials=False).ids.tolist() == [6, 8, 7]
+
+
+def test_the_frame_of_a_file_is_followed_as_in_transformers(tmp_path, caplog):
+    """transformers makes BERT's frame for its tokenizers, and takes that of the file for the general class."""
+    pieces = [*SPECIALS, "[unused1]", "a"]
+    ids = {"[CLS]": 2, "[SEP]": 3, "[unused1]": 5}
+    spec = whole_file(pieces, lowercase=False, strip_accents=None)
+    for number, (template, frame) in enumerate((
+        (("[CLS] [unused1] A [SEP]", "[CLS] [unused1] A [SEP] B:1 [SEP]:1"), Frame((2, 5), (3,), (3,))),
+        (("A [SEP]", "A [SEP] B:1 [SEP]:1"), Frame((), (3,), (3,))),
+        (("[CLS] A [SEP]", "[CLS] A [SEP] B [SEP]"), Frame((2,), (3,), (3,), (0, 0))),
+    )):  # fmt: skip
+        spec["post_processor"] = make_template(*template, ids)
+        for name, expected in (("PreTrainedTokenizerFast", frame), ("BertTokenizer", Frame((2,), (3,), (3,)))):
+            folder = write(tmp_path / f"{name} {number}", None, {"tokenizer_class": name}, spec)
+            assert load_tokenizer(folder).frame == expected
+    assert not caplog.messages
+    inputs = {"model_input_names": ["input_ids", "attention_mask"]}  # transformers then passes no types
+    spec["post_processor"] = make_template("[CLS] A [SEP]", "[CLS] A [SEP] B:1 [SEP]:1", ids)
+    for name in ("PreTrainedTokenizerFast", "BertTokenizer"):
+        folder = write(tmp_path / name, None, {"tokenizer_class": name, **inputs}, spec)
+        assert load_tokenizer(folder).frame.types == (0, 0)
+    del spec["post_processor"]
+    folder = write(tmp_path / "none", None, {"tokenizer_class": "PreTrainedTokenizerFast"}, spec)
+    assert load_tokenizer(folder).frame == Frame((2,), (3,), (3,))
+    [line] = caplog.messages
+    assert "has no post_processor that puts special pieces around a text" in line

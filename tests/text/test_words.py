@@ -1,6 +1,7 @@
 """Tests of word splitting and `WordVocabulary`."""
 
 import re
+import unicodedata
 
 import numpy as np
 import pytest
@@ -152,3 +153,6 @@ def test_a_vocabulary_encodes_and_decodes_texts():
     assert vocabulary.decode([0, *encoding.ids, 2, 99, 1]) == "배 sea . <UNK> <UNK>"
     assert len(vocabulary.encode("")) == 0 and vocabulary.decode([]) == ""
     assert vocabulary.tokens == vocabulary.target_tokens == vocabulary.words
+    decomposed = unicodedata.normalize("NFD", "a 배.")  # as macOS writes it
+    assert vocabulary.encode(decomposed).ids.tolist() == [2, 3, 5]
+    assert vocabulary.encode(decomposed).offsets.tolist() == [[0, 1], [2, 4], [4, 5]]

@@ -48,7 +48,7 @@ def _all_blocks(path: str) -> Iterator[bytes]:
         return
     openers: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
     with openers.get(Path(name).suffix, open)(path, "rb") as raw:
-        while block := raw.read(BLOCK):
+        while block := raw.read1(BLOCK):  # `read` would lose what it has unpacked before damage
             yield block
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Int32
 
 from bert_elmo_jax.data.tasks.examples import Answer, Question, SentenceExample, TaggedSentence
+from bert_elmo_jax.data.tasks.files import BadRow
 from bert_elmo_jax.data.tasks.labels import label_ids
 from bert_elmo_jax.data.tasks.sentence_files import OF_SCORES
 from bert_elmo_jax.data.tasks.task import Task
@@ -135,7 +136,10 @@ def _sentence_rows(task: Task, examples: Sequence[SentenceExample], tokenizer: T
         ids, types, lost = zip(*(pair_ids(text, None, tokenizer, task.max_length) for text in texts))
         targets: dict[str, Any] = {}
         if labelled and task.loss in OF_SCORES:
-            targets = {"scores": (example.label or 0.0) / task.top_score, "weights": 1.0}
+            if example.label is None:
+                problem = f"no score, and the loss {task.loss} needs one"
+                raise BadRow(example.file, example.line, problem, "give examples with scores")
+            targets = {"scores": example.label / task.top_score, "weights": 1.0}
         elif labelled:
             numbers = (text_numbers.setdefault(text, len(text_numbers)) for text in texts)
             targets = {**dict(zip(("anchors", "positives", "negatives"), numbers)), "weights": 1.0}

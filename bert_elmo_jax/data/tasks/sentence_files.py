@@ -11,7 +11,7 @@ from bert_elmo_jax.data.arrow_files import is_arrow, open_arrow
 from bert_elmo_jax.data.tasks.examples import SentenceExample, a_number
 from bert_elmo_jax.data.tasks.files import BadRow, OnBad, parse_json, read_text, stop
 from bert_elmo_jax.data.tasks.layouts import LAYOUTS, Layout
-from bert_elmo_jax.data.tasks.tables import Record, find_format, read_records, read_text_cell
+from bert_elmo_jax.data.tasks.tables import Record, find_format, read_records, read_text_cell, spell_names
 
 LOSSES = ("in_batch", "triplets", "scores", "cosent")
 OF_SCORES = ("scores", "cosent")  # losses of pairs with a score
@@ -69,11 +69,15 @@ def read_sentences(
 
 def find_columns(path: str | Path, layout: Layout, encoding: str = "utf-8") -> Columns:
     """Return the columns of a file; raise if it has no two columns of texts."""
-    names = _names(path, encoding)
     named = layout.text, layout.pair or "", layout.label
+    names = spell_names(_names(path, encoding), named)
+
+    def missing(column: str) -> bool:  # the column `labels.label` is a key of the object `labels`
+        return column not in names and column.split(".")[0] not in names
+
     if any(named[:2]) and not all(named[:2]):
         raise ValueError(f"text={named[0]!r}, pair={named[1]!r}: name both columns, or neither")
-    if named[2] and named[2].split(".")[0] not in names:
+    if named[2] and missing(named[2]):
         raise _no_columns(path, names, repr(named[2]))
     score = named[2] or (SCORE if SCORE in names else None)
     if all(named[:2]):
@@ -86,7 +90,7 @@ def find_columns(path: str | Path, layout: Layout, encoding: str = "utf-8") -> C
             and a_number(names[4]) is not None
         ):
             return Columns(("sentence1", "sentence2"), "score", bare=True)
-    if texts is None or not set(texts) <= set(names):
+    if texts is None or any(map(missing, texts)):
         listed = ", or ".join(" and ".join(pair) for pair in PAIRS)
         raise _no_columns(path, names, " and ".join(map(repr, named[:2])) if named[0] else f"two texts ({listed})")
     third = (NEGATIVE,) if NEGATIVE in names and NEGATIVE not in texts else ()
@@ -97,6 +101,10 @@ def choose_loss(requested: str, examples: Sequence[SentenceExample]) -> str:
     """Return the loss that suits the columns of the training data, or the requested one if they allow it."""
     first = examples[0]
     triplets, scored = len(first.texts) == 3, first.label is not None
+    for example in examples:
+        if (len(example.texts) == 3, example.label is not None) != (triplets, scored):
+            problem = f"{_describe_columns(example)}, while {first.file} has {_describe_columns(first)}"
+            raise BadRow(example.file, 1, problem, "train on files with the same columns")
     loss = requested or ("triplets" if triplets else "scores" if scored else "in_batch")
     no_scores = None if scored else ("no column of scores", "one, named score (or by --label=…)")
     problems = {
@@ -110,6 +118,11 @@ def choose_loss(requested: str, examples: Sequence[SentenceExample]) -> str:
         problem = f"{objection[0]}; the loss {loss} needs {objection[1]}"
         raise BadRow(first.file, 1, problem, "add it, remove the other, or choose another config.sentences.loss")
     return loss
+
+
+def _describe_columns(example: SentenceExample) -> str:
+    texts = {2: "two", 3: "three"}[len(example.texts)]
+    return f"{texts} columns of texts and {'none' if example.label is None else 'one'} of scores"
 
 
 def find_top_score(examples: Sequence[SentenceExample]) -> float:

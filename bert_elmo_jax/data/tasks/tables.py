@@ -129,9 +129,8 @@ def read_arrow_records(
 ) -> Iterator[Record]:
     """Yield the rows of a Parquet or Arrow file, or of a saved data set, numbered from 1."""
     table = open_arrow(path)
-    columns = {next((n for n in (name, name.split(".")[0]) if n in table.names), name): None for name in required}
-    spelled = dict(zip(_spell(table.names, list(columns)), table.names))
-    columns = {spelled.get(name, name): None for name in columns}
+    spelled = dict(zip(spell_names(table.names, required), table.names))
+    columns = {spelled.get(name, spelled.get(name.split(".")[0], name)): None for name in required}
     columns |= dict.fromkeys(name for name in table.names if optional is None or name in optional)
     table.check_columns(list(columns))
     if not table.count:
@@ -176,7 +175,7 @@ def _table(
     first_line, first = next(rows, (1, None))
     if first is None:
         raise BadRow(path, 1, "only blank lines, expected a header and rows", "check that the file is complete")
-    names = _spell([name.strip() for name in first], required)
+    names = spell_names([name.strip() for name in first], required)
     records = []
     if set(required) <= set(names):
         doubled = next((name for name in names if name and names.count(name) > 1), None)
@@ -223,10 +222,19 @@ def _is_header(cells: Sequence[str], bare: Sequence[str]) -> bool:
     return not LABEL_NAMES.isdisjoint(labels) or sum(name in COLUMN_NAMES for name in names) > 1
 
 
-def _spell(names: Sequence[str], required: Sequence[str]) -> list[str]:
-    """Return the names of columns with the spelling of required ones that are equal in NFC."""
-    spelled = {compose(name): name for name in required}
+def spell_names(names: Iterable[str], required: Sequence[str]) -> list[str]:
+    r"""Return names of columns with the spelling of required ones, or of their objects, that are equal in NFC.
+
+    >>> spell_names(["\u1100\u1161", "b"], ["가.text"])
+    ['가', 'b']
+    """
+    spelled = {compose(part): part for name in required for part in (name.split(".")[0], name)}
     return [spelled.get(compose(name), name) for name in names]
+
+
+def spell_keys(item: dict[str, Any], required: Sequence[str]) -> dict[str, Any]:
+    """Return a JSON object with the spelling of required keys that are equal in NFC."""
+    return item if set(required) <= set(item) else dict(zip(spell_names(item, required), item.values()))
 
 
 def _no_header(
@@ -277,8 +285,9 @@ def _record(item: Any, path: str | Path, line: int, required: Sequence[str]) -> 
         raise BadRow(path, line, f"a JSON {_kind(item)}, expected an object {{…}}", "write one object per line")
     cells = dict(item)
     for name in required:
-        value: Any = item if name in item else dict(zip(_spell(list(item), [name]), item.values()))
+        value: Any = spell_keys(item, [name])
         for part in (name,) if name in value else name.split("."):
+            value = spell_keys(value, [part]) if isinstance(value, dict) else value
             if not isinstance(value, dict) or part not in value:
                 keys = ", ".join(map(repr, item)) or "nothing"
                 remedy = _suggest([name], list(item)) or "add it, or give the name of another key"

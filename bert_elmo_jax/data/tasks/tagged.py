@@ -11,7 +11,7 @@ from bert_elmo_jax.data.arrow_files import is_arrow
 from bert_elmo_jax.data.tasks.examples import TaggedSentence
 from bert_elmo_jax.data.tasks.files import BadRow, check_characters, parse_json, read_lines
 from bert_elmo_jax.data.tasks.labels import check_tags, find_scheme
-from bert_elmo_jax.data.tasks.tables import read_arrow_records
+from bert_elmo_jax.data.tasks.tables import read_arrow_records, spell_keys
 from bert_elmo_jax.did_you_mean import did_you_mean
 
 _DOCUMENT = "-DOCSTART-"
@@ -182,6 +182,7 @@ def _lists(items: Iterable[tuple[int, Any]], path: str, layout: TagLayout, tagge
     names = [str(layout.word), str(layout.tag)][: 1 + tagged]
     for number, item in items:
         bad = partial(BadRow, path, number)
+        item = spell_keys(item, names) if isinstance(item, dict) else item
         if not isinstance(item, dict) or not set(names) <= set(item):
             keys = ", ".join(map(repr, item)) if isinstance(item, dict) else type(item).__name__
             raise bad(f"{keys}, expected an object with {' and '.join(names)}", "give the right keys, or add these")

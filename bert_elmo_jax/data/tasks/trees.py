@@ -1,6 +1,7 @@
 """Read and write dependency trees in CoNLL-U: one head and one relation for each word."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -54,8 +55,12 @@ def read_trees(
         elif words:
             sentences.append(_make_sentence(str(path), words, source, parsed, tag_column))
             source, words = [], []
+        elif source and source[-1]:
+            source.append("")  # comments with a blank line after them
     if not sentences:
         raise BadRow(path, 1, "no words, expected sentences in CoNLL-U", "check that the file is complete")
+    if source:  # comments after the last sentence
+        sentences[-1] = replace(sentences[-1], source=(*(sentences[-1].source or ()), "", *source[:-1]))
     return sentences
 
 

@@ -1,10 +1,12 @@
 """The encoder of static vectors: the same vector for a word in every sentence, with its neighbours and analogies."""
 
+import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float32, Int32, PRNGKeyArray
@@ -45,6 +47,8 @@ class StaticEncoder(WordEncoder):
     """
 
     def __init__(self, config: StaticConfig, params: Mapping[str, Any], reads: Any = None, source: str = "weights"):
+        if reads is not None and "context" in params:
+            config, params, reads = drop_untrained_words(config, params, reads)
         if config.method == "glove" and "context" in params:  # the published vectors are the sums of both tables
             tables = params["encoder"]["embeddings"]["word"], params["context"]["embedding"]
             params = {"encoder": {"embeddings": {"word": np.add(*map(np.asarray, tables))}}}
@@ -75,7 +79,7 @@ class StaticEncoder(WordEncoder):
         return self.vocabulary.words[len(WORD_SPECIALS) :]
 
     def __contains__(self, word: str) -> bool:
-        return word in self.vocabulary
+        return word in self.vocabulary and bool(self.vectors_of([word]).any())  # files may have vectors of zeros
 
     def vectors_of(self, words: Sequence[str]) -> Float32[np.ndarray, "N D"]:
         """Return the vectors of words; of unknown ones the mean of their n-grams, or zeros."""
@@ -97,6 +101,10 @@ class StaticEncoder(WordEncoder):
     def neighbours(self, word: str | Float32[np.ndarray, " D"], top: int = 10) -> list[Neighbour]:
         """Return the words whose vectors have the highest cosine with a word's, or with a given vector."""
         vector = self.vector(word) if isinstance(word, str) else np.asarray(word, np.float32)
+        if vector.shape != (self.width,):
+            raise ValueError(
+                f"the vector has the shape {vector.shape}, expected ({self.width},) as of the vectors of {self.source}"
+            )
         return self._nearest(vector, check_whole("top", top, 1), [word] if isinstance(word, str) else [])
 
     def analogy(self, a: str, b: str, c: str, top: int = 1) -> list[Neighbour]:
@@ -112,21 +120,23 @@ class StaticEncoder(WordEncoder):
         """Return Spearman's correlation with people's scores of word pairs, and the share of pairs that have vectors.
 
         Each line has two words and a number, with tabs or commas between; lines with `#` and a first line of names are
-        left out.
+        left out. A column that is named SimLex999 has the numbers, otherwise the third one.
         """
-        pairs = []
+        pairs: list[tuple[str, str, float]] = []
+        scores_at, first_line = 2, True
         for number, line in enumerate(read_text(Path(file)).splitlines(), start=1):
             if not line.strip() or line.startswith("#"):
                 continue
             cells = [cell.strip() for cell in line.split("\t" if "\t" in line else ",")]
             try:
-                pairs.append((cells[0], cells[1], float(cells[2])))
+                pairs.append((cells[0], cells[1], float(cells[scores_at])))
             except (IndexError, ValueError):
-                if not pairs and len(cells) >= 3:
-                    continue  # names of the columns
-                raise ValueError(
-                    f"{file}:{number}: {line[:60]!r}; expected two words and a number, with tabs or commas between"
-                ) from None
+                if not first_line or len(cells) < 3 or not all(cells[:3]):
+                    raise ValueError(
+                        f"{file}:{number}: {line[:60]!r}; expected two words and a number, with tabs or commas between"
+                    ) from None
+                scores_at = cells.index("SimLex999") if "SimLex999" in cells else scores_at
+            first_line = False
         usable = [pair for pair in pairs if self.vectors_of(pair[:2]).any(axis=1).all()]
         if len(usable) < 2:
             raise ValueError(f"{file}: {len(usable)} of {len(pairs)} pairs have vectors, and a correlation needs two")
@@ -144,8 +154,10 @@ class StaticEncoder(WordEncoder):
         if wrong is not None or not lines:
             raise ValueError(f"{file}: question {wrong or 1} has not four words, or there is none")
         usable = [words for words in lines if all(word in self for word in words)]
-        right = sum(self.analogy(a, b, c)[0].word == d for a, b, c, d in usable)
-        return {"accuracy": right / max(1, len(usable)), "share": len(usable) / len(lines)}
+        if not usable:
+            raise ValueError(f"{file}: none of {len(lines)} questions has vectors for its words; check the language")
+        right = sum([near.word for near in self.analogy(a, b, c)] == [d] for a, b, c, d in usable)
+        return {"accuracy": right / len(usable), "share": len(usable) / len(lines)}
 
     def sentence_vectors(self, sentences: Sequence[str | Words]) -> Float32[np.ndarray, "B D"]:
         """Return the mean of the vectors of each sentence's words that have one; zeros if none has."""
@@ -234,6 +246,27 @@ class StaticEncoder(WordEncoder):
         cosines[~self._directions.any(axis=1)] = -np.inf
         best = np.argsort(-cosines, kind="stable")[:top]
         return [Neighbour(self.vocabulary.words[n], float(cosines[n])) for n in best if cosines[n] > -np.inf]
+
+
+def drop_untrained_words(
+    config: StaticConfig, params: Mapping[str, Any], vocabulary: WordVocabulary
+) -> tuple[StaticConfig, Mapping[str, Any], WordVocabulary]:
+    """Return a trained model without the words that no step has read, such as those below `min_count`.
+
+    Their vectors are still random. Their rows of a table that begins with zeros, of neighbours or of GloVe's biases,
+    are still zeros. A model without any training stays as it is.
+    """
+    context = params["context"]
+    zeros_at_start = np.asarray(context.get("word_bias", context["embedding"]))
+    trained = np.asarray(zeros_at_start.reshape(len(zeros_at_start), -1).any(axis=1))
+    trained[: len(WORD_SPECIALS)] = True
+    if trained.all() or not trained[len(WORD_SPECIALS) :].any():
+        return config, params, vocabulary
+    numbers, untrained = np.flatnonzero(trained), np.flatnonzero(~trained)
+    params = jax.tree.map(lambda rows: np.delete(np.asarray(rows), untrained, axis=0), dict(params))
+    counts = None if vocabulary.counts is None else vocabulary.counts[numbers]
+    words = WordVocabulary([vocabulary.words[n] for n in numbers], counts, rule=vocabulary.rule)
+    return dataclasses.replace(config, vocab_size=len(numbers)), params, words
 
 
 def normalise(vectors: Float32[np.ndarray, "*N D"]) -> Float32[np.ndarray, "*N D"]:

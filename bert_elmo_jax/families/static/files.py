@@ -4,6 +4,7 @@ import functools
 import mmap
 import re
 import struct
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -71,11 +72,15 @@ def read_file(path: str) -> tuple[WordVocabulary, VectorFile]:
         read = read_vectors(path, None)
         vectors = VectorFile(read.words, read.vectors)
         refuse_wider_lines(path, read.words, read.vectors.shape[1])
-    # Words with white space, such as some in GloVe's 840B, would not survive a list with one word per line.
-    words = [word for word in vectors.words if word not in WORD_SPECIALS and len(word.split()) == 1]
-    words = [word for word in words if word == word.strip()]
+    words = [word for word in vectors.words if word not in WORD_SPECIALS]
+    # Words with white space, such as some in GloVe's 840B, would not survive in files; inner spaces of Unicode do.
+    spaced = {word for word in words if not word or word != word.strip() or set(word) & set(" \t\r\n")}
+    words = [word for word in words if word not in spaced]
     if not words:
         raise ValueError(f"{path} has no vector of a word")
+    if spaced:
+        named = f"{len(spaced):,} words with white space are left out, such as {min(spaced)!r}"
+        warnings.warn(f"{path}: {named}", stacklevel=2)
     return WordVocabulary([*WORD_SPECIALS, *words], source=path), vectors
 
 
@@ -118,7 +123,7 @@ def read_fasttext(path: Path) -> VectorFile:
             end = data.find(b"\0", at, at + LONGEST_WORD)
             if end < 0:
                 raise ValueError(f"word {len(words) + 1:,} of {count:,} does not end")
-            words.append(data[at:end].decode())
+            words.append(data[at:end].decode(errors="backslashreplace"))  # as gensim does
             at = end + 1
             take("<qb")
         if model == 3 or labels or pruned > 0 or take("<?")[0]:
@@ -132,7 +137,7 @@ def read_fasttext(path: Path) -> VectorFile:
             _, rows, columns = take("<?2q")
             if at + 4 * rows * columns != size:
                 raise ValueError(f"its last {size - at:,} bytes are no {rows} output rows of {columns}")
-    except (struct.error, UnicodeDecodeError, ValueError) as error:
+    except (struct.error, ValueError) as error:
         if str(path) in str(error):
             raise
         raise ValueError(f"{path} is no complete model of fastText ({error}); copy it again") from None

@@ -1,6 +1,7 @@
 """Files of pairs, triplets and scores: columns by name, losses by columns, and wrong files."""
 
 import re
+import unicodedata
 
 import pytest
 
@@ -48,6 +49,61 @@ def test_a_column_called_label_is_read_if_it_is_named(tmp_path):
     assert read(tmp_path, "a.csv", content, labelled=False, label="label")[1][0].texts == ("a", "b")
     with pytest.raises(ValueError, match=r"a\.csv:1: no 'label' among"):
         read(tmp_path, "a.csv", content, label="label")
+
+
+KOREAN = {"text": "문장1", "pair": "문장2", "label": "점수"}
+NESTED = {"text": "쌍.앞", "pair": "쌍.뒤", "label": "값.점수"}
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+@pytest.mark.parametrize(
+    ("name", "content", "fields"),
+    [
+        ("a.csv", "문장1,문장2,점수\na,b,4\n", KOREAN),
+        ("a.jsonl", '{"문장1": "a", "문장2": "b", "점수": 4}', KOREAN),
+        ("a.jsonl", '{"쌍": {"앞": "a", "뒤": "b"}, "값": {"점수": 4}}', NESTED),
+    ],
+)
+def test_named_columns_and_nested_keys_are_compared_in_nfc(tmp_path, name, content, fields, form):
+    [example] = read(tmp_path, name, unicodedata.normalize(form, content), **fields)[1]
+    assert (example.texts, example.label) == (("a", "b"), 4.0)
+
+
+PAIRS, SCORED = "sentence1,sentence2\na,b\n", "sentence1,sentence2,score\nc,d,4\n"
+TRIPLETS = "anchor,positive,negative\na,b,c\n"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "loss", "message"),
+    [
+        (SCORED, PAIRS, "", "two columns of texts and none of scores, while {} has two columns of texts and one of"),
+        (PAIRS, SCORED, "", "two columns of texts and one of scores, while {} has two columns of texts and none of"),
+        (TRIPLETS, PAIRS, "", "two columns of texts and none of scores, while {} has three columns of texts and none"),
+        (PAIRS, TRIPLETS, "in_batch", "three columns of texts and none of scores, while {} has two columns of texts"),
+    ],
+)
+def test_training_files_with_different_columns_are_refused(tmp_path, first, second, loss, message):
+    files = [tmp_path / "first.csv", tmp_path / "second.csv"]
+    for file, content in zip(files, (first, second)):
+        file.write_text(content, encoding="utf-8")
+    task = task_named("sentences", loss=loss)
+    with pytest.raises(ValueError, match=re.escape(f"second.csv:1: {message.format(files[0])}")):
+        with_labels(task, read_examples(",".join(map(str, files)), task))
+
+
+def test_development_files_may_have_scores_that_the_training_data_lack(tmp_path):
+    task, train = read(tmp_path, "train.csv", PAIRS)
+    dev = read(tmp_path, "dev.csv", SCORED)[1]
+    task = with_top_score(with_labels(task, train), dev)
+    check_labels(task, dev)
+    rows = make_rows(task, dev, train_wordpiece(["a b c d"] * 9, vocab_size=60))
+    assert task.loss == "in_batch" and rows[0].targets.keys() == {"anchors", "positives", "weights"}
+
+
+def test_a_pair_without_a_score_is_no_target_of_scores(tmp_path):
+    task, examples = read(tmp_path, "pairs.csv", PAIRS, loss="scores", top_score=5.0)
+    with pytest.raises(ValueError, match=r"pairs\.csv:2: no score, and the loss scores needs one"):
+        make_rows(task, examples, train_wordpiece(["a b"] * 9, vocab_size=60))
 
 
 def test_rows_have_a_sequence_for_each_text(tmp_path):

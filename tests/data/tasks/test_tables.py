@@ -47,6 +47,9 @@ def test_columns_are_compared_in_nfc(tmp_path, ending, written, column):
     (tmp_path / f"a.{ending}").write_text(text, encoding="utf-8")
     [record] = read_records(tmp_path / f"a.{ending}", [column])
     assert record.cells[column] == "a"
+    if not sign:
+        [record] = read_records(tmp_path / f"a.{ending}", [f"b.{column}"])
+        assert record.cells[f"b.{column}"] == "c"
 
 
 def test_commas_in_a_table_for_a_task_of_tabs(tmp_path):

@@ -1,3 +1,5 @@
+import unicodedata
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -73,6 +75,9 @@ def test_json_lines_and_words_alone(read):
     assert rows([sentence]) == [[("서울", "NNP"), ("역", "NNG")]]
     layout = TagLayout(word="tokens", tag="ner", table="jsonl")
     assert read('{"tokens": ["서울"], "ner": ["B-LOC"]}', layout)[0].tags == ("B-LOC",)
+    layout = TagLayout(word="단어", tag="품사", table="jsonl", entities=False)
+    keys = unicodedata.normalize("NFD", '{"단어": ["a"], "품사": ["DET"]}')
+    assert rows(read(keys, layout)) == [[("a", "DET")]]  # keys are compared in NFC
     assert read("서울\tB-LOC\n", tagged=False)[0].tags is None
     for text, layout, words in (
         ("서울\n역\n\nhere\n", "conll", [("서울", "역"), ("here",)]),

@@ -50,6 +50,14 @@ def test_all_but_heads_and_relations_is_kept(tmp_path):
     assert (unparsed.words, unparsed.heads) == (sentence.words, None)
 
 
+def test_comments_apart_from_sentences_stay(tmp_path):
+    text = f"# newdoc id = a\n# meta\n\n{SENTENCE}\n# between\n\n{SENTENCE}\n# end of file\n\n"
+    sentences = read_trees(write(tmp_path / "a.conllu", text))
+    assert [sentence.lines for sentence in sentences] == [(7, 8, 10), (17, 18, 20)]
+    trees = [write_tree(one.words, one.heads, one.relations, one.source) for one in sentences]
+    assert "".join(f"{tree}\n" for tree in trees) == text
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -8,11 +8,25 @@ import numpy as np
 import pytest
 
 from bert_elmo_jax import load
-from bert_elmo_jax.data.rows.word_windows import SubwordLists, WindowExamples
+from bert_elmo_jax.data.pipeline.windows import Text
+from bert_elmo_jax.data.rows.word_windows import (
+    CountExamples,
+    Frequencies,
+    SubwordLists,
+    WindowExamples,
+    count_batch,
+    plan_count_rows,
+    plan_window_rows,
+    window_batch,
+)
 from bert_elmo_jax.families.static.config import StaticConfig
 from bert_elmo_jax.families.static.files import MAGIC
 from bert_elmo_jax.families.static.model import init_static_params
-from bert_elmo_jax.families.static.objective import glove_loss, window_loss
+from bert_elmo_jax.families.static.objective import glove_loss, touched_by_counts, touched_by_windows, window_loss
+from bert_elmo_jax.inference.run_directory import write_run_directory
+from bert_elmo_jax.runs.with_network import open_vectors
+from bert_elmo_jax.text import WordVocabulary
+from bert_elmo_jax.text.subwords import Subwords
 
 DRAW = np.random.default_rng(0)
 WORDS = ["<S>", "</S>", "<UNK>", "the", "bank", "of", "river", "은행", "강가의", "ship"]
@@ -109,6 +123,49 @@ def test_glove_of_a_plain_loop():
     assert float(terms["glove"][0]) == pytest.approx(total, rel=1e-5) and float(metrics["per_pair"][1]) == 6
 
 
+def run_of_one_step(folder, method):
+    """Write a model after one step on a text with a word below min_count; return its configuration and parameters."""
+    vocabulary = WordVocabulary([*WORDS[:-1], "zebra"], np.array([0, 0, 0, 6, 6, 6, 6, 6, 6, 1]))
+    frequencies = Frequencies.of(vocabulary, min_count=5)
+    tokens = np.array([*range(3, SIZE), *range(3, SIZE - 1)] * 3)
+    text = Text(tokens, np.array([0, len(tokens)]), np.array([0, 1]))
+    config = StaticConfig(SIZE, 5, method=method, buckets=30)
+    params = jax.tree.map(np.array, init_static_params(config, jax.random.key(0), ("context",)))
+    if method == "glove":
+        touched = touched_by_counts(
+            count_batch(plan_count_rows(text, CountExamples(length=99), frequencies, (0,)), 0, 1)
+        )
+    else:
+        examples = WindowExamples(length=50, negatives=NEGATIVES, buckets=config.gram_rows)
+        rows = plan_window_rows(text, examples, frequencies, (0,))
+        batch = window_batch(rows, 0, 1, examples=examples, ends=frequencies.ends)
+        batch = SubwordLists(vocabulary.words, examples)(batch, 1) if config.gram_rows else batch
+        touched = touched_by_windows(method)(batch)
+    for name, table in params["context"].items():
+        table[np.asarray(touched[f"context/{name}"])] += 0.1  # as an optimizer does
+    write_run_directory(folder, config, params, vocabulary, run={})
+    return config, params
+
+
+@pytest.mark.parametrize("method", ["skipgram", "cbow", "glove", "fasttext"])
+def test_words_below_min_count_are_unknown(method, tmp_path):
+    config, params = run_of_one_step(tmp_path, method)
+    run = load(tmp_path)
+    assert run.words == tuple(WORDS[3:-1]) and "zebra" not in run and "river" in run
+    assert open_vectors(str(tmp_path))[1](["zebra", "river"]).words == ("river",)
+    table = params["encoder"]["embeddings"]["word"]
+    table = table + params["context"]["embedding"] if method == "glove" else table
+    rows = [[number] for number in range(SIZE)]
+    if method == "fasttext":
+        lists = SubwordLists([*WORDS[:-1], "zebra"], WindowExamples(buckets=config.buckets))
+        rows = [lists.rows[first:end].tolist() for first, end in zip(lists.ends, lists.ends[1:])]
+        np.testing.assert_allclose(run.vector("zebra"), table[rows[-1][1:]].mean(axis=0), atol=1e-7)  # its n-grams
+    else:
+        assert run.count_unknown(["zebra", "river"]) == 1
+    expected = [table[rows[number]].mean(axis=0) for number in range(3, SIZE - 1)]
+    np.testing.assert_allclose(run.vectors_of(WORDS[3:-1]), expected, atol=1e-7)
+
+
 @pytest.fixture(scope="module")
 def vectors(goldens):
     return load(goldens / "static_tiny" / "gensim.bin")
@@ -144,6 +201,33 @@ def test_scores_of_pairs_and_analogies(vectors, tmp_path):
     (tmp_path / "pairs.txt").write_text("a\tb\t1\nc\td\n", encoding="utf-8")
     with pytest.raises(ValueError, match=r"pairs\.txt:2: .*expected two words and a number"):
         vectors.score_pairs(tmp_path / "pairs.txt")
+    (tmp_path / "pairs.txt").write_text("# pairs\nsea\tship\t\nsea\tboat\tx\nsea\tbank\t2\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"pairs\.txt:2: .*expected two words and a number"):
+        vectors.score_pairs(tmp_path / "pairs.txt")
+
+
+def test_pairs_of_simlex_as_published(vectors, tmp_path):
+    lines = ["word1\tword2\tPOS\tSimLex999\tconc(w1)"]
+    pairs = [("river", "bank"), ("sea", "ship"), ("은행", "money")]
+    lines += [f"{a}\t{b}\tN\t{vectors.similarity(a, b):.4f}\t4.5" for a, b in pairs]
+    (tmp_path / "SimLex-999.txt").write_text("\n".join(lines), encoding="utf-8")
+    assert vectors.score_pairs(tmp_path / "SimLex-999.txt")["spearman"] == pytest.approx(1.0)
+
+
+def test_analogies_of_words_with_zeros_lower_the_share(tmp_path):
+    (tmp_path / "v.txt").write_text("a 1 2\nb 3 4\nd 1 1\nzeros 0 0\n", encoding="utf-8")
+    vectors, questions = load(tmp_path / "v.txt"), tmp_path / "questions.txt"
+    assert "zeros" not in vectors
+    questions.write_text("a b zeros d\na b d a\n", encoding="utf-8")  # no word is left to answer the second
+    assert vectors.score_analogies(questions) == {"accuracy": 0.0, "share": 0.5}
+    questions.write_text("a b zeros d\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"questions\.txt: none of 1 questions has vectors for its words"):
+        vectors.score_analogies(questions)
+
+
+def test_a_vector_of_another_width_is_refused(vectors):
+    with pytest.raises(ValueError, match=r"the vector has the shape \(15,\), expected \(16,\)"):
+        vectors.neighbours(np.ones(15, np.float32))
 
 
 def test_sentence_vectors_are_means(vectors):
@@ -222,3 +306,22 @@ def test_a_byte_order_mark_is_no_part_of_a_word(tmp_path):
     (tmp_path / "valid.bin").write_bytes(pack_fasttext())
     (tmp_path / "marked.txt").write_bytes(b"\xef\xbb\xbfthe 1 2\ncat 3 4\n")
     assert load(tmp_path / "valid.bin").words == load(tmp_path / "marked.txt").words == ("the", "cat")
+
+
+def test_words_with_spaces_of_unicode_are_kept_and_others_counted(tmp_path):
+    (tmp_path / "v.vec").write_text("4 2\nsea 1 2\nNew\u00a0York 3 4\n배\u3000산 5 6\nNew York 7 8\n", encoding="utf-8")
+    with pytest.warns(UserWarning, match=r"v\.vec: 1 words with white space are left out, such as 'New York'"):
+        read = load(tmp_path / "v.vec")
+    assert read.words == ("sea", "New\u00a0York", "배\u3000산")
+    read.save_vectors(tmp_path / "again.vec")
+    assert load(tmp_path / "again.vec").words == read.words
+
+
+def test_words_of_fasttext_that_are_not_utf8_are_escaped_as_by_gensim(tmp_path):
+    (tmp_path / "v.bin").write_bytes(pack_fasttext(("the", "naïve")).replace("ï".encode(), b"\xef"))
+    assert load(tmp_path / "v.bin").words == ("the", r"na\xefve")
+
+
+def test_the_end_of_a_line_has_no_grams_as_in_fasttext():
+    subwords = Subwords(first=3, buckets=9)
+    assert subwords.rows("</s>") == [] and len(subwords.rows("s>")) > 0
