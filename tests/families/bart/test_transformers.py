@@ -247,7 +247,9 @@ def test_a_folder_like_kobarts(tmp_path, caplog):
     file.write_text(json.dumps(json.loads(file.read_text()) | KOBART))
     model = load(tmp_path)
     assert model.config == config
-    assert {record.args[1].split(" ")[0] for record in caplog.records} == {"author", "kobart_version"}
+    unframed, *fields = sorted(caplog.messages, key=lambda line: "post_processor" not in line)
+    assert "tokenizer.json has no post_processor that puts special pieces around a text" in unframed
+    assert sorted(re.findall(r"(author|kobart_version) is", " ".join(fields))) == ["author", "kobart_version"]
     assert model.tokenizer.encode("배를 타고").tokens[::3] == ("<s>", "</s>")
     assert model.encode(["강가의 은행에서", "배를"]).last.shape[0] == 2
     [[text]] = model.generate(["배를 타고"], max_new=6)
