@@ -87,9 +87,7 @@ class Counter:
             raise RuntimeError(f"{SECRET}/weights cannot be read")
         if "refuse" in inputs:
             raise ValueError(f"{SECRET}: no")
-        if "nan" in inputs:
-            return [Label("short", float("nan"), {}) for _ in inputs]
-        return [Label("short", float(len(text)), {}) for text in inputs]
+        return [Label("short", float("nan") if text == "nan" else float(len(text)), {}) for text in inputs]
 
 
 def count_characters(limits=None, batch_size=64):
