@@ -47,8 +47,8 @@ TINY = {
 SWEEP = '''
 """Taggers of a row each."""
 
+from bert_elmo_jax.experiments.sweeps._scales import ELMO
 from bert_elmo_jax.sweeps.definition import Paper
-from experiments.sweeps._scales import ELMO
 
 SCALES = ("toy",)
 PAPER = Paper("somebody, table 1", ("NER",), ROWS, "two epochs")
