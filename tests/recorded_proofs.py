@@ -2,27 +2,50 @@
 
 The record is `.pytest_cache/proofs/COMMIT.jsonl`: one line per test, with its outcome and seconds. With
 uncommitted changes there is no commit that the results belong to, so no test is recorded and no test is left out.
+
+What passed on another commit holds if nothing but files of tests differ, except for the tests of these files. The
+tests that read such files (of the structure, of imports) are short, so `make test` runs them on each commit.
 """
 
 import json
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
 
+TESTS = re.compile(r"(.*/)?test_\w+\.py")
+
+
+def git(root: Path, *arguments: str) -> str:
+    """Return what git prints in a folder."""
+    return subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True, check=True).stdout.strip()
+
 
 def record_of_commit(root: Path) -> Path | None:
     """Return the file that records the tests of this commit, or None where files differ from it."""
-
-    def git(*arguments):
-        return subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True, check=True).stdout.strip()
-
     try:
-        if git("status", "--porcelain", "--untracked-files=no"):
+        if git(root, "status", "--porcelain", "--untracked-files=no"):
             return None
-        return root / ".pytest_cache" / "proofs" / f"{git('rev-parse', 'HEAD')}.jsonl"
+        return root / ".pytest_cache" / "proofs" / f"{git(root, 'rev-parse', 'HEAD')}.jsonl"
     except (OSError, subprocess.CalledProcessError):
         return None
+
+
+def read_other_commits(root: Path, record: Path) -> set[str]:
+    """Return the tests that passed on commits from which only files of other tests differ."""
+    passed = set()
+    for other in record.parent.glob("*.jsonl"):
+        if other == record:
+            continue
+        try:
+            changed = git(root, "diff", "--name-only", other.stem, record.stem).splitlines()
+        except subprocess.CalledProcessError:  # a commit that is gone
+            continue
+        if all(TESTS.fullmatch(path) for path in changed):
+            outcomes = read_outcomes(other)
+            passed |= {test for test in outcomes if outcomes[test] == "passed" and test.split("::")[0] not in changed}
+    return passed
 
 
 def read_outcomes(record: Path) -> dict[str, str]:
@@ -38,10 +61,13 @@ def read_outcomes(record: Path) -> dict[str, str]:
 
 
 class Recorder:
-    """Leave out the tests that passed on this commit, and write down those that end now."""
+    """Leave out the tests that passed on this commit, and write down those that end now.
 
-    def __init__(self, record: Path, writes: bool):
-        self.record, self.writes = record, writes
+    `elsewhere` are tests that passed on another commit, and need not run on this one.
+    """
+
+    def __init__(self, record: Path, writes: bool, elsewhere: set[str]):
+        self.record, self.writes, self.elsewhere = record, writes, elsewhere
         self.running = {}  # test -> outcome and seconds so far
         if writes:
             record.parent.mkdir(parents=True, exist_ok=True)
@@ -49,11 +75,16 @@ class Recorder:
                 file.write("\n")  # ends a line that a kill cut off
 
     def pytest_collection_modifyitems(self, config, items):
-        outcomes = read_outcomes(self.record)
+        outcomes = dict.fromkeys(self.elsewhere, "passed") | read_outcomes(self.record)
         passed = [item for item in items if outcomes.get(item.nodeid) == "passed"]
         if passed:
             config.hook.pytest_deselected(items=passed)
             items[:] = [item for item in items if outcomes.get(item.nodeid) != "passed"]
+
+    def pytest_sessionfinish(self, session, exitstatus):
+        # Where all tests passed before, none is collected, which pytest counts as an error.
+        if exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and (self.elsewhere or read_outcomes(self.record)):
+            session.exitstatus = pytest.ExitCode.OK
 
     def pytest_runtest_logreport(self, report):
         # A test has three parts; a skipped or failed part decides its outcome.
@@ -68,9 +99,12 @@ class Recorder:
                 file.write(json.dumps(row) + "\n")
 
     def pytest_terminal_summary(self, terminalreporter):
-        outcomes = list(read_outcomes(self.record).values())
-        counts = ", ".join(f"{outcomes.count(name):,} {name}" for name in sorted(set(outcomes)))
-        terminalreporter.write_line(f"on commit {self.record.stem[:12]} so far: {counts}")
+        outcomes = read_outcomes(self.record)
+        kinds = list(outcomes.values())
+        counts = ", ".join(f"{kinds.count(name):,} {name}" for name in sorted(set(kinds)))
+        others = len(self.elsewhere - outcomes.keys())
+        more = f", and {others:,} on commits from which only tests differ" if others else ""
+        terminalreporter.write_line(f"on commit {self.record.stem[:12]} so far: {counts}{more}")
 
 
 def pytest_configure(config):
@@ -80,4 +114,5 @@ def pytest_configure(config):
     else:
         # Workers of xdist leave out the same tests; only the process that collects their reports writes.
         in_worker = hasattr(config, "workerinput")
-        config.pluginmanager.register(Recorder(record, writes=not in_worker), "recorded_proofs")
+        elsewhere = read_other_commits(config.rootpath, record)
+        config.pluginmanager.register(Recorder(record, not in_worker, elsewhere), "recorded_proofs")

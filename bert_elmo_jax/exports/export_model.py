@@ -16,7 +16,6 @@ from bert_elmo_jax.exports.onnx_graph import check_opset
 from bert_elmo_jax.exports.plain_forward import plain_forward
 from bert_elmo_jax.exports.plain_graph import PlainForward
 from bert_elmo_jax.exports.plain_writer import plain_writer
-from bert_elmo_jax.exports.tokenizer_json import tokenizer_json
 from bert_elmo_jax.families.sentence_files import write_sentence_files
 from bert_elmo_jax.files import write_bytes, write_json, write_sums
 from bert_elmo_jax.inference.convert import publish_folder, write_tokenizer
@@ -24,6 +23,7 @@ from bert_elmo_jax.inference.load_model import load
 from bert_elmo_jax.inference.task_model import TaskModel
 from bert_elmo_jax.inference.task_network import TaskNetwork
 from bert_elmo_jax.text.sentencepiece import SentencePiece
+from bert_elmo_jax.text.tokenizer_json import tokenizer_json
 
 NEEDED = {"onnx": ("onnx", "onnxruntime"), "stablehlo": ("flatbuffers",)}  # libraries of the extra `export`
 LARGEST = 2**31 - 2**20  # bytes of one file of ONNX; a larger model has its weights in a second file

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from bert_elmo_jax.text.tokenizer_checks import names_class, read_tokenizer_config
-from bert_elmo_jax.text.tokenizer_specs import SPEC_CLASSES
+from bert_elmo_jax.text.tokenizer_checks import names_class, read_added, read_spec, read_tokenizer_config
+from bert_elmo_jax.text.tokenizer_specs import KINDS, SPEC_CLASSES, USUAL_NAMES, name_of, read_settings
 from bert_elmo_jax.text.wordpiece_files import is_framed, is_wordpiece
 
 VOCABULARY_FILES = ("vocab.txt", "tokenizer.json")  # newer versions of Hugging Face's libraries write only the second
@@ -57,10 +57,21 @@ def is_unframed(folder: Path) -> bool:
     return names_class(folder, UNFRAMED_CLASSES, UNFRAMED_TYPES)
 
 
+def find_added_names(folder: Path) -> set[str]:
+    """Return the pieces that a folder adds to its SentencePiece model, apart from the usual special ones."""
+    settings = read_settings(folder)
+    listed = [*(read_spec(folder / "tokenizer.json").get("added_tokens") or [])]
+    listed += (settings.get("added_tokens_decoder") or {}).values()
+    names = {entry["content"] for entry in listed} | set(read_added(folder))
+    usual = {name for kind in KINDS for name in USUAL_NAMES[kind]}
+    return names - usual - {name_of(settings.get(f"{kind}_token")) for kind in (*KINDS, "bos", "eos")}
+
+
 def prefers_file(folder: Path) -> bool:
-    """Return True if the model of a folder is read through a `tokenizer.json`, real or made from a shifted model."""
+    """Return True if the model of a folder is read through a `tokenizer.json`, real or made from the model."""
     named = read_tokenizer_config(folder).get("tokenizer_class")
-    return is_shifted(folder) or (named in SPEC_CLASSES and (folder / "tokenizer.json").is_file())
+    written = named in SPEC_CLASSES and (folder / "tokenizer.json").is_file()
+    return is_shifted(folder) or written or bool(find_added_names(folder))
 
 
 def find_kind(path: Path) -> str:

@@ -11,9 +11,16 @@ from bert_elmo_jax.text.encoding import Frame
 from bert_elmo_jax.text.tokenizer import PROJECT_KEY, Tokenizer, check_fingerprint
 from bert_elmo_jax.text.tokenizer_checks import read_added, read_spec
 from bert_elmo_jax.text.tokenizer_file import TokenizerFile
-from bert_elmo_jax.text.tokenizer_folder import BPE_PAIRS, find_bpe, find_kind, find_model, is_unframed
+from bert_elmo_jax.text.tokenizer_folder import (
+    BPE_PAIRS,
+    find_added_names,
+    find_bpe,
+    find_kind,
+    find_model,
+    is_shifted,
+    is_unframed,
+)
 from bert_elmo_jax.text.tokenizer_specs import (
-    TEXT_FLAGS,
     Spec,
     find_added,
     find_parts,
@@ -88,10 +95,12 @@ def load_tokenizer_file(path: str | Path) -> TokenizerFile:
     if (path / "tokenizer.json").is_file() or (path.suffix == ".json" and path.name not in names):
         file = path / "tokenizer.json" if path.is_dir() else path
         spec = read_spec(file)
-    elif model is not None:
+    elif model is not None and is_shifted(folder):
         from bert_elmo_jax.text.shifted_pieces import spec_of_shifted_model
 
         file, spec = model, spec_of_shifted_model(read_bytes(model), str(model))
+    elif model is not None:
+        file, spec = model, _spec_of_model(folder)
     elif (folder / "vocab.txt").is_file():
         file = folder / "vocab.txt"
         spec, settings = spec_of_framed_vocabulary(file, settings)
@@ -109,6 +118,21 @@ def load_tokenizer_file(path: str | Path) -> TokenizerFile:
     if tokenizer.frame != Frame():
         warn_unframed(spec, settings, str(file))
     return tokenizer
+
+
+def _spec_of_model(folder: Path) -> Spec:
+    """Return the SentencePiece model of a folder, which adds pieces to it, as the contents of a `tokenizer.json`."""
+    from bert_elmo_jax.text.sentencepiece import load_sentencepiece
+    from bert_elmo_jax.text.tokenizer_json import tokenizer_json
+
+    content = tokenizer_json(load_sentencepiece(folder))
+    if content is None:
+        raise ValueError(
+            f"{folder} adds pieces ({', '.join(sorted(find_added_names(folder)))}) to a SentencePiece model that is no "
+            "unigram model: this needs its tokenizer.json, which transformers writes with save_pretrained"
+        )
+    spec: Spec = json.loads(content)
+    return spec
 
 
 def _add_empty_frame(spec: Spec) -> Spec:
@@ -138,19 +162,18 @@ def _add_pieces(spec: Spec, folder: Path, settings: Mapping[str, Any]) -> Spec:
     vocabulary = (spec.get("model") or {}).get("vocab") or {}
     index = dict(vocabulary) if isinstance(vocabulary, dict) else index_pieces(spec, str(folder))
     index |= {entry["content"]: entry["id"] for entry in spec.get("added_tokens") or []}
-    added = find_added(spec, settings, read_added(folder), index)
-    size = max([len(vocabulary) - 1, *(entry["id"] for entry in added)]) + 1
-    entries = {int(number): entry for number, entry in (settings.get("added_tokens_decoder") or {}).items()}
     names = read_added(folder)
-    entries = {number: {"content": name} for name, number in names.items()} | entries
-    flags = TEXT_FLAGS | {"normalized": True, "special": False}
-    more: list[dict[str, Any]] = []
-    for number in sorted(number for number in entries if number >= size):
-        if number != size + len(more):
+    listed = {int(number): entry["content"] for number, entry in (settings.get("added_tokens_decoder") or {}).items()}
+    listed = {number: piece for piece, number in names.items()} | listed
+    size = max([len(vocabulary) - 1, *(entry["id"] for entry in spec.get("added_tokens") or [])]) + 1
+    appended = {listed[number]: number for number in sorted(listed) if number >= size}
+    for place, (piece, number) in enumerate(appended.items(), start=size):
+        if number != place:
             raise ValueError(
-                f"{folder} adds the piece {entries[number]['content']!r} with the id {number}, but the ids before it "
-                f"end at {size + len(more) - 1}: copy the folder again"
+                f"{folder} adds the piece {piece!r} with the id {number}, but the ids before it end at {place - 1}: "
+                "copy the folder again"
             )
-        entry = {name: entries[number][name] for name in flags if name in entries[number]}
-        more.append(flags | entry | {"id": number, "content": entries[number]["content"]})
-    return spec | {"added_tokens": [*added, *more]}
+    added = find_added(spec, settings, names, index | appended)
+    found = {entry["id"] for entry in added}
+    added += [{"id": number, "content": piece} for piece, number in appended.items() if number not in found]
+    return spec | {"added_tokens": sorted(added, key=lambda entry: entry["id"])}

@@ -209,16 +209,16 @@ def find_added(
     for number, entry in (settings.get("added_tokens_decoder") or {}).items():
         if index.get(piece := entry["content"]) == int(number):
             flags = {name: entry[name] for name in (*TEXT_FLAGS, "special") if name in entry}
-            added[piece] = added.get(piece, {}) | flags
+            added[piece] = {"normalized": not entry.get("special", False)} | added.get(piece, {}) | flags
     specials = {name_of(settings.get(f"{kind}_token")) for kind in (*KINDS, "bos", "eos")}  # with flags of their own
-    for piece, number in names.items():
-        if index.get(piece) == number and piece not in specials:
-            added.setdefault(piece, {"normalized": True})
     for kind in ("additional_special_tokens", "extra_special_tokens"):
         for entry in list_values(settings.get(kind)):
             flags = {name: entry[name] for name in TEXT_FLAGS if name in entry} if isinstance(entry, dict) else {}
             if type(index.get(piece := str(name_of(entry)))) is int and piece not in specials:
                 added.setdefault(piece, flags | {"special": True})
+    for piece, number in names.items():
+        if index.get(piece) == number and piece not in specials:
+            added.setdefault(piece, {"normalized": True})
     usual = TEXT_FLAGS | {"special": False}
     return [usual | {"id": index.get(piece), "content": piece} | entry for piece, entry in added.items()]
 

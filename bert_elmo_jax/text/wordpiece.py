@@ -13,7 +13,6 @@ from bert_elmo_jax.text.tokenizer_folder import VOCABULARY_FILES, find_vocabular
 from bert_elmo_jax.text.tokenizer_specs import KINDS, compile_spec
 from bert_elmo_jax.text.wordpiece_files import (
     WordPieceOptions,
-    check_added,
     check_vocabulary,
     has_one_type,
     read_added_pieces,
@@ -25,7 +24,8 @@ from bert_elmo_jax.text.wordpiece_files import (
 class WordPiece(TokenizerFile):
     """A WordPiece tokenizer: a list of pieces and the options that normalise text.
 
-    `added` are pieces of the list with their flags, as in a `tokenizer.json`: each is one piece wherever it stands.
+    `added` are pieces of the list, or behind it, with their ids and flags as in a `tokenizer.json`: each is one piece
+    wherever it stands.
 
     `encode` and `encode_words` read a literal `[MASK]` (or another special piece) in the text as that piece, as
     released tokenizers do. `encode_lines` reads it as ordinary text.
@@ -46,6 +46,8 @@ class WordPiece(TokenizerFile):
     ):
         check_vocabulary(pieces, "this list of pieces")
         self.options, self.added = WordPieceOptions() if options is None else options, [dict(entry) for entry in added]
+        self.added.sort(key=lambda entry: entry["id"])  # the library numbers those behind the list in this order
+        self._lines = len(pieces)
         spec = self.options.spec(pieces) | {"added_tokens": self.added}
         super().__init__(spec, self.options.config(), "this list of pieces")
         if one_type:  # the network has no types, or one
@@ -64,7 +66,7 @@ class WordPiece(TokenizerFile):
         names = {f"{kind}_token": piece for kind, piece in zip(KINDS, SPECIALS)}
         return {
             "tokenizer_config.json": encode_json({"tokenizer_class": "BertTokenizer", **names, **config}),
-            "vocab.txt": ("\n".join(self.tokens) + "\n").encode(),
+            "vocab.txt": ("\n".join(self.tokens[: self._lines]) + "\n").encode(),
         }
 
     def _identity(self) -> list[Any]:
@@ -91,7 +93,6 @@ def load_wordpiece(path: str | Path, *, lowercase: bool | None = None) -> WordPi
         )
     pieces = read_vocabulary(file)
     check_vocabulary(pieces, str(file))
-    check_added(file.parent, pieces)
     config = read_tokenizer_config(file.parent)
     options = read_options(file.parent, pieces, lowercase)
     added = read_added_pieces(file.parent, pieces)

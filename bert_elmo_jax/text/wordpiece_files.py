@@ -309,24 +309,29 @@ def check_vocabulary(pieces: Sequence[str], source: str) -> None:
         )
 
 
-def check_added(folder: Path, pieces: Sequence[str]) -> None:
-    """Raise if another file of the folder adds pieces to the vocabulary: their ids would be lost silently."""
+def read_appended(folder: Path, pieces: Sequence[str]) -> dict[str, int]:
+    """Return the pieces that other files of a folder append to its vocabulary, with their ids.
+
+    Raise if a file gives a piece of the vocabulary another id, or appends pieces whose ids do not follow.
+    """
     config = read_tokenizer_config(folder).get("added_tokens_decoder") or {}
-    added = [(entry["content"], int(number)) for number, entry in config.items()]
+    added = {(int(number), entry["content"]) for number, entry in config.items()}
     spec = read_spec(folder / "tokenizer.json")
-    added += [(entry["content"], entry["id"]) for entry in spec.get("added_tokens") or []]
-    added += list(read_added(folder).items())
-    unknown = sorted({(number, piece) for piece, number in added if pieces[number : number + 1] != [piece]})
-    if unknown:
+    added |= {(entry["id"], entry["content"]) for entry in spec.get("added_tokens") or []}
+    added |= {(number, piece) for piece, number in read_added(folder).items()}
+    unknown = sorted((number, piece) for number, piece in added if pieces[number : number + 1] != [piece])
+    names = [piece for _, piece in unknown]
+    follow = [number for number, _ in unknown] == list(range(len(pieces), len(pieces) + len(unknown)))
+    if not follow or len({*names, *pieces}) < len(names) + len(pieces):
         raise ValueError(
-            f"{folder} adds pieces that are not in its vocabulary at these ids: "
-            f"{', '.join(f'{piece!r} ({number})' for number, piece in unknown)}. Such pieces are not supported: remove "
-            "them from the .json files of a copy of the folder, or rename [unused…] lines of vocab.txt."
+            f"{folder} adds pieces at ids that do not follow the {len(pieces):,} pieces of its vocabulary: "
+            f"{', '.join(f'{piece!r} ({number})' for number, piece in unknown)}. Copy the files of one model again."
         )
+    return {piece: number for number, piece in unknown}
 
 
 def read_added_pieces(folder: Path, pieces: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the pieces of a vocabulary that the files of its folder add, apart from BERT's special pieces."""
-    spec, index = read_spec(folder / "tokenizer.json"), {piece: number for number, piece in enumerate(pieces)}
-    added = find_added(spec, read_settings(folder), read_added(folder), index)
+    """Return the pieces that the files of a folder add in its vocabulary or behind it, apart from BERT's specials."""
+    index = {piece: number for number, piece in enumerate(pieces)} | read_appended(folder, pieces)
+    added = find_added(read_spec(folder / "tokenizer.json"), read_settings(folder), read_added(folder), index)
     return [entry for entry in added if entry["content"] not in SPECIALS]

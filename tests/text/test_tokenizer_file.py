@@ -6,7 +6,7 @@ import shutil
 import numpy as np
 import pytest
 
-from bert_elmo_jax.text import Frame, TokenizerFile, load_tokenizer, load_tokenizer_file
+from bert_elmo_jax.text import Frame, TokenizerFile, load_tokenizer, load_tokenizer_file, train_sentencepiece
 from bert_elmo_jax.text.tokenizer_file import BYTE_OF
 
 FOLDERS = ("roberta_tiny", "gpt2_tiny", "modernbert_packed", "xlmr_tiny")
@@ -253,3 +253,39 @@ def test_a_specification_is_enough(folders):
     tokenizer = TokenizerFile(spec)
     assert tokenizer.fingerprint == load_tokenizer_file(folders / "gpt2_tiny").fingerprint
     assert np.flatnonzero(tokenizer.word_starts).size == sum(piece.startswith("Ġ") for piece in tokenizer.tokens)
+
+
+ADDED_IDS = {  # of transformers 5.24, for pieces that `add_tokens` and `add_special_tokens` put behind the model
+    "the <e1>river</e1> rose": [1, 4, 11, 4, 261, 136, 135, 18, 3, 8, 258, 3, 123, 7, 8, 2],
+    "a [E2] b": [1, 32, 263, 67, 2],
+    "강남역에서 배를": [1, 262, 4, 14, 102, 4, 3, 207, 2],
+    "a[MASK]b": [1, 32, 260, 67, 2],
+}
+
+
+def test_pieces_behind_a_sentencepiece_model(goldens, tmp_path):
+    folder = copy(goldens / "deberta_v3_tiny", tmp_path, "spm.model", "tokenizer_config.json")
+    settings = json.loads((folder / "tokenizer_config.json").read_text())
+    plain = load_tokenizer(folder)
+    assert plain.kind == "sentencepiece" and not isinstance(plain, TokenizerFile)
+    (folder / "added_tokens.json").write_text('{"[MASK]": 260, "<e1>": 261, "강남역": 262, "[E2]": 263}')
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings | {"extra_special_tokens": ["[E2]"]}))
+    tokenizer = load_tokenizer(folder)
+    assert tokenizer.vocab_size == 264
+    for text, ids in ADDED_IDS.items():
+        assert tokenizer.encode(text).ids.tolist() == ids
+    assert tokenizer.encode("the river,", "강가의").ids.tolist() == plain.encode("the river,", "강가의").ids.tolist()
+    tokenizer.save(tmp_path / "saved")
+    assert load_tokenizer(tmp_path / "saved").fingerprint == tokenizer.fingerprint
+    # A tokenizer.json beside the model has the pieces, too.
+    (folder / "added_tokens.json").unlink()
+    (folder / "tokenizer.json").write_bytes((tmp_path / "saved" / "tokenizer.json").read_bytes())
+    for text, ids in ADDED_IDS.items():
+        assert load_tokenizer(folder).encode(text).ids.tolist() == ids
+
+
+def test_pieces_behind_a_model_of_merges_need_the_whole_file(tmp_path):
+    train_sentencepiece(["배를 타고", "배를 보다"] * 9, vocab_size=30, model="bpe").save(tmp_path)
+    (tmp_path / "added_tokens.json").write_text('{"<e1>": 30}')
+    with pytest.raises(ValueError, match=r"adds pieces \(<e1>\) to a SentencePiece model that is no unigram"):
+        load_tokenizer(tmp_path)

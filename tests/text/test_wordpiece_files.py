@@ -134,13 +134,14 @@ UNSUPPORTED = [  # a change of the file, and the message
     (lambda content: content["pre_tokenizer"].update(type="Metaspace"), "pre_tokenizer is 'Metaspace'"),
     (lambda content: content["model"].update(vocab=[["a", 0.5]]), "holds no WordPiece vocabulary"),
     (lambda content: content["model"]["vocab"].update(gap=99), "ids of its 7 pieces are not 0 to 6"),
-    (lambda content: content["added_tokens"].append({"id": 6, "content": "<e>"}), r"'<e>' \(6\)"),
+    (lambda content: content["added_tokens"].append({"id": 7, "content": "<e>"}), r"do not follow .*'<e>' \(7\)"),
+    (lambda content: content["added_tokens"].append({"id": 6, "content": "play"}), r"do not follow .*'play' \(6\)"),
 ]
-ADDED = {"added_tokens_decoder": {"1": {"content": "[UNK]"}, "6": {"content": "<e1>"}}}
+ADDED = {"added_tokens_decoder": {"1": {"content": "[UNK]"}, "7": {"content": "<e1>"}}}
 WRONG_CONFIGS = [
     *(({"bert_elmo_jax": value}, "not an object") for value in (3, [], "x")),
     *(({"bert_elmo_jax": {"longest_word": n}}, "longest word of its tokenizer has") for n in ({}, 0, 10**11)),
-    (ADDED, r"adds pieces .* '<e1>' \(6\)"),
+    (ADDED, r"adds pieces .* '<e1>' \(7\)"),
     ({"word_tokenizer_type": "mecab"}, "word_tokenizer_type is .*use encode_words"),
     ({"do_basic_tokenize": False}, "do_basic_tokenize is .*use encode_words"),
 ]
@@ -157,8 +158,8 @@ def test_unsupported_files_raise(tmp_path):
         with pytest.raises(ValueError, match=message):
             load_tokenizer(write(tmp_path / "config", pieces, config))
     write(tmp_path / "added", pieces)
-    (tmp_path / "added" / "added_tokens.json").write_text('{"<e2>": 6}')
-    with pytest.raises(ValueError, match=r"'<e2>' \(6\)"):
+    (tmp_path / "added" / "added_tokens.json").write_text('{"<e2>": 4}')
+    with pytest.raises(ValueError, match=r"'<e2>' \(4\)"):
         load_tokenizer(tmp_path / "added")
 
 
@@ -219,6 +220,32 @@ def test_pieces_of_the_vocabulary_that_a_folder_adds_are_not_split(tmp_path):
     plain = load_tokenizer(write(tmp_path / "plain", pieces, {"additional_special_tokens": ["[CLS]"]}))
     assert plain.fingerprint == WordPiece(pieces, plain.options).fingerprint
     assert plain.encode("<ent>", specials=False).ids.tolist() == [6, 8, 7]
+
+
+def test_pieces_behind_the_vocabulary(tmp_path):
+    """As `add_tokens` of transformers leaves them; the ids are those of transformers 5.24."""
+    pieces = [*SPECIALS, "<", ">", "ent", "a", "서울", "##역"]
+    stored = {"content": "서울역", "normalized": True, "special": False}
+    whole = whole_file(pieces, lowercase=False)
+    whole["added_tokens"] += [{"id": 11, "content": "<ent>", "special": True}, {"id": 12} | stored]
+    folders = {
+        "file": write(tmp_path / "file", None, spec=whole),
+        "decoder": write(
+            tmp_path / "decoder", pieces,
+            {"added_tokens_decoder": {"12": stored, "11": {"content": "<ent>", "special": True}}},
+        ),
+        "names": write(tmp_path / "names", pieces, {"additional_special_tokens": ["<ent>"]}),
+    }  # fmt: skip
+    (tmp_path / "names" / "added_tokens.json").write_text('{"서울역": 12, "<ent>": 11}')
+    for name, folder in folders.items():
+        tokenizer = load_tokenizer(folder)
+        assert (tokenizer.vocab_size, tokenizer.tokens[11:]) == (13, ("<ent>", "서울역")), name
+        assert tokenizer.encode("a<ent> 서울역 서울", specials=False).ids.tolist() == [8, 11, 12, 9], name
+        assert tokenizer.decode([8, 12]) == "a 서울역"
+        tokenizer.save(tmp_path / f"{name} saved")
+        again = load_tokenizer(tmp_path / f"{name} saved")
+        assert again.fingerprint == tokenizer.fingerprint and again.tokens == tokenizer.tokens, name
+        assert len(read_vocabulary(tmp_path / f"{name} saved" / "vocab.txt")) == 11
 
 
 def test_the_frame_of_a_file_is_followed_as_in_transformers(tmp_path, caplog):

@@ -10,8 +10,8 @@ from bert_elmo_jax.data.tasks.rows import _pieces
 from bert_elmo_jax.evals.character_tags import spread_tags
 from bert_elmo_jax.exports.read_words import read_words
 from bert_elmo_jax.exports.runner import tag_characters, trim_spaces
-from bert_elmo_jax.exports.tokenizer_json import tokenizer_json
 from bert_elmo_jax.text import load_tokenizer, train_sentencepiece
+from bert_elmo_jax.text.tokenizer_json import tokenizer_json
 
 GOLDENS = Path(__file__).parents[1] / "goldens"
 KINDS = ("bert_tiny", "roberta_tiny", "gpt2_tiny", "deberta_v3_tiny", "albert_tiny", "mpnet_tiny")
