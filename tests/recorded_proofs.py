@@ -3,8 +3,9 @@
 The record is `.pytest_cache/proofs/COMMIT.jsonl`: one line per test, with its outcome and seconds. With
 uncommitted changes there is no commit that the results belong to, so no test is recorded and no test is left out.
 
-What passed on another commit holds if nothing but files of tests differ, except for the tests of these files. The
-tests that read such files (of the structure, of imports) are short, so `make test` runs them on each commit.
+What passed on another commit holds if nothing but files of tests differ, except for the tests of these files, and if
+no other file imports them. The tests that read all files (of the structure, of imports) are short, so
+`make test` runs them on each commit.
 """
 
 import json
@@ -42,10 +43,20 @@ def read_other_commits(root: Path, record: Path) -> set[str]:
             changed = git(root, "diff", "--name-only", other.stem, record.stem).splitlines()
         except subprocess.CalledProcessError:  # a commit that is gone
             continue
-        if all(TESTS.fullmatch(path) for path in changed):
+        if all(TESTS.fullmatch(path) for path in changed) and not are_imported(root, changed):
             outcomes = read_outcomes(other)
             passed |= {test for test in outcomes if outcomes[test] == "passed" and test.split("::")[0] not in changed}
     return passed
+
+
+def are_imported(root: Path, changed: list[str]) -> bool:
+    """Return True if another file imports one of these modules."""
+    if not changed:
+        return False
+    modules = "|".join(Path(path).stem for path in changed)
+    imports = re.compile(rf"^\s*(from|import)\b.*\b({modules})\b", re.MULTILINE)
+    files = set(git(root, "ls-files", "*.py").splitlines()) - set(changed)
+    return any(imports.search((root / file).read_text(encoding="utf-8")) for file in files)
 
 
 def read_outcomes(record: Path) -> dict[str, str]:

@@ -93,3 +93,13 @@ def test_a_run_whose_tests_all_passed_before_is_no_error(project):
     again = start(project, "test_other.py", "-n2")
     assert (first.returncode, again.returncode) == (0, 0), again.stdout
     assert "so far: 1 passed" in again.stdout and "no tests ran" in again.stdout
+
+
+def test_nothing_holds_where_another_file_imports_the_changed_one(project):
+    (project / "test_other.py").write_text("from test_three import test_passes\ndef test_stays(): test_passes()\n")
+    (project / "test_three.py").write_text("def test_passes(): pass\n")
+    commit(project)
+    assert "3 passed" in run(project)
+    (project / "test_three.py").write_text("def test_passes(): assert False\n")
+    commit(project)
+    assert "3 failed" in run(project)
