@@ -3,9 +3,12 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 # Sizes that rows are padded to are among these, or between two that are padded to the same one.
 LENGTHS = (8, 12, 16, 20, 24, 28, 32, 40, 48, 56, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 2048, 4096, 8192)
 WORD = "a"
+MIXES = 24  # requests of mixed lengths that are planned for each length and number of texts
 CALLS = ("predict", "encode", "sentences", "score")
 
 
@@ -17,7 +20,8 @@ def warm_up(
     Such a request then takes as long as any later one, instead of some seconds more. `call` is the method that is
     warmed up: predict (the default of a model with a task), encode, sentences or score; `options` are its arguments,
     such as `batch_size`, and should be the same as in the requests. Models of words count words instead of pieces.
-    Longer texts than the model reads are left out.
+    Longer texts than the model reads are left out. Texts of mixed lengths may share rows of other shapes than those of
+    equal length, so hundreds of mixed requests are planned, and those computed that need a new shape.
 
     >>> from bert_elmo_jax import load
     >>> encoder = load("tests/goldens/bert_tiny")
@@ -38,10 +42,9 @@ def warm_up(
     if warns is not None:
         model.warns_of_texts = False
     try:
-        for length in _sizes(longest, LENGTHS):
-            request = _make_request(model, call, length)
-            for count in _sizes(most, [1 << power for power in range(20)]):
-                getattr(model, call)([request] * count, **{"progress": False, **options})
+        for lengths_of_texts in _list_requests(model, call, longest, most, options.get("batch_size", 32)):
+            texts = [_make_request(model, call, length) for length in lengths_of_texts]
+            getattr(model, call)(texts, **{"progress": False, **options})
     finally:
         if work is not None:  # it counts the texts of requests
             model.work = work
@@ -67,6 +70,26 @@ def _sizes(largest: int, steps: Sequence[int]) -> Iterator[int]:
     """
     yield from (step for step in steps if step < largest)
     yield largest
+
+
+def _list_requests(model: Any, call: str, longest: int, most: int, batch_size: int) -> Iterator[list[int]]:
+    """Yield the lengths of the texts of requests: equal ones, and mixed ones that need a new shape."""
+    sizes = [(length, n) for length in _sizes(longest, LENGTHS) for n in _sizes(most, [1 << p for p in range(20)])]
+    yield from ([length] * count for length, count in sizes)
+    if not hasattr(model, "plan_shapes"):  # a model of words
+        return
+    draw, shapes = np.random.default_rng(0), set[tuple[int, int]]()
+    for length, count in sizes:
+        shapes |= model.plan_shapes(call, [length] * count, batch_size)
+    for length, count in sizes:
+        for n in range(MIXES if count > 1 else 0):
+            texts, short = draw.integers(count // 2 + 1, count + 1), min(length, 3)
+            of_any_length = draw.integers(length * 2 // 3 if n % 3 == 0 else short, length + 1, texts)
+            few_are_long = np.where(draw.random(texts) < 0.2, length, np.maximum(of_any_length // 3, short))
+            mixed = (few_are_long if n % 3 == 1 else of_any_length).tolist()
+            if new := model.plan_shapes(call, mixed, batch_size) - shapes:
+                yield mixed
+                shapes |= new
 
 
 def _most_pieces(model: Any) -> int:

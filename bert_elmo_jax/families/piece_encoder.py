@@ -401,6 +401,13 @@ class PieceEncoder(Encoder):
             waiting = [(batch, output)]
         yield from waiting
 
+    def plan_shapes(self, call: str, lengths: Sequence[int], batch_size: int) -> set[tuple[int, int]]:
+        """Return the shapes of the batches that a call needs for texts of these lengths."""
+        del call
+        plan = plan_packed if self.family.inputs.packs else plan_padded
+        batches = plan(np.array(lengths), batch_size, self.config.max_positions)
+        return {(batch.height, batch.width) for batch in batches}
+
     def mask_logits(self, arrays: PieceArrays) -> Array:
         """Return the scores [B, T, V] of the pieces that may stand at each place; raise without a head for them."""
         if "mlm" not in self.params:

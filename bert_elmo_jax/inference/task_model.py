@@ -31,7 +31,7 @@ from bert_elmo_jax.heads.features import Features
 from bert_elmo_jax.heads.sentence_head import SentenceHead
 from bert_elmo_jax.heads.task_head import OF_PIECES, TaskHead, task_outputs
 from bert_elmo_jax.inference.entities import AGGREGATIONS, Aggregation, find_entities, make_text_rows
-from bert_elmo_jax.inference.packed_outputs import compute_packed
+from bert_elmo_jax.inference.packed_outputs import compute_packed, plan_inputs
 from bert_elmo_jax.inference.predictions import AnswerOptions, Prediction, make_predictions
 from bert_elmo_jax.inference.rerank import rank_texts, score_pairs
 from bert_elmo_jax.inference.row_outputs import collate_inputs, compute_outputs
@@ -229,6 +229,14 @@ class TaskModel(Predictor, PieceEncoder):
     ) -> list[Prediction]:
         """Return the predictions from the scores of rows."""
         return make_predictions(self.task, examples, rows, scores, options)
+
+    def plan_shapes(self, call: str, lengths: Sequence[int], batch_size: int) -> set[tuple[int, int]]:
+        """Return the shapes of the batches that a call needs for texts of these lengths; none for padded ones."""
+        if call not in ("predict", "score"):
+            return super().plan_shapes(call, lengths, batch_size)
+        if not self.row_shapes.packs:
+            return set()
+        return set(plan_inputs(np.array(lengths), batch_size, self.config.max_positions).shapes)
 
 
 @dataclass(frozen=True)
