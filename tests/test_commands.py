@@ -118,7 +118,7 @@ REFUSED = {
 }
 
 
-LIMIT = 300.0  # seconds that a command may take
+LIMIT = 600.0  # seconds that a command may take: on two busy cores, the ceilings need five minutes
 
 
 class Done(NamedTuple):
