@@ -24,7 +24,7 @@ def test_few_mixed_requests_need_a_new_shape(longest, most):
         needed = encoder.plan_shapes("sentences", lengths, 32)
         shapes |= needed
         equal |= needed if len(set(lengths)) == 1 else set()
-    requests = [of(draw, longest, draw.integers(1, most + 1)) for _ in range(100) for of in DRAWS]
+    requests = [of(draw, longest, draw.integers(1, most + 1)).tolist() for _ in range(100) for of in DRAWS]
     new = [not encoder.plan_shapes("sentences", lengths, 32) <= shapes for lengths in requests]
     new_to_equal = [not encoder.plan_shapes("sentences", lengths, 32) <= equal for lengths in requests]
     assert np.mean(new) <= 0.01 < np.mean(new_to_equal)

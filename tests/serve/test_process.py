@@ -1,5 +1,6 @@
 """The program: started, asked by many clients, stopped by a signal, started again; and refused starts."""
 
+import contextlib
 import http.client
 import json
 import re
@@ -35,12 +36,10 @@ def find_port(process):
 
 
 def send(port, path, content=None, method="POST"):
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-    connection.request(method, path, None if content is None else json.dumps(content))
-    answer = connection.getresponse()
-    body = answer.read()
-    connection.close()
-    return answer.status, body
+    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as connection:
+        connection.request(method, path, None if content is None else json.dumps(content))
+        answer = connection.getresponse()
+        return answer.status, answer.read()
 
 
 def stop(process, name=signal.SIGTERM):
