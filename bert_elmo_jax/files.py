@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -64,6 +65,31 @@ def open_atomically(path: str | Path, encoding: str | None = None) -> Iterator[I
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def stage_folder(target: str | Path) -> Iterator[Path]:
+    """Yield a new folder next to `target`, to be filled and moved there; what is still in it at the end is deleted.
+
+    Its hidden name is random, so that no folder of the user or of another process has it.
+
+    >>> import tempfile
+    >>> with stage_folder(Path(tempfile.mkdtemp()) / "model") as stage:
+    ...     stage.is_dir()
+    True
+    >>> stage.exists()
+    False
+    """
+    target = Path(target)
+    stage = target.with_name(f".{target.name}.{os.urandom(4).hex()}.partial")
+    try:
+        stage.mkdir(parents=True)
+    except OSError as error:
+        raise OSError(f"{target} cannot be written ({error.strerror}); give another folder") from error
+    try:
+        yield stage
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)
 
 
 def write_bytes(path: str | Path, data: bytes) -> Path:

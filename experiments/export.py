@@ -17,8 +17,8 @@ program needs.
 from absl import flags
 
 from bert_elmo_jax.exports.export_model import NEEDED, export_model
-from bert_elmo_jax.exports.quantised_changes import compare_quantised
-from bert_elmo_jax.files import read_text
+from bert_elmo_jax.exports.quantised_changes import compare_quantised, read_lines
+from bert_elmo_jax.inference.load_model import load
 
 from .command_line.start import start
 
@@ -31,9 +31,7 @@ def define() -> None:
     flags.DEFINE_string("output", None, "The folder to write; it must be new or empty.", required=True)
     flags.DEFINE_enum("to", "onnx", [*NEEDED], "The form of the model.")
     flags.DEFINE_bool("int8", False, "For ONNX: also write a copy whose layers multiply in int8.")
-    flags.DEFINE_string(
-        "texts", "", "With --int8: a file of texts (a tab before a pair); lists the rows that int8 changes."
-    )
+    flags.DEFINE_string("texts", "", "With --int8: a file of texts (a tab before a pair); lists changed rows.")
     flags.DEFINE_bool("generate", False, "The step of a model that writes, instead of its vectors.")
     flags.DEFINE_integer("opset", 17, "The version of ONNX's operators.")
 
@@ -44,11 +42,12 @@ def main() -> None:
         raise ValueError("--texts lists the rows that int8 changes: give --int8, too, or leave it out")
     if FLAGS["opset"].present and FLAGS.to != "onnx":
         raise ValueError(f"--opset={FLAGS.opset} is for ONNX, not for --to={FLAGS.to}: leave it out")
-    lines = read_text(FLAGS.texts).splitlines() if FLAGS.texts else []
-    texts = [tuple(line.split("\t")) if "\t" in line else line for line in lines if line.strip()]
-    sizes = export_model(
-        FLAGS.model, FLAGS.output, to=FLAGS.to, int8=FLAGS.int8, generate=FLAGS.generate, opset=FLAGS.opset
-    )
+    model, texts = FLAGS.model, read_lines(FLAGS.texts) if FLAGS.texts else []
+    if texts:  # checked before the export, which takes long
+        model = load(FLAGS.model)
+        if getattr(model, "task", None) is not None and model.task.kind == "questions":
+            read_lines(FLAGS.texts, pairs=True)
+    sizes = export_model(model, FLAGS.output, to=FLAGS.to, int8=FLAGS.int8, generate=FLAGS.generate, opset=FLAGS.opset)
     for name, size in sizes.items():
         print(f"{FLAGS.output}/{name}: {size / 1e6:,.1f} MB")
     if texts:

@@ -36,6 +36,7 @@ def define() -> None:
     flags.DEFINE_integer("most_bytes", LIMITS.body, "Of the body of a request.", 1)
     flags.DEFINE_integer("most_inputs", LIMITS.inputs, "Of a request.", 1)
     flags.DEFINE_integer("most_characters", LIMITS.characters, "Of an input.", 1)
+    flags.DEFINE_integer("most_pieces", LIMITS.pieces, "Of an input; memory grows with their square.", 1)
     flags.DEFINE_integer("most_waiting", LIMITS.queue, "Inputs that may wait for the model.", 1)
     flags.DEFINE_integer("seconds", int(LIMITS.seconds), "Until a request must be answered.", 1)
 
@@ -45,8 +46,9 @@ def main(words: list[str]) -> None:
     if len(words) + (FLAGS.model is not None) != 1:
         raise ValueError("one model is needed: --model=FOLDER, or the folder alone")
     limits = Limits(
-        FLAGS.most_bytes, FLAGS.most_inputs, FLAGS.most_characters, FLAGS.most_waiting, float(FLAGS.seconds)
-    )
+        FLAGS.most_bytes, FLAGS.most_inputs, FLAGS.most_characters, FLAGS.most_pieces, FLAGS.most_waiting,
+        float(FLAGS.seconds),
+    )  # fmt: skip
     options = read_values(("name", "dtype", "untrusted", "warm_length", "warm_rows", "batch_size", "host", "port"))
     serve(FLAGS.model or words[0], limits=limits, **options)
 

@@ -15,6 +15,7 @@ from bert_elmo_jax.files import (
     lock,
     open_atomically,
     read_json,
+    stage_folder,
     write_bytes,
     write_json,
     write_text,
@@ -64,6 +65,19 @@ def test_damaged_json(tmp_path, content, message):
 
 def test_text_is_written_as_given(tmp_path):
     assert write_text(tmp_path / "a.csv", "a\r\nb\n", encoding="utf-8-sig").read_bytes() == b"\xef\xbb\xbfa\r\nb\n"
+
+
+def test_a_stage_is_a_new_folder_and_is_deleted_after_an_error(tmp_path):
+    (tmp_path / "model.partial").mkdir()
+    with pytest.raises(ValueError, match="failed"), stage_folder(tmp_path / "model") as first:
+        (first / "weights").touch()
+        with stage_folder(tmp_path / "model") as second:
+            assert first != second and first.parent == second.parent == tmp_path
+        raise ValueError("failed")
+    assert [path.name for path in tmp_path.iterdir()] == ["model.partial"]
+    (tmp_path / "file").touch()
+    with pytest.raises(OSError, match=r"file/out cannot be written \(Not a directory\); give another folder"):
+        stage_folder(tmp_path / "file" / "out").__enter__()
 
 
 def test_another_process_holds_the_lock_until_it_is_killed(tmp_path):

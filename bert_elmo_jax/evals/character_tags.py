@@ -22,11 +22,13 @@ def spread_tags(characters: Any, tags: Any) -> list[Any]:
             if ends:
                 spread[n - 1] = ("B" if prefix == "S" else "I") + dash + kind
             spread[n] = "O" if prefix == "O" else ("E" if ends else "I") + dash + kind
+    following = ["O"] * len(spread)  # the tag of the next character that is no space
+    for n in range(len(spread) - 1, 0, -1):
+        following[n - 1] = following[n] if characters[n].isspace() else spread[n]
     for n, character in enumerate(characters):
         if character.isspace():
             before, _, kind = spread[n - 1].partition("-") if n else ("O", "", "")
-            following = next((tag for c, tag in zip(characters[n + 1 :], spread[n + 1 :]) if not c.isspace()), "O")
-            prefix, dash, same = following.partition("-")
+            prefix, dash, same = following[n].partition("-")
             inside = before in ("B", "I") and prefix in ("I", "E") and same == kind
             spread[n] = f"I{dash}{kind}" if inside else "O"
     return spread

@@ -3,7 +3,6 @@
 import importlib
 import logging
 import re
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -17,7 +16,7 @@ from bert_elmo_jax.exports.plain_forward import plain_forward
 from bert_elmo_jax.exports.plain_graph import PlainForward
 from bert_elmo_jax.exports.plain_writer import plain_writer
 from bert_elmo_jax.families.sentence_files import write_sentence_files
-from bert_elmo_jax.files import write_bytes, write_json, write_sums
+from bert_elmo_jax.files import stage_folder, write_bytes, write_json, write_sums
 from bert_elmo_jax.inference.convert import publish_folder, write_tokenizer
 from bert_elmo_jax.inference.load_model import load
 from bert_elmo_jax.inference.task_model import TaskModel
@@ -69,13 +68,7 @@ def export_model(
     _check_libraries(to)
     if to == "onnx":
         check_opset(opset)
-    stage = target.with_name(f"{target.name}.partial")
-    shutil.rmtree(stage, ignore_errors=True)  # of an export that was killed
-    try:
-        stage.mkdir(parents=True)
-    except OSError as error:
-        raise OSError(f"{target} cannot be written ({error.strerror}); give another --output") from error
-    try:
+    with stage_folder(target) as stage:
         loaded: Any = load(model) if isinstance(model, str | Path) else model
         graphs = plain_writer(loaded) if generate else {"model": plain_forward(loaded)}
         differences = {}
@@ -88,8 +81,6 @@ def export_model(
         _write_surroundings(stage, loaded, graphs, {"differences": differences})
         write_sums(stage)
         publish_folder(stage, target)
-    finally:
-        shutil.rmtree(stage, ignore_errors=True)
     files = [*target.glob("onnx/*"), *target.glob("*.stablehlo")]
     return {str(file.relative_to(target)): file.stat().st_size for file in sorted(files)}
 
@@ -268,6 +259,7 @@ def _describe(model: Any, plain: PlainForward) -> Mapping[str, Any]:
     sentences = plain.kind == "sentences"
     pad_id = getattr(model.config, "pad_id", tokenizer.pad_id)
     several = task is not None and task.multi_label
+    released = task is not None and task.pipeline
     activation = ""  # as in `predict`: that of the task is for `score`
     if plain.kind == "classify":
         activation = "sigmoid" if several or len(task.labels) < 2 else "softmax"
@@ -285,10 +277,12 @@ def _describe(model: Any, plain: PlainForward) -> Mapping[str, Any]:
         "unk_token": tokenizer.tokens[tokenizer.unk_id],
         "labels": [] if task is None else list(task.labels),
         "tags_characters": task is not None and task.characters,
-        "trims_spaces": isinstance(tokenizer, SentencePiece),
+        "trims_spaces": not released or isinstance(tokenizer, SentencePiece),
         "several": several,
         "activation": activation,
-        "whole_words": task is not None and task.pipeline,
+        "whole_words": released,
+        "cuts_pairs": plain.kind == "read" or (task is not None and not released),
+        "question_length": 0 if task is None else task.question_length,
         "longest_answer": 0 if task is None else task.longest_answer,
         "null_threshold": task.null_threshold if may_have_none else None,
         "lowercase": sentences and head.lowercase,

@@ -9,8 +9,30 @@ from typing import Any
 
 import numpy as np
 
+from bert_elmo_jax.encoders.rows import shorten
+from bert_elmo_jax.files import read_text
+
 SHOWN = 20  # changed rows in a report
 AT_ONCE = 32  # texts of one call
+
+
+def read_lines(path: str | Path, *, pairs: bool = False) -> list[Any]:
+    """Return the texts of a file, one per line, and of two texts with a tab between them a pair; skip empty lines.
+
+    With `pairs`, as of a reader's question and context, every line must be one.
+    """
+    expected = "two texts with a tab between them" if pairs else "a text, or two with a tab between them"
+    texts: list[Any] = []
+    for number, line in enumerate(read_text(path).replace("\r\n", "\n").split("\n"), start=1):
+        if not line.strip():
+            continue
+        parts = tuple(line.split("\t"))
+        if len(parts) not in ((2,) if pairs else (1, 2)) or not all(part.strip() for part in parts):
+            raise ValueError(f"{path}, line {number}: {shorten(line)} is not {expected}, none empty: correct the line")
+        texts.append(parts if len(parts) == 2 else line)
+    if not texts:
+        raise ValueError(f"{path} has no texts: write {expected} on each line")
+    return texts
 
 
 def compare_quantised(folder: str | Path, texts: Sequence[Any]) -> list[str]:

@@ -27,11 +27,22 @@ MODEL: dict[str, Any] = json.loads(FILE.read_text("utf-8")) if FILE.exists() els
 def load_tokenizer() -> Any:
     """Return the tokenizer, which cuts and pads as the model needs it."""
     tokenizer = Tokenizer.from_file(find_tokenizer())
-    strategy = "only_second" if MODEL["kind"] == "read" else "longest_first"
-    direction = "left" if MODEL["cuts_start"] else "right"
-    tokenizer.enable_truncation(MODEL["max_length"], strategy=strategy, direction=direction)
+    tokenizer.enable_truncation(MODEL["max_length"], strategy="longest_first", direction=find_direction())
     tokenizer.enable_padding(pad_id=MODEL["pad_id"], pad_token=MODEL["pad_token"])
     return tokenizer
+
+
+@functools.cache
+def load_plain_tokenizer() -> Any:
+    """Return the tokenizer without the step that puts special pieces around texts, which `post_process` does later."""
+    with open(find_tokenizer(), encoding="utf-8") as file:
+        plain = dict.fromkeys(("truncation", "padding", "post_processor"))
+        return Tokenizer.from_str(json.dumps({**json.load(file), **plain}))
+
+
+def find_direction() -> str:
+    """Return the side at which a long text is cut."""
+    return "left" if MODEL["cuts_start"] else "right"
 
 
 def encode(texts: Any) -> Any:
@@ -40,19 +51,37 @@ def encode(texts: Any) -> Any:
     texts = [prompt + text if isinstance(text, str) else (prompt + text[0], *text[1:]) for text in texts]
     if MODEL["lowercase"]:
         texts = [tuple(part.lower() for part in text) if isinstance(text, tuple) else text.lower() for text in texts]
-    try:
+    if MODEL["cuts_pairs"] and not all(isinstance(text, str) for text in texts):
+        read = [load_tokenizer().encode(text) if isinstance(text, str) else read_pair(*text) for text in texts]
+    else:
         read = load_tokenizer().encode_batch(texts)
-    except Exception as error:  # the library has no other class
-        if MODEL["kind"] != "read" or "Truncation" not in str(error):
-            raise
-        raise ValueError(f"a question leaves no room for its context in {MODEL['max_length']} pieces") from None
     return read, make_arrays(read)
+
+
+def read_pair(first: str, second: str) -> Any:
+    """Return the pieces of a pair, cut as in training.
+
+    A question keeps its first pieces. Of other pairs the longer text is cut, and the first one keeps a piece more if
+    both are long and their room is odd; in the library `tokenizers` the longer one does.
+    """
+    room = MODEL["max_length"] - load_tokenizer().num_special_tokens_to_add(True)
+    a, b = load_plain_tokenizer().encode_batch([first, second])
+    if MODEL["kind"] == "read":
+        keep_first = min(len(a), MODEL["question_length"])
+        if keep_first >= room:
+            raise ValueError(f"a question leaves no room for its context in {MODEL['max_length']} pieces")
+    else:
+        keep_first = min(len(a), room - min(len(b), max(room // 2, room - len(a))))
+    a.truncate(keep_first, direction=find_direction())
+    b.truncate(room - keep_first, direction=find_direction())
+    return load_tokenizer().post_process(a, b)
 
 
 def make_arrays(read: Any) -> dict[str, Any]:
     """Return the arrays that the model reads."""
+    width = choose_width(max(len(row.ids) for row in read), MODEL["max_length"])
     for row in read:
-        row.pad(choose_width(len(row.ids), MODEL["max_length"]), pad_id=MODEL["pad_id"], pad_token=MODEL["pad_token"])
+        row.pad(width, pad_id=MODEL["pad_id"], pad_token=MODEL["pad_token"])
     columns = {"input_ids": "ids", "attention_mask": "attention_mask", "token_type_ids": "type_ids"}
     return {name: np.array([getattr(r, columns[name]) for r in read], np.int64) for name in MODEL["inputs"]}
 
@@ -153,8 +182,11 @@ def _answer(pair: Any, read: Any, starts: Any, ends: Any) -> Any:
         words = [(n, read.word_ids[n]) for n in places]
         first = next(n for n, word in words if word == read.word_ids[first])
         last = [n for n, word in words if word == read.word_ids[last]][-1]
-    offsets = trim_spaces(pair[1], read.offsets) if MODEL["trims_spaces"] else read.offsets
-    begin, end = offsets[first][0], offsets[last][1]
+    begin, end = read.offsets[first][0], read.offsets[last][1]
+    if MODEL["trims_spaces"]:
+        answer = pair[1][begin:end]
+        begin += len(answer) - len(answer.lstrip())
+        end = begin + len(answer.strip())
     return {"answer": pair[1][begin:end], "start": begin, "end": end}
 
 

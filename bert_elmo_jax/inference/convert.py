@@ -2,14 +2,13 @@
 
 import dataclasses
 import os
-import shutil
 from pathlib import Path
 from typing import Any
 
 from bert_elmo_jax import optim
 from bert_elmo_jax.families import get_family
 from bert_elmo_jax.families.sentence_files import write_reranker_files, write_sentence_files
-from bert_elmo_jax.files import read_json, write_bytes, write_sums
+from bert_elmo_jax.files import read_json, stage_folder, write_bytes, write_sums
 from bert_elmo_jax.heads.sentence_head import NAME
 from bert_elmo_jax.inference.adapter_files import read_adapted
 from bert_elmo_jax.inference.load_model import quantise_model
@@ -21,6 +20,7 @@ from bert_elmo_jax.nn.int8_kernels import is_int8
 from bert_elmo_jax.text import Tokenizer
 from bert_elmo_jax.train.checkpoint import load_params, saved_steps
 from bert_elmo_jax.weights.digest import digest
+from bert_elmo_jax.weights.hub import check_path
 from bert_elmo_jax.weights.parameter_tree import Report
 
 
@@ -46,7 +46,7 @@ def convert(
     as a run directory, which is smaller and computes in int8. The folder appears when it is complete, with the hashes
     of its files in `SHA256SUMS`; the report has the digest of the tensors.
     """
-    target = Path(target)
+    target = Path(target).expanduser()
     if target.exists() and any(target.iterdir()):
         raise ValueError(f"{target} is not empty; give another --to")
     if adapter is not None and average != 1:
@@ -108,9 +108,7 @@ def convert(
     head, params = model.sentences, dict(model.params)
     write = writers[to_format]
     target = target.resolve()
-    stage = target.with_name(f"{target.name}.partial")
-    shutil.rmtree(stage, ignore_errors=True)  # of a conversion that was killed
-    try:
+    with stage_folder(target) as stage:
         if write is None:
             run = {"program": "convert", "from": source, "average": average}
             fields |= {"sentences": head, "task": task, "features": model.features}
@@ -129,8 +127,6 @@ def convert(
                 write_reranker_files(stage, task.prompt, task.activation)
             write_sums(stage)
         publish_folder(stage, target)
-    finally:
-        shutil.rmtree(stage, ignore_errors=True)
     return to_format, dataclasses.replace(model.report, digest=digest(params))
 
 
@@ -163,6 +159,7 @@ def average_checkpoints(run: str | Path, count: int) -> tuple[list[int], dict[st
     """Return the steps of the newest `count` checkpoints of a run directory, and the mean of their parameters."""
     if count < 1:
         raise ValueError(f"an average of {count} checkpoints was requested; use 1 or more")
+    run = check_path(run)
     if not is_run_directory(Path(run)):
         raise ValueError(f"{run} is not a run directory: only a run has several checkpoints to average")
     steps = saved_steps(run)

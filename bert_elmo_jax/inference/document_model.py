@@ -85,7 +85,7 @@ def document_scores(
         return reader.classify(config, params, words.reshape(len(words), -1), batch["lengths"], words.shape[-1], put)
 
     make = functools.partial(collate_documents, part=PART, targets=False)
-    return compute_outputs(run, rows, batch_size, make, progress=progress)
+    return compute_outputs(run, rows, batch_size, make, in_parts=True, progress=progress)
 
 
 def mean_scores(scores: Sequence[Float32[np.ndarray, "C"]]) -> Float32[np.ndarray, "C"]:

@@ -1,9 +1,9 @@
 """The file of a program's lines: standard output, a pipe or a device, or a file that appears when it is complete.
 
 A file is written in a folder next to it, `predictions.csv.partial/`: its `lines` so far, a `lock`, and, if the program
-can continue it, `progress.json`. At the end the lines get their name and the folder is deleted. A hidden file next to
-the result, `.predictions.csv.request`, has the hashes of the request and of the result, so that the same command,
-started once more, finds it complete.
+can continue it, `progress.json`. At the end the lines, or the file that is made of them, get their name and the folder
+is deleted. A hidden file next to the result, `.predictions.csv.request`, has the hashes of the request and of the
+result, so that the same command, started once more, finds it complete.
 """
 
 import contextlib
@@ -22,6 +22,8 @@ from bert_elmo_jax.files import LockHeld, hash_file, lock, naming, read_json, wr
 STDIN = ("-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0")
 STDOUT = ("-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
 PROGRESS = "progress.json"
+WHOLE = "whole"  # the file of all lines in another format
+Finish = Callable[[Path, Path], None]  # reads the file of all lines, and writes another file
 
 
 class Finished(Exception):
@@ -108,11 +110,9 @@ class Lines:
 class LineFile(Lines):
     r"""Lines for a file. With the same request, it continues where an earlier process was stopped."""
 
-    def __init__(
-        self, path: Path, *, mark: bytes = b"", overwrite: bool = False, finish: Callable[[Path], None] | None = None
-    ):
+    def __init__(self, path: Path, *, mark: bytes = b"", overwrite: bool = False, finish: Finish | None = None):
         self.path: Path | None = path
-        self._finish = finish  # called with the file of all lines, which it may replace by another format
+        self._finish = finish
         self.target, self.mark, self.overwrite = path, mark, overwrite
         self.folder = path.with_name(path.name + ".partial")
         self._passed, self._request, self.header = 0, dict[str, Any](), []
@@ -189,27 +189,29 @@ class LineFile(Lines):
             self._clean()
             return True
         if error is None:
-            if self._finish:
-                self._finish(self.folder / "lines")
-            self._keep_record()
-            (self.folder / "lines").replace(self.target)
+            result = self.folder / "lines"
+            if self._finish:  # the lines stay as progress.json describes them, for a kill in here
+                result = self.folder / WHOLE
+                self._finish(self.folder / "lines", result)
+            self._keep_record(result)
+            result.replace(self.target)
         if error is None or not (self.folder / PROGRESS).is_file():  # else the same request continues from here
             self._clean()
         else:
             self._held.close()
         return None
 
-    def _keep_record(self) -> None:
+    def _keep_record(self, result: Path) -> None:
         record = find_record(self.target)
         if not self._request:  # of standard input, which cannot be read once more
             record.unlink(missing_ok=True)
             return
-        content = hash_file(self.folder / "lines")
+        content = hash_file(result)
         write_json(record, {"request": hash_request(self._request), "content": content, "examples": self._passed})
 
     def _clean(self) -> None:
         self._held.close()
-        for name in ("lines", PROGRESS, "lock"):
+        for name in ("lines", WHOLE, PROGRESS, "lock"):
             (self.folder / name).unlink(missing_ok=True)
         with contextlib.suppress(OSError):  # it holds files of someone else
             self.folder.rmdir()
@@ -220,10 +222,8 @@ def hash_request(request: Mapping[str, Any] | None) -> str:
     return hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()
 
 
-def open_lines(
-    path: Path | None, *, mark: bytes = b"", overwrite: bool = False, finish: Callable[[Path], None] | None = None
-) -> Lines:
-    """Return the writer of lines to a path of `find_output`; `finish` is called with the file of all lines."""
+def open_lines(path: Path | None, *, mark: bytes = b"", overwrite: bool = False, finish: Finish | None = None) -> Lines:
+    """Return the writer of lines to a path of `find_output`; `finish` makes the result of the file of all lines."""
     if path is None or (path.exists() and not path.is_file()):
         if finish:
             raise ValueError(f"--output={path} is not a file, and Parquet is written to files: give another name")

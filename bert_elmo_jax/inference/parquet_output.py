@@ -10,44 +10,56 @@ from typing import Any
 ROWS = 4096  # rows that are read at once
 
 
-def write_parquet(path: Path) -> None:
-    r"""Replace a file of JSON lines by a Parquet file of the same rows; columns with values of several kinds are texts.
+def write_parquet(lines: Path, target: Path) -> None:
+    r"""Write the rows of a file of JSON lines as a Parquet file; columns with values of several kinds become texts.
 
     >>> import tempfile
-    >>> file = Path(tempfile.mkdtemp()) / "lines"
-    >>> _ = file.write_text('{"text": "좋다", "probability": 1}\n{"text": "나쁘다", "probability": 0.5}\n', "utf-8")
-    >>> write_parquet(file)
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> _ = (folder / "lines").write_text('{"id": "a1", "value": 1}\n{"id": 5, "value": 0.5}\n', "utf-8")
+    >>> write_parquet(folder / "lines", folder / "out.parquet")
     >>> from pyarrow import parquet
-    >>> parquet.read_table(file).to_pydict()
-    {'text': ['좋다', '나쁘다'], 'probability': [1.0, 0.5]}
+    >>> parquet.read_table(folder / "out.parquet").to_pydict()
+    {'id': ['a1', '5'], 'value': [1.0, 0.5]}
     """
-    import pyarrow
-    from pyarrow import parquet
-
     types: dict[str, Any] = {}
-    for rows in _read_rows(path):
+    for rows in _read_rows(lines):
         for name in dict.fromkeys(name for row in rows for name in row):
             kind = _infer([row.get(name) for row in rows])
             types[name] = _join(types[name], kind) if name in types else kind
-    schema = pyarrow.schema(
-        [(n, pyarrow.string() if t is None or t == pyarrow.null() else t) for n, t in types.items()]
-    )
-    as_text = {name for name, kind in types.items() if kind is None}
-    partial = path.with_name(f"{path.name}.parquet")
-    with parquet.ParquetWriter(partial, schema) as writer:
-        for rows in _read_rows(path):
-            for row in rows:
-                row.update({name: _to_text(row[name]) for name in as_text if name in row})
-            writer.write_table(pyarrow.Table.from_pylist(rows, schema=schema))
-    with partial.open("rb") as file:
+    while mixed := _write_rows(lines, target, types):  # a type is inferred from a column's first values
+        types.update(dict.fromkeys(mixed))
+    with target.open("rb") as file:
         os.fsync(file.fileno())
-    partial.replace(path)
 
 
 def _read_rows(path: Path) -> Iterator[list[dict[str, Any]]]:
     with path.open(encoding="utf-8") as lines:
         while rows := [json.loads(line) for line in islice(lines, ROWS)]:
             yield rows
+
+
+def _write_rows(lines: Path, target: Path, types: dict[str, Any]) -> list[str]:
+    """Write all rows and return []; or return the columns with a value that is not of their type, None for texts."""
+    import pyarrow
+    from pyarrow import parquet
+
+    schema = pyarrow.schema([(n, pyarrow.string() if t in (None, pyarrow.null()) else t) for n, t in types.items()])
+    with parquet.ParquetWriter(target, schema) as writer:
+        for rows in _read_rows(lines):
+            columns: list[Any] = []
+            mixed: list[str] = []
+            for column in schema:
+                values = [row.get(column.name) for row in rows]
+                if types[column.name] is None:
+                    values = [_to_text(value) for value in values]
+                try:
+                    columns.append(pyarrow.array(values, column.type))
+                except (pyarrow.ArrowException, OverflowError):
+                    mixed.append(column.name)
+            if mixed:
+                return mixed
+            writer.write_table(pyarrow.table(columns, schema=schema))
+    return []
 
 
 def _infer(values: list[Any]) -> Any:

@@ -12,6 +12,7 @@ import jax
 
 from bert_elmo_jax.addresses import local_copy
 from bert_elmo_jax.data.arrow_files import import_pyarrow, is_arrow, open_arrow
+from bert_elmo_jax.data.corpora.reading import plain_name
 from bert_elmo_jax.data.tasks.files import (
     BadRow,
     OnBad,
@@ -144,6 +145,8 @@ def predict_file(
         if path is not None:
             write_skipped(f"{target}.skipped.jsonl", skipped)
             print(f"{target}.skipped.jsonl: all rows that are skipped", file=sys.stderr)
+    elif path is not None:
+        Path(f"{target}.skipped.jsonl").unlink(missing_ok=True)  # of an earlier output of this name
     assert isinstance(loaded, Predictor)
     if path is not None:
         before = f"; {out.done:,} of them are from a stopped run" if out.done else ""
@@ -220,7 +223,7 @@ def _read_file(
     task: Task, file: str, encoding: str, aggregation: str | None, on_bad: OnBad
 ) -> tuple[int, Iterable[Any]]:
     """Return the number of a file's examples, and the examples; an error of a table comes before the first one."""
-    if Path(file).suffix == ".txt":
+    if plain_name(file).endswith(".txt"):
         lines = read_lines(file, encoding)
         return len(lines), _read_lines(task, lines, file, aggregation, on_bad)
     if is_arrow(file):  # read twice, because few examples are in memory at a time
@@ -274,7 +277,7 @@ def read_columns(task: Task, source: str, encoding: str, on_bad: OnBad = stop) -
     tables = [is_arrow(file) or bool(find_format(file)) for file in files]
     if not isinstance(layout, Layout) or not files or not (all(tables) or layout.table):
         return None
-    if any(Path(file).suffix.lower() == ".txt" for file in files):
+    if any(plain_name(file).endswith(".txt") for file in files):
         return None
     required, names, rows = [name for name in (layout.text, layout.pair) if name], dict[str, None](), []
     for file in files:

@@ -51,7 +51,7 @@ def choose_writer(ending: str, columns: InputRows | None, header: list[str], gua
     `columns` come from `read_columns`. `header` is empty, or has the names that a table already begins with.
     """
     if ending == ".parquet":  # whose lines `write_parquet` reads
-        cells = table_cells(columns, [])
+        cells = table_cells(columns, [], output_cells)
         return lambda examples, predictions: (
             json.dumps(row, ensure_ascii=False).encode(errors="replace").decode()
             for _, row in cells(examples, predictions)
@@ -87,7 +87,7 @@ def table_rows(
 
     The names come first, unless `header` has them already; it is filled in. `guarded` cells are no formulas.
     """
-    cells = table_cells(columns, header)
+    cells = table_cells(columns, header, rounded_cells)
 
     def rows(examples: Sequence[Any], predictions: Sequence[Prediction]) -> Iterator[list[str]]:
         for first, row in cells(examples, predictions):
@@ -99,7 +99,7 @@ def table_rows(
 
 
 def table_cells(
-    columns: InputRows | None, header: list[str]
+    columns: InputRows | None, header: list[str], predicted_cells: Callable[[Prediction], Cells]
 ) -> Callable[[Sequence[Any], Sequence[Prediction]], Iterator[tuple[bool, Cells]]]:
     """Return a function that yields (True for the first row, cells of input and prediction), and fills in `header`."""
 
@@ -107,7 +107,7 @@ def table_cells(
         for example, prediction in zip(examples, predictions):
             cells = columns.find(example.file, example.line) if columns else input_cells(example)
             input_names = columns.names if columns else list(cells)
-            outputs = {_free(name, input_names): value for name, value in output_cells(prediction).items()}
+            outputs = {_free(name, input_names): value for name, value in predicted_cells(prediction).items()}
             first = not header
             if first:
                 header.extend([*input_names, *outputs])
@@ -169,6 +169,18 @@ def output_cells(prediction: Prediction) -> Cells:
             return {"predicted": prediction.answer, "probability": prediction.probability}
 
 
+def rounded_cells(prediction: Prediction) -> Cells:
+    """Return `output_cells` for people to read: probabilities have four digits; predicted numbers keep theirs.
+
+    >>> rounded_cells(Label("a", 0.98765432, {})), rounded_cells(Number(0.0000123))
+    ({'predicted': 'a', 'probability': '0.9877'}, {'predicted': 1.23e-05})
+    """
+    cells = output_cells(prediction)
+    if isinstance(prediction, Number | Numbers):
+        return cells
+    return {name: f"{value:.4f}" if isinstance(value, float) else value for name, value in cells.items()}
+
+
 def _csv(cells: Sequence[str]) -> str:
     # Not csv.writer, which until Python 3.13 leaves some line breaks unquoted.
     return ",".join('"' + cell.replace('"', '""') + '"' if QUOTED.search(cell) else cell for cell in cells)
@@ -179,8 +191,8 @@ def _tsv(cells: Sequence[str]) -> str:
 
 
 def _cell(value: Any, guarded: bool) -> str:
-    if isinstance(value, float):
-        return f"{value:.4f}"
+    if isinstance(value, int | float):  # no formula, even if it is negative
+        return json.dumps(value)
     text = value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
     text = text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()  # NUL and half characters are no text
     return guard_formula(text) if guarded else text

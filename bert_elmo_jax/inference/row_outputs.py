@@ -13,6 +13,7 @@ import numpy as np
 from bert_elmo_jax.data.rows.widths import WIDTHS, height_for, width_for
 from bert_elmo_jax.data.tasks.batches import Batch, Collate, collate
 from bert_elmo_jax.data.tasks.rows import Row
+from bert_elmo_jax.encoders.sentences import max_rows
 from bert_elmo_jax.progress_bars import BarPart, count_rows
 
 ANY_WIDTH = WIDTHS[-1]
@@ -31,16 +32,25 @@ def compute_outputs(
     batch_size: int,
     collate: Collate,
     *,
+    in_parts: bool = False,
     progress: bool | BarPart = False,
 ) -> list[Any]:
-    """Return the outputs of `run` for each row; `collate` makes a batch from rows with a `width`, and a height."""
+    """Return the outputs of `run` for each row; `collate` makes a batch from rows with a `width`, and a height.
+
+    A batch of long rows has fewer of them, so that memory is bounded, unless `run` reads rows `in_parts`.
+    """
     order = sorted(range(len(rows)), key=lambda n: -rows[n].width)  # longest first, so memory only falls
-    parts = [order[at : at + batch_size] for at in range(0, len(order), batch_size)]
-    batches = (collate([rows[n] for n in chosen], height_for(len(chosen), batch_size)) for chosen in parts)
+    parts, heights = list[list[int]](), list[int]()
+    while order:
+        most = batch_size if in_parts else max_rows(rows[order[0]].width, batch_size)
+        parts.append(order[:most])
+        heights.append(height_for(len(parts[-1]), most))
+        order = order[most:]
+    batches = (collate([rows[n] for n in chosen], height) for chosen, height in zip(parts, heights))
     outputs: list[Any] = [None] * len(rows)
     with count_rows(progress, len(rows)) as bar, contextlib.closing(two_at_a_time(run, batches)) as computed:
-        for chosen in parts:
-            with bar.computing((height_for(len(chosen), batch_size), width_for(rows[chosen[0]].width, ANY_WIDTH))):
+        for chosen, height in zip(parts, heights):
+            with bar.computing((height, width_for(rows[chosen[0]].width, ANY_WIDTH))):
                 arrays = next(computed)
             for k, n in enumerate(chosen):
                 outputs[n] = jax.tree.map(operator.itemgetter(k), arrays)

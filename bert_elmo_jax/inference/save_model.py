@@ -59,7 +59,7 @@ def save(
     >>> load(folder).predict(["[MASK]"])[0].label in ("bad", "good")
     True
     """
-    folder = Path(folder)
+    folder = Path(folder).expanduser()
     params = jax.tree.map(np.asarray, dict(encoder.params if params is None else params))
     check_finite(params, "params")
     run = {"program": "save", "from": str(encoder.source)}

@@ -4,6 +4,7 @@ import ast
 import functools
 import re
 import runpy
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import getitem
 from pathlib import Path
@@ -52,16 +53,42 @@ def read_config(config: str) -> tuple[ConfigDict, str]:
     """
     file, _, recipe = config.partition(":")
     get_config, docstring = _run(file, config)
-    if not hasattr(get_config, "recipes"):
-        try:
-            return get_config(*([recipe] if recipe else [])), docstring
-        except SystemExit as error:  # the program would end as if it had done its work
-            raise ValueError(f"--config={config}: its get_config ends the program: sys.exit({error.code})") from None
-    recipe = recipe or get_config.default
+    recipes: Mapping[str, Any] = getattr(get_config, "recipes", {})
+    recipe = recipe or getattr(get_config, "default", "")
     try:
-        return get_config(recipe), get_config.recipes[recipe].__doc__ or ""
+        fields = get_config(*([recipe] if recipe or recipes else []))
     except ValueError as error:
         raise ValueError(f"--config={config}: {error}") from None
+    except SystemExit as error:  # the program would end as if it had done its work
+        raise ValueError(f"--config={config}: its get_config ends the program: sys.exit({error.code})") from None
+    except Exception as error:  # from the config's own code
+        raise ValueError(f"--config={config}: it cannot be run: {type(error).__name__}: {error}") from error
+    if not isinstance(fields, ConfigDict):
+        raise ValueError(f"--config={config}: expected a ConfigDict from its function; it returned {fields!r:.40}")
+    warn_of_new_fields(config, fields, find_file(file, CONFIGS))
+    return fields, recipes[recipe].__doc__ or "" if recipes else docstring
+
+
+def warn_of_new_fields(config: str, fields: ConfigDict, path: Path) -> None:
+    """Warn of fields of one's own recipe that no recipe here has, so that nothing reads them: they may be misspelt."""
+    if path.resolve().is_relative_to(CONFIGS):
+        return
+    names = {name for name, _ in list_fields(fields)}
+    if new := names - known_fields():
+        named = ", ".join(f"{name}{did_you_mean(name, known_fields())}" for name in sorted(new))
+        message = f"--config={config} has fields that no other recipe has, so nothing may read them: {named}"
+        warnings.warn(message, stacklevel=3)
+
+
+@functools.cache
+def known_fields() -> set[str]:
+    """Return the fields of all recipes of this installation."""
+    names = set[str]()
+    for path in sorted(CONFIGS.glob("[!_]*.py")):
+        get_config: Any = runpy.run_path(str(path), run_name=module_name(path, CONFIGS)).get("get_config", ConfigDict)
+        for recipe in getattr(get_config, "recipes", [""]):
+            names.update(name for name, _ in list_fields(get_config(*([recipe] if recipe else []))))
+    return names
 
 
 def list_recipes(file: str) -> tuple[dict[str, str], str]:

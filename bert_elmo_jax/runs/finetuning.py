@@ -1,6 +1,7 @@
 """Fine-tuning runs: one model for a task, or a grid of them, from the config to the report."""
 
 import copy
+import hashlib
 import itertools
 import shutil
 import statistics
@@ -44,6 +45,17 @@ ADDED = {
     "documents.pooling": "last+max+mean", **NETWORK_ADDED,
 }  # fmt: skip
 SKIPPED = "skipped.jsonl"  # in the run directory, with --on_bad=skip
+EXAMPLES = "examples.json"  # in the directory of a grid: the digests of the examples that its runs have read
+# Fields that say which examples there are, or on which device a run is: the runs of a grid have them in common.
+IN_COMMON = (
+    "task", "train", "dev", "test", "text", "pair", "label", "encoding", "on_bad", "tag_column", "compute",
+)  # fmt: skip
+PLACE = ("file", "line", "lines")  # where an example was read
+# Fields that are used while the examples are read.
+OF_DATA = (
+    "share", "context", "stride", "question_length", "longest_answer", "both_orders", "sentences.loss",
+    "sentences.top_score",
+)  # fmt: skip
 Setting = dict[str, Any]
 
 
@@ -121,14 +133,22 @@ def run_grid(run: Run, config: ConfigDict, task: TaskJob, settings: Sequence[Set
     run.check_same()
     names = (",".join(f"{name}={value}" for name, value in setting.items()) for setting in settings)
     folders = [run.workdir / "runs" / name for name in names]
+    check_examples(run.workdir / EXAMPLES, task.data)
+    done = [folder for folder in folders if read_result(folder) is not None]
+    for folder in done:
+        if config.test and "test" not in (read_result(folder) or {}):
+            raise ValueError(
+                f"--test={config.test}: {folder} ended without it, and only the best model is kept: leave --test out "
+                f"and score that one, {run.workdir}, or give another --workdir"
+            )
     for number, (setting, folder) in enumerate(zip(settings, folders), start=1):
-        if read_result(folder) is not None:
+        if folder in done:
             continue
         say(f"run {number} of {len(settings)}: {folder.name}")
         folder.mkdir(parents=True, exist_ok=True)
         setting_config = apply_setting(config, setting, run.workdir)
         setting_run = run._replace(workdir=folder, settings={**run.settings, **setting_config.to_dict()})
-        if stopped := run_task(setting_run, setting_config, task):
+        if stopped := run_task(setting_run, setting_config, apply_to_task(task, setting, setting_run, setting_config)):
             return stopped
         drop_worse(folders)
     finish_grid(run, settings, folders)
@@ -141,13 +161,22 @@ def list_settings(config: ConfigDict, grid: str | None, seeds: Sequence[str] | N
     >>> list_settings(ConfigDict({"epochs": 3.0, "seed": 0}), "epochs=2,3", ["0", "1"])[1]
     {'epochs': 2.0, 'seed': 1}
     """
-    texts_of = {name: texts for name, _, texts in (part.partition("=") for part in (grid or "").split())}
+    texts_of: dict[str, str] = {}
+    for part in (grid or "").split():
+        name, assigned, texts = part.partition("=")
+        if not assigned:
+            raise ValueError(f"--grid={grid}: {part} has no values; write {name}=…, with commas between the values")
+        if name in texts_of:
+            raise ValueError(f"--grid={grid}: {name} is named twice; write all of its values after one =")
+        texts_of[name] = texts
     if seeds and "seed" in texts_of:
         raise ValueError("--grid names seed, and --seeds was given: use one of both")
     fields: dict[str, list[Any]] = {}
     try:
         for name, texts in (texts_of | ({"seed": ",".join(seeds)} if seeds else {})).items():
             name = resolve_name(config, name)
+            if name in IN_COMMON:
+                raise ValueError(f"{name} is the same for all runs, which are compared: start a run for each value")
             fields[name] = parse_values(config, name, texts)
             for value in fields[name]:
                 check_field(name, value, "")
@@ -166,6 +195,36 @@ def apply_setting(config: ConfigDict, setting: Setting, workdir: Path) -> Config
         setting_config.cache = str(workdir / "vectors")
     setting_config.update_from_flattened_dict(setting)
     return setting_config
+
+
+def apply_to_task(task: TaskJob, setting: Setting, run: Run, config: ConfigDict) -> TaskJob:
+    """Return the data and the model of a setting, which are read again if it names one of their fields."""
+    if any(name in OF_DATA for name in setting):
+        task = task._replace(data=read_data(config))
+    if any(name in task.kind.start_fields for name in setting):
+        task = task._replace(start=task.kind.start(config, run.settings["init"], run.settings["tokenizer"]))
+    return task
+
+
+def check_examples(file: Path, data: Data) -> None:
+    """Raise if the runs of a grid have read other examples than these; their digests are kept in `file`."""
+    examples_of = {"train": data.train, "dev": data.dev}
+    digests = {name: digest_examples(examples) for name, examples in examples_of.items()}
+    for name, digest in read_json(file, default=digests).items():
+        if digest != digests[name]:
+            raise ValueError(
+                f"the examples of --{name} have changed since the runs of {file.parent} began, and they are compared: "
+                "give the same, or another --workdir"
+            )
+    write_json(file, digests)
+
+
+def digest_examples(examples: Sequence[Any]) -> str:
+    """Return the SHA-256 of the contents of examples, wherever they come from."""
+    digest = hashlib.sha256()
+    for example in examples:
+        digest.update(repr([value for name, value in vars(example).items() if name not in PLACE]).encode())
+    return digest.hexdigest()
 
 
 def read_result(run: Path) -> dict[str, Any] | None:

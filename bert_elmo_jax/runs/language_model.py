@@ -43,7 +43,7 @@ from bert_elmo_jax.train.metrics import read_metrics
 TUNED = "adapted"  # the folder of the tuned language model
 FEWEST = 10  # different texts: of fewer, none may be held out
 # Fields that all runs of a grid share.
-STAGES = ("lm", "backward", "unlabelled", "rates", "preset", "vocab_size", "add_words")
+STAGES = ("lm", "backward", "unlabelled", "rates", "drop_factor", "dtype", "preset", "vocab_size", "add_words")
 
 
 def check_stages(config: ConfigDict, settings: Sequence[Mapping[str, Any]]) -> None:

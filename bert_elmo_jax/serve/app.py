@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import functools
 import logging
 import time
 from collections.abc import Awaitable, Callable
@@ -34,8 +35,9 @@ class Service:
 
     def __init__(self, model: ServedModel, limits: Limits | None = None, batch_size: int = 64):
         self.model, self.limits, self.metrics = model, limits or Limits(), Metrics()
+        compute = functools.partial(model.compute, most_pieces=self.limits.pieces)
         self.batcher = Batcher(
-            model.compute, queue_size=self.limits.queue, batch_size=batch_size, observe=self.metrics.count_batch
+            compute, queue_size=self.limits.queue, batch_size=batch_size, observe=self.metrics.count_batch
         )
         self.stopping = False  # True: requests in progress are answered, others are refused
         self.active = 0  # requests in progress

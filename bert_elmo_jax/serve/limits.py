@@ -14,6 +14,7 @@ class Limits:
     body: int = 1 << 20  # bytes of a request
     inputs: int = 128  # of a request
     characters: int = 20_000  # of an input, all its texts together
+    pieces: int = 4096  # of an input that the model computes
     queue: int = 1024  # inputs that wait for the model
     seconds: float = 30.0  # until a request is answered
     connections: int = 256

@@ -109,8 +109,12 @@ def describe_outputs(model: ServedModel) -> list[tuple[str, str, list[int]]]:
     """Return the name, type and shape of each output."""
     if not model.predicts:
         return [("embedding", "FP32", [-1, model.default_width])]
-    first = {"classification": ("label", "BYTES", [-1]), "regression": ("value", "FP32", [-1])}.get(model.kind)
-    return [*([first] if first else []), ("prediction", "BYTES", [-1])]
+    outputs = [("prediction", "BYTES", [-1])]
+    if model.kind == "classification" and not model.task.multi_label:
+        return [("label", "BYTES", [-1]), *outputs]
+    if model.kind == "sentences" or (model.kind == "regression" and len(model.task.labels) < 2):
+        return [("value", "FP32", [-1]), *outputs]
+    return outputs
 
 
 def write_predictions(predictions: list[dict[str, Any]]) -> list[dict[str, Any]]:

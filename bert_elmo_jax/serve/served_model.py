@@ -7,12 +7,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float32
 
+from bert_elmo_jax.data.tasks.examples import TextExample
+from bert_elmo_jax.data.tasks.rows import make_rows
 from bert_elmo_jax.encoders.rows import shorten
 from bert_elmo_jax.encoders.sentences import batches
 from bert_elmo_jax.families.sentences import add_prompt, find_head, find_prompt, read_row
 from bert_elmo_jax.inference.entities import AGGREGATIONS
 from bert_elmo_jax.inference.predictions import to_json
-from bert_elmo_jax.inference.task_model import to_example, to_text
+from bert_elmo_jax.inference.task_model import TaskModel, to_example, to_text
 from bert_elmo_jax.serve.limits import Limits, RequestError
 
 # The names of an input's parts in JSON objects; an input is also the list of its parts, or a single text.
@@ -26,7 +28,7 @@ PARTS = {
     "questions": ("question", "context"),
 }
 MOST_ANSWERS, MOST_CHOICES = 100, 64
-ROWS = 32  # texts that an encoder of words computes together
+ROWS, LONG = 32, 512  # inputs that are computed together, and the pieces up to which they are so many
 
 
 class Predict(NamedTuple):
@@ -165,21 +167,24 @@ class ServedModel:
 
     def _convert(self, value: Any) -> Any:
         parts = self.parts
-        if isinstance(value, dict) and value.keys() <= {*parts} and parts[0] in value:
+        if isinstance(value, dict) and value.keys() <= {*parts} and value.get(parts[0]) is not None:
             values = [value[part] for part in parts if value.get(part) is not None]
             return values[0] if len(values) == 1 else tuple(values)
         if isinstance(value, list) and len(parts) == 2:
             return tuple(value)
         return value
 
-    def compute(self, work: Any, inputs: list[Any]) -> Sequence[Any]:
-        """Return one result, as plain values or a vector, for each input."""
-        if isinstance(work, Predict):
-            options = dict(work.options)
-            return [to_json(one) for one in self.model.predict(inputs, progress=False, **options)]
+    def compute(self, work: Any, inputs: list[Any], most_pieces: int = Limits.pieces) -> Sequence[Any]:
+        """Return one result, as plain values or a vector, for each input; raise if one needs too much memory."""
+        if isinstance(work, Embed):
+            counts = self._count_pieces(work, inputs)
+            rows = limit_rows(counts, most_pieces) if self.pools else ROWS
+            return list(zip(self._encode(work, inputs, rows), counts))
+        rows = limit_rows(self._measure_rows(work, inputs), most_pieces)
         if isinstance(work, Rank):
-            return [float(score) for score in self.model.score(inputs, progress=False)]
-        return list(zip(self._encode(work, inputs), self._count_pieces(work, inputs)))
+            return [float(score) for score in self.model.score(inputs, batch_size=rows, progress=False)]
+        options = dict(work.options)
+        return [to_json(one) for one in self.model.predict(inputs, batch_size=rows, progress=False, **options)]
 
     def read_embedding(self, prompt_name: Any, width: Any) -> Embed:
         """Return the work of `/v1/embeddings` with these options; raise on one that is wrong."""
@@ -206,11 +211,12 @@ class ServedModel:
         """The size of a vector if the request names none."""
         return int(find_head(self.model).default_width(self.model.config.hidden_size)) if self.pools else self.width
 
-    def _encode(self, work: Embed, texts: list[str]) -> Float32[np.ndarray, "N E"]:
+    def _encode(self, work: Embed, texts: list[str], rows: int) -> Float32[np.ndarray, "N E"]:
         if self.pools:
             vectors: Any = self.model.sentences(
-                texts, prompt_name=work.prompt_name, width=work.width, overflow="truncate", progress=False
-            )
+                texts, prompt_name=work.prompt_name, width=work.width, batch_size=rows, overflow="truncate",
+                progress=False,
+            )  # fmt: skip
             return vectors
         # An encoder of words: the mean of the last layer. Its arrays are as long as the longest text of a batch.
         means = np.empty((len(texts), self.width), np.float32)
@@ -229,9 +235,37 @@ class ServedModel:
             for number, text in enumerate(texts)
         ]
 
+    def _measure_rows(self, work: Predict | Rank, inputs: list[Any]) -> list[int]:
+        """Return the pieces of each input's longest row, with all choices; none if the model has only short rows."""
+        if not isinstance(self.model, TaskModel) or (self.task.max_length <= LONG and self.kind != "choice"):
+            return []
+        if isinstance(work, Rank):
+            examples: list[Any] = [TextExample(query, text, None, None, "", 0) for query, text in inputs]
+        else:
+            examples = [to_example(self.task, value, n) for n, value in enumerate(inputs)]
+        sizes = [0] * len(inputs)
+        for row in make_rows(self.task, examples, self.model.tokenizer, labelled=False):
+            sizes[row.example] = max(sizes[row.example], row.size)
+        return sizes
+
     def warm_up(self, length: int, rows: int) -> None:
         """Compile the shapes of up to `rows` inputs of up to `length` pieces that arrive together."""
         self.model.warm_up(length, rows, call="predict" if self.predicts else "sentences" if self.pools else "encode")
+
+
+def limit_rows(sizes: Sequence[int], most_pieces: int) -> int:
+    """Return how many rows are computed together, a power of two; raise if an input has too many pieces.
+
+    Attention takes memory with the square of a row's pieces, so 32 rows of 512 pieces take as much as 2 of 2,048.
+
+    >>> limit_rows([20, 512], 4096), limit_rows([20, 600], 4096), limit_rows([20, 2048], 4096)
+    (32, 16, 2)
+    """
+    for number, size in enumerate(sizes):
+        if size > most_pieces:
+            raise ValueError(f"input {number} has {size:,} pieces; at most {most_pieces:,} are read: shorten it")
+    rows = max(1, ROWS * LONG**2 // max([LONG, *sizes]) ** 2)
+    return 1 << (rows.bit_length() - 1)
 
 
 def check_count(values: Any, limits: Limits, name: str = "inputs") -> None:

@@ -1,14 +1,15 @@
 """The model card of a folder, a README.md for the hub, from the files of the run that made it."""
 
 import json
+import re
 from collections.abc import Callable, Mapping
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from bert_elmo_jax.files import read_json
 from bert_elmo_jax.report.language import Language
 from bert_elmo_jax.runs.start_run import read_costs, sum_costs
-from bert_elmo_jax.weights.hub import NAME
+from bert_elmo_jax.weights.hub import NAME, hub_cache
 
 Say = Callable[[str, str], str]  # a sentence in English and in Korean -> the one of the card's language
 PIPELINES = {
@@ -75,7 +76,7 @@ def _front(card: Card, language: Language) -> str:
     base = str(card.run.get("init") or card.run.get("encoder") or "")
     fields = {
         "license": card.license, "library_name": "bert_elmo_jax", "pipeline_tag": PIPELINES.get(card.kind, ""),
-        "base_model": base if NAME.fullmatch(base) and "/" in base and not Path(base).exists() else "",
+        "base_model": base if is_from_hub(base) else "",
     }  # fmt: skip
     lines = [f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in fields.items() if value]
     tags = ["jax", "bert_elmo_jax"]
@@ -140,10 +141,10 @@ def _table(head: list[str], rows: list[list[Any]]) -> str:
 def _data(card: Card, say: Say) -> str:
     """Return the tables of files and corpora, by name alone: folders of a machine are of no use to others."""
     files = card.result.get("data") or {}
-    rows = [[part, f"`{PurePath(str(x.get('file', ''))).name}`", str(x.get("fingerprint", ""))[:12]]
+    rows = [[part, f"`{hide_folders(str(x.get('file', '')))}`", str(x.get("fingerprint", ""))[:12]]
             for part, x in files.items()]  # fmt: skip
     rows += [
-        [say("corpus", "말뭉치"), f"`{PurePath(name).name}`", str(x.get("fingerprint", ""))[:12]]
+        [say("corpus", "말뭉치"), f"`{hide_folders(name)}`", str(x.get("fingerprint", ""))[:12]]
         for name, x in card.corpora.items()
     ]
     task = card.run.get("task")
@@ -162,10 +163,10 @@ def _training(card: Card, say: Say) -> str:
 
 
 def hide_folders(value: Any) -> Any:
-    """Return a field of a run, also one with fields of its own, whose paths on this machine are names alone.
+    r"""Return a field of a run, also one with fields of its own, without the folders and buckets of its files.
 
-    >>> hide_folders({"data": "/home/me/corpora/novels", "train": "~/a.csv,~/b.csv", "init": "google-bert/bert-base"})
-    {'data': 'novels', 'train': 'a.csv,b.csv', 'init': 'google-bert/bert-base'}
+    >>> hide_folders({"data": "corpora/novels", "train": "~/a.csv,s3://acme/b.csv", "init": r"C:\Users\kim\base"})
+    {'data': 'novels', 'train': 'a.csv,b.csv', 'init': 'base'}
     """
     if isinstance(value, Mapping):
         return {name: hide_folders(part) for name, part in value.items()}
@@ -173,10 +174,21 @@ def hide_folders(value: Any) -> Any:
         return [hide_folders(part) for part in value]
     if not isinstance(value, str):
         return value
-    return ",".join(
-        PurePath(part).name if "/" in part and (part.strip()[0] in "/~." or Path(part).exists()) else part
-        for part in value.split(",")
-    )
+    return ",".join(part if is_from_hub(part) else _last_part(part) for part in value.split(","))
+
+
+def _last_part(name: str) -> str:
+    path = re.sub(r"^\w+://[^/]*", "", name.strip())  # a bucket is private, too
+    return re.split(r"[\\/]", path.rstrip("\\/"))[-1]
+
+
+def is_from_hub(name: str) -> bool:
+    """Return True for a name of the hub that was loaded from there on this machine.
+
+    A run may come from another machine, where "runs/base" was a folder: the name alone does not tell.
+    """
+    snapshots = hub_cache() / f"models--{name.replace('/', '--')}" / "snapshots"
+    return bool(NAME.fullmatch(name)) and "/" in name and not Path(name).exists() and snapshots.is_dir()
 
 
 def _cost(card: Card, say: Say) -> str:

@@ -227,7 +227,7 @@ def _locate_errors(file: Path) -> Iterator[None]:
     """Turn any error in a sweep's file into one line with its place."""
     try:
         yield
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # the program would end as if it had done its work
         lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(file)]
         lines += [error.lineno] if isinstance(error, SyntaxError) else []
         where = f"{file}, line {lines[-1]}" if lines else str(file)

@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Collection, Iterator
+from pathlib import Path
 
 from absl import flags
 
@@ -18,11 +19,16 @@ OTHER_MACHINES = {"coordinator": None, "runner": "local"}
 def local_outputs(program: str, names: Collection[str]) -> Iterator[None]:
     """Replace the addresses in a program's flags by local paths, which are published at the end of the block.
 
-    A `--workdir` is published while it is written, too.
+    A `~` at the beginning is the home folder: shells replace it only where a word begins. A `--workdir` is published
+    while it is written, too.
     """
     with contextlib.ExitStack() as stack:
         for name in OUTPUTS:
-            address = str(FLAGS[name].value) if name in names else ""
+            if name not in names or FLAGS[name].value is None:
+                continue
+            address = str(FLAGS[name].value)
+            if address.startswith("~"):
+                FLAGS[name].value = address = str(Path(address).expanduser())
             if not is_address(address):
                 continue
             for other in OTHER_MACHINES.keys() & set(names):

@@ -145,6 +145,8 @@ def start(
 
     def parse(argv: Sequence[str]) -> list[str]:
         try:
+            show_warnings(program)
+            argv = [argv[0], *FLAGS.read_flags_from_files(argv[1:])]  # of --flagfile, which may name the config
             plain, fields = split_fields(argv) if "config" in names else ([*argv], {})
             file = read_flags(plain).get("config") if "config" in names else None
             if file == "":
@@ -170,7 +172,6 @@ def start(
     def run(argv: list[str]) -> int | None:
         if not FLAGS["verbosity"].present:
             logging.set_verbosity(logging.WARNING)  # or the checkpointing library names every file
-        show_warnings(program)
         if "jax" in sys.modules:  # not in programs that never compute
             share_compiled()
         try:
@@ -187,6 +188,8 @@ def start(
         except RuntimeError as error:
             if str(error).startswith("Symlink loop"):  # of Path.resolve; an OSError since Python 3.13
                 refuse(program, f"{error}, which is a link to itself: remove it, or name another path")
+            if "home directory" in str(error):  # of Path.expanduser
+                refuse(program, "there is no such user, or no home folder: write the path without ~")
             if not SHORT.search(str(error)):
                 raise
             refuse(program, f"out of memory: {str(error).splitlines()[0]}")
@@ -291,11 +294,20 @@ def read_values(names: Iterable[str]) -> dict[str, Any]:
 
 def show_command(program: str) -> str:
     """Return the command of this process, a flag on each line, without the paths of the current and home folder."""
-    words = [show_program(program), *map(shlex.quote, sys.argv[1:])]
-    command = " \\\n    ".join(words)
-    for folder, short in ((Path.cwd(), ""), (Path.home(), "$HOME/")):
-        command = command.replace(f"{folder}{os.sep}", short)
-    return command
+    return " \\\n    ".join([show_program(program), *map(shorten_word, sys.argv[1:])])
+
+
+def shorten_word(word: str) -> str:
+    """Return a word of a command as a shell reads it, without the current folder where its path begins.
+
+    The home folder becomes `$HOME`, which shells replace outside of quotes only.
+    """
+    name, assigned, value = word.partition("=") if word.startswith("-") else ("", "", word)
+    value = value.removeprefix(f"{Path.cwd()}{os.sep}")
+    below_home = value.removeprefix(f"{Path.home()}{os.sep}")
+    if below_home != value and shlex.quote(name + below_home) == name + below_home:
+        return f"{name}{assigned}$HOME/{below_home}"
+    return shlex.quote(f"{name}{assigned}{value}")
 
 
 def read_layers(names: Sequence[str] | None) -> Literal["all"] | list[int] | None:

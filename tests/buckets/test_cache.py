@@ -2,6 +2,7 @@
 
 import builtins
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -257,6 +258,34 @@ def test_a_file_is_published_at_its_end_and_fetched_before_it_is_replaced(bucket
         assert file.read_bytes() == WORD
         file.write_bytes(b"new")
     machine("first")
+    assert fetch(address).read_bytes() == b"new"
+
+
+def test_a_file_that_changed_since_a_kill_is_fetched_and_the_unfinished_parts_stay(bucket, machine, tmp_path):
+    address = f"{bucket}/predictions.csv"
+    with publish_file(address) as file:
+        (file.parent / f"{file.name}.partial").mkdir()
+        file.write_bytes(b"first")
+        shutil.copytree(cache.cache_folder(), tmp_path / "killed")  # the cache as a kill leaves it
+    put(address, b"second")
+    shutil.rmtree(cache.cache_folder())
+    shutil.copytree(tmp_path / "killed", cache.cache_folder())
+    with publish_file(address) as file:
+        assert file.read_bytes() == b"second"
+        assert (file.parent / f"{file.name}.partial").is_dir()
+
+
+def test_a_list_of_skipped_rows_that_is_gone_here_is_deleted_in_the_bucket(bucket, machine):
+    address = f"{bucket}/predictions.csv"
+    with publish_file(address) as file:
+        file.write_bytes(WORD)
+        file.with_name(f"{file.name}.skipped.jsonl").write_bytes(WORD)
+    assert open_place(bucket).system.exists(f"{open_place(address).path}.skipped.jsonl")
+    machine("second")
+    with publish_file(address) as file:
+        file.write_bytes(b"new")
+        file.with_name(f"{file.name}.skipped.jsonl").unlink()
+    assert not open_place(bucket).system.exists(f"{open_place(address).path}.skipped.jsonl")
     assert fetch(address).read_bytes() == b"new"
 
 

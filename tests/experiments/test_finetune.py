@@ -19,8 +19,17 @@ from bert_elmo_jax.families import get_family
 from bert_elmo_jax.inference import TaskModel
 from bert_elmo_jax.inference.run_directory import best_step, is_run_directory
 from bert_elmo_jax.runs.config_files import list_recipes, read_config
-from bert_elmo_jax.runs.finetuning import finetune, finish_grid
+from bert_elmo_jax.runs.finetuning import (
+    TaskJob,
+    apply_setting,
+    apply_to_task,
+    check_examples,
+    finetune,
+    finish_grid,
+    run_grid,
+)
 from bert_elmo_jax.runs.task_data import class_weights, read_data, task_named
+from bert_elmo_jax.runs.task_kinds import find_kind
 from bert_elmo_jax.runs.train_run import Run
 from bert_elmo_jax.runs.transfer import plan_unfreezing
 from bert_elmo_jax.runs.with_head import prepare_head, start_head
@@ -137,6 +146,33 @@ def test_a_grid_of_features_keeps_the_best(files, model, tmp_path, capsys):
     assert "(2 seeds)" in messages and "run 2 of 2: seed=1" in messages
     assert finetune(config, tmp_path, init=str(model), seeds=["0", "1"]) == 0
     assert "run 1 of" not in capsys.readouterr().err
+
+
+def test_a_setting_of_a_grid_has_its_own_model_and_examples(files, model, tmp_path):
+    config = config_of(files["sst2"], dropout=0.0)
+    kind = find_kind(config)
+    run = Run(tmp_path, {"init": str(model), "tokenizer": None})
+    task = TaskJob(read_data(config), kind, kind.start(config, str(model), None), "jit")
+    setting = {"dropout": 0.25, "share": 0.5}
+    changed = apply_to_task(task, setting, run, apply_setting(config, setting, tmp_path))
+    assert (task.start.model.dropout, changed.start.model.dropout) == (0.0, 0.25)
+    assert len(changed.data.train) == len(task.data.train) / 2
+    assert apply_to_task(task, {"epochs": 2.0}, run, config) is task
+
+
+def test_the_runs_of_a_grid_are_scored_on_the_same_examples(files, tmp_path):
+    config = config_of(files["sst2"])
+    data = read_data(config)
+    for _ in range(2):
+        check_examples(tmp_path / "examples.json", data)
+    with pytest.raises(ValueError, match="the examples of --dev have changed since the runs of"):
+        check_examples(tmp_path / "examples.json", data._replace(dev=data.dev[1:]))
+    done = tmp_path / "grid" / "runs" / "seed=0"
+    done.mkdir(parents=True)
+    (done / "result.json").write_text('{"score": "accuracy", "dev": {"accuracy": 0.5}}')
+    config.test = config.dev
+    with pytest.raises(ValueError, match=r"seed=0 ended without it, and only the best model is kept"):
+        run_grid(Run(tmp_path / "grid", {}), config, TaskJob(data, find_kind(config), None, "jit"), [{"seed": 0}])
 
 
 def test_a_grid_with_an_undefined_score_keeps_its_model(model, tmp_path, capsys):

@@ -40,6 +40,24 @@ def test_programs_are_few_and_short():
     assert not long
 
 
+def test_the_command_of_a_report_can_be_pasted(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", "/srv/kim")
+    shown = {
+        f"--train={tmp_path}/a.csv": "--train=a.csv",
+        "--dev=/mnt/srv/kim/dev.csv": "--dev=/mnt/srv/kim/dev.csv",
+        "--init=/srv/kim/bert": "--init=$HOME/bert",
+        "--test=/srv/kim/데이터.csv": "'--test=/srv/kim/데이터.csv'",  # a shell replaces nothing in quotes
+    }
+    assert {word: start.shorten_word(word) for word in shown} == shown
+
+
+def test_a_file_of_flags_may_name_the_config(tmp_path):
+    (tmp_path / "my.flags").write_text("--config=no_such:recipe\n")
+    done = run_program("finetune", f"--flagfile={tmp_path / 'my.flags'}")
+    assert done.status == 2 and "--config=no_such:recipe: there is no such recipe" in done.err
+
+
 def test_importing_a_program_defines_no_flag_and_starts_nothing():
     names = [f"experiments.{name}" for name in SOURCES]
     code = (

@@ -51,6 +51,19 @@ def test_a_full_disk_during_safetensors(tmp_path, goldens):
     assert convert.convert(str(goldens / "bert_tiny"), tmp_path / "out")[0] == "huggingface"
 
 
+def test_a_conversion_writes_below_the_home_folder_and_removes_nothing_of_yours(tmp_path, monkeypatch, goldens):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "best.partial").mkdir()
+    (tmp_path / "best.partial" / "notes.txt").touch()
+    done = run_program("convert", f"--from={goldens / 'bert_tiny'}", "--to=~/best")
+    assert done.status == 0 and (tmp_path / "best" / "config.json").is_file(), done.err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["best", "best.partial"]
+    assert (tmp_path / "best.partial" / "notes.txt").is_file()
+    write(tmp_path / "run", "sst2", labels=("a", "b"))
+    with pytest.raises(ValueError, match="run holds 1 checkpoints"):
+        convert.convert("~/run", tmp_path / "mean", average=2)
+
+
 @pytest.mark.parametrize("program", ["finetune", "pretrain"])
 def test_a_run_directory_of_something_else(program, tmp_path):
     (tmp_path / "thesis.docx").touch()

@@ -149,5 +149,5 @@ def test_a_column_that_is_there_already(program):
     example = TextExample("좋다", None, None, None, "a.jsonl", 2)
     assert list(rows([example], [Number(4.5)])) == [
         ["text", "predicted", "more", "none", "predicted_"],
-        ["좋다", "old", "[1]", "", "4.5000"],
+        ["좋다", "old", "[1]", "", "4.5"],
     ]

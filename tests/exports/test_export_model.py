@@ -15,13 +15,19 @@ import numpy as np
 import pytest
 
 from bert_elmo_jax import load
+from bert_elmo_jax.data.tasks.answers import find_answers
+from bert_elmo_jax.data.tasks.rows import make_rows
 from bert_elmo_jax.exports import export_model as module
-from bert_elmo_jax.exports import load_graph
+from bert_elmo_jax.exports import load_graph, runner
 from bert_elmo_jax.exports.export_model import export_model, to_int32
 from bert_elmo_jax.exports.plain_forward import plain_forward
-from bert_elmo_jax.exports.quantised_changes import compare_quantised, list_changes
+from bert_elmo_jax.exports.quantised_changes import compare_quantised, list_changes, read_lines
 from bert_elmo_jax.heads.sentence_head import SentenceHead
+from bert_elmo_jax.inference.task_model import to_example
 from bert_elmo_jax.text import train_sentencepiece
+from bert_elmo_jax.text.tokenizer_json import tokenizer_json
+
+from ..experiments.programs import run_program
 
 GOLDENS = Path(__file__).parents[1] / "goldens"
 SENTENCES = ["The river is old.", "bank"]
@@ -175,8 +181,76 @@ def test_tags_and_answers_are_those_of_predict(tmp_path):
     assert answers[0]["answer"] == "The (old) river"  # without the comma, which is a word of its own
     pair = "\t".join(pairs[1]).encode()
     assert json.loads(run_runner(tmp_path / "reader", [], PYTHONIOENCODING="ascii", stdin=pair).stdout) == answers[1]
-    refused = run_runner(tmp_path / "reader", ["what " * 600 + "\tthe river"])
-    assert refused.stderr.startswith("run.py: a question leaves no room for its context in ")
+    long = ("what " * 600, "the river")
+    assert run_folder(tmp_path / "reader", ["\t".join(long)])[0]["answer"] == reader.predict([long])[0].answer
+
+
+@pytest.fixture
+def describe(monkeypatch, tmp_path):
+    """Return the function that gives the runner a model's description and tokenizer, without the model."""
+
+    def write(name, tokenizer=None, **fields):
+        model = load(GOLDENS / "released_heads" / name)
+        model.task = dataclasses.replace(model.task, **fields)
+        if tokenizer is not None:
+            model._reads = load(GOLDENS / tokenizer).reads
+        (tmp_path / "tokenizer.json").write_bytes(tokenizer_json(model.tokenizer))
+        monkeypatch.setattr(runner, "MODEL", module._describe(model, plain_forward(model)))
+        monkeypatch.setattr(runner, "find_tokenizer", lambda: str(tmp_path / "tokenizer.json"))
+        for cached in (runner.load_tokenizer, runner.load_plain_tokenizer):
+            cached.cache_clear()
+        return model
+
+    yield write
+    runner.load_tokenizer.cache_clear()
+    runner.load_plain_tokenizer.cache_clear()
+
+
+@pytest.mark.parametrize("cuts_start", [False, True])
+@pytest.mark.parametrize("tokenizer", [None, "roberta_tiny"])
+def test_long_pairs_are_cut_as_in_predict(tokenizer, cuts_start, describe):
+    pairs = [("river " * 20, "bank " * 30), ("bank", "river bank " * 20), ("river " * 30, "bank"), ("a", "b")]
+    for released in (False, True):
+        model = describe("bert_multilabel", tokenizer, pipeline=released, max_length=32)
+        model.tokenizer.cuts_start = runner.MODEL["cuts_start"] = cuts_start
+        rows = make_rows(model.task, [to_example(model.task, p, 0) for p in pairs], model.tokenizer, labelled=False)
+        _, arrays = runner.encode(pairs)
+        for row, ids, mask, types in zip(rows, *arrays.values(), strict=True):
+            assert ids[mask > 0].tolist() == row.ids[0].tolist() and types[mask > 0].tolist() == row.types[0].tolist()
+
+
+@pytest.mark.parametrize("fields", [{}, {"pipeline": False, "question_length": 6, "max_length": 24}])
+def test_a_question_keeps_as_many_pieces_as_in_predict(fields, describe):
+    model = describe("distilbert_qa", **fields)
+    pairs = [("where is the old river bank " * 9, "The river is old. " * 9), ("where?", "The river.")]
+    windows = make_rows(model.task, [to_example(model.task, p, n) for n, p in enumerate(pairs)], model.tokenizer)
+    first, *_, last = [row.window for row in windows]
+    read, _ = runner.encode(pairs)
+    for row, window in zip(read, (first, last), strict=True):
+        size = len(window.ids)
+        assert row.ids[:size] == window.ids.tolist()
+        context = [offsets for offsets, part in zip(row.offsets, row.sequence_ids) if part == 1]
+        assert context == [tuple(span) for span in window.spans.tolist() if span[0] >= 0]
+    describe("distilbert_qa", pipeline=False, question_length=64, max_length=24)
+    with pytest.raises(ValueError, match="a question leaves no room for its context in 24 pieces"):
+        runner.encode(pairs)
+
+
+@pytest.mark.parametrize("tokenizer", ["gpt2_tiny", "roberta_tiny"])
+def test_answers_begin_and_end_with_a_letter(tokenizer, describe):
+    """Pieces of bytes begin with the space before a word."""
+    model = describe("distilbert_qa", tokenizer, pipeline=False)
+    pair = ("where ?", "the old river  ")
+    [row] = make_rows(model.task, [to_example(model.task, pair, 0)], model.tokenizer)
+    [read], _ = runner.encode([pair])
+    context = [n for n, part in enumerate(read.sequence_ids) if part == 1]
+    starts, ends = np.zeros((2, len(read.ids)), np.float32)
+    starts[context[1]] = ends[context[-1]] = 9
+    question = to_example(model.task, pair, 0)
+    expected = find_answers([question], [row.window], [starts], [ends])[0].answer
+    answer = runner._answer(pair, read, starts, ends)
+    assert answer == {"answer": expected.text, "start": expected.start, "end": expected.end}
+    assert answer["answer"] == answer["answer"].strip()
 
 
 def test_sentence_vectors_have_the_prompt_and_the_cut_of_the_model(tmp_path):
@@ -266,13 +340,47 @@ def test_wrong_requests_are_refused(message, tmp_path):
         model = load(model, dtype=request.pop("dtype"))
     with pytest.raises(ValueError, match=re.escape(message)):
         export_model(model, target, **request)
-    assert not (tmp_path / "out").exists() and not (tmp_path / "out.partial").exists()
+    assert [path.name for path in tmp_path.iterdir()] in ([], ["file"])
 
 
 def test_an_output_that_cannot_be_written_is_refused_before_loading(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(OSError, match=r"file/out cannot be written \(Not a directory\); give another --output"):
+    with pytest.raises(OSError, match=r"file/out cannot be written \(Not a directory\); give another folder"):
         export_model("no/such/model", tmp_path / "file" / "out", to="stablehlo")
+
+
+def test_a_folder_with_a_similar_name_is_kept(tmp_path):
+    (tmp_path / "nli.partial").mkdir()
+    (tmp_path / "nli.partial" / "mine.txt").touch()
+    with pytest.raises(OSError, match="no/such/model"):
+        export_model("no/such/model", tmp_path / "nli", to="stablehlo")
+    assert [str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")] == ["nli.partial", "nli.partial/mine.txt"]
+
+
+def test_texts_to_compare_are_the_lines_of_a_file(tmp_path):
+    file = tmp_path / "texts.txt"
+    file.write_bytes("so\u2028good\r\n\n so\x85 \x0cbad\na text\tits pair".encode())
+    assert read_lines(file) == ["so\u2028good", " so\x85 \x0cbad", ("a text", "its pair")]
+
+
+@pytest.mark.parametrize(
+    ("content", "pairs", "message"),
+    [
+        ("", False, "texts.txt has no texts: write a text, or two with a tab between them on each line"),
+        (" \n\t\n", False, "texts.txt has no texts"),
+        ("a\n\nb\tc\td", False, r"texts.txt, line 3: 'b\\tc\\td' is not a text, or two with a tab between them"),
+        ("a\t ", False, "line 1: .* none empty: correct the line"),
+        ("who?\tthe river\nwho?", True, "line 2: 'who[?]' is not two texts with a tab between them"),
+    ],
+)
+def test_texts_to_compare_are_checked_before_the_export(content, pairs, message, tmp_path):
+    (tmp_path / "texts.txt").write_text(content)
+    with pytest.raises(ValueError, match=message):
+        read_lines(tmp_path / "texts.txt", pairs=pairs)
+    if not pairs:
+        flags = [f"--texts={tmp_path / 'texts.txt'}", f"--output={tmp_path / 'out'}"]
+        done = run_program("export", "--model=no/such/model", "--int8", *flags)
+        assert (done.status, done.err.count("\n")) == (2, 1) and re.search(message, done.err)
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,14 @@
 """Predictions from Parquet to Parquet: the rows, types and order of the input, and one line for wrong inputs."""
 
+import json
 from pathlib import Path
 
 import pytest
 
 from bert_elmo_jax.data.corpora.reading import BadInput
+from bert_elmo_jax.inference import parquet_output
 from bert_elmo_jax.inference.output_file import LineFile
+from bert_elmo_jax.inference.parquet_output import write_parquet
 from bert_elmo_jax.inference.predict_file import predict_file
 
 pyarrow = pytest.importorskip("pyarrow")
@@ -72,6 +75,47 @@ def test_a_stopped_prediction_goes_on_with_the_same_rows(folder, monkeypatch):
     predict(folder / "all.parquet", folder / "again.parquet")
     assert parquet.read_table(folder / "again.parquet")["premise"].to_pylist() == ROWS["premise"]
     assert not (folder / "again.parquet.partial").exists()
+
+
+def test_a_kill_between_the_conversion_and_the_name_loses_nothing(tmp_path, monkeypatch):
+    target = tmp_path / "out.parquet"
+
+    def stop(out, result):
+        out._held.close()  # as the end of a process does
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LineFile, "_keep_record", stop)
+        with pytest.raises(KeyboardInterrupt), LineFile(target, finish=write_parquet) as out:
+            out.begin({"model": "0a"})
+            out.add(['{"text": "강"}'], 1)
+    with LineFile(target, finish=write_parquet) as out:
+        out.begin({"model": "0a"})
+        assert out.skip(1)
+    assert parquet.read_table(target).to_pydict() == {"text": ["강"]}
+    assert sorted(file.name for file in tmp_path.iterdir()) == [".out.parquet.request", "out.parquet"]
+
+
+MIXED = [  # values of a column, and its texts
+    (["a1", 5], ["a1", "5"]),
+    ([5, "a1"], ["5", "a1"]),
+    ([0.5, "x", None], ["0.5", "x", None]),
+    ([5, True], ["5", "true"]),
+    ([{"a": 1}, {"a": "강"}], ['{"a": 1}', '{"a": "강"}']),
+    ([["a", 1]], ['["a", 1]']),
+    ([12345678901234567, 0.5], ["12345678901234567", "0.5"]),
+    ([2**63, -1], ["9223372036854775808", "-1"]),
+]
+
+
+@pytest.mark.parametrize("rows_at_once", [1, 4096])
+@pytest.mark.parametrize(("values", "texts"), MIXED)
+def test_a_column_with_values_of_two_kinds_becomes_texts(tmp_path, monkeypatch, values, texts, rows_at_once):
+    monkeypatch.setattr(parquet_output, "ROWS", rows_at_once)
+    lines = [json.dumps({"id": value, "n": 1}) for value in values]
+    (tmp_path / "lines").write_text("\n".join(lines), encoding="utf-8")
+    write_parquet(tmp_path / "lines", tmp_path / "out.parquet")
+    assert parquet.read_table(tmp_path / "out.parquet").to_pydict() == {"id": texts, "n": [1] * len(values)}
 
 
 def test_wrong_columns_and_cells_are_named_before_anything_is_predicted(folder):

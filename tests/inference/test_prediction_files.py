@@ -1,6 +1,7 @@
 """Predictions for the examples of files: `predict_file`, and the lines of `prediction_lines`."""
 
 import csv
+import gzip
 import re
 
 import pytest
@@ -58,7 +59,36 @@ def test_formulas_are_guarded_on_request():
             assert guarded.strip('"').startswith("'") and not plain.strip('"').startswith("'")
             assert "'=a" in guarded and "'=a" not in plain and "'0" not in guarded
         rows = table_rows(None, [], True)
-        assert list(rows([example], [Number(-0.5)]))[1][-1] == "-0.5000", "a number is no formula"
+        assert list(rows([example], [Number(-0.5)]))[1][-1] == "-0.5", "a number is no formula"
+
+
+def test_columns_of_numbers_keep_all_digits_and_probabilities_have_four():
+    cells = {"text": "강", "price": 0.00001234, "latitude": 126.9779692, "change": -2, "new": True}
+    example = TextExample("강", None, None, None, "a.parquet", 1)
+    for prediction, shown in ((Label("a", 0.98765432, {}), ["a", "0.9877"]), (Number(0.0000123), ["1.23e-05"])):
+        rows = table_rows(InputRows(list(cells), iter([("a.parquet", 1, cells)])), [], True)
+        row = list(rows([example], [prediction]))[1]
+        assert row == ["강", "1.234e-05", "126.9779692", "-2", "true", *shown]
+
+
+SENTIMENT = "tests/goldens/released_heads/modernbert_sentiment2"
+
+
+@pytest.mark.parametrize("name", ["new.TXT", "new.txt.gz"])
+@pytest.mark.parametrize("ending", ["jsonl", "csv"])
+def test_text_files_are_known_in_capitals_and_compressed(tmp_path, name, ending):
+    text = "the river\n강\n".encode()
+    (tmp_path / name).write_bytes(gzip.compress(text) if name.endswith("gz") else text)
+    assert predict_file(SENTIMENT, str(tmp_path / name), str(tmp_path / f"out.{ending}")) == 2
+
+
+def test_the_list_of_skipped_rows_is_the_one_of_this_output(tmp_path):
+    source, target = tmp_path / "new.csv", tmp_path / "out.csv"
+    skipped = tmp_path / "out.csv.skipped.jsonl"
+    for text, has_skipped in (("text\nriver\n,\n", True), ("text\nriver\n", False)):
+        source.write_text(text, encoding="utf-8")
+        assert predict_file(SENTIMENT, str(source), str(target), on_bad="skip", overwrite=True) == 1
+        assert skipped.is_file() == has_skipped
 
 
 def test_taken_names_get_a_mark_and_odd_characters_are_replaced():
@@ -66,7 +96,7 @@ def test_taken_names_get_a_mark_and_odd_characters_are_replaced():
     header = []
     rows = table_rows(InputRows(["text", "predicted", "predicted_"], iter(cells)), header)
     examples = [TextExample("a", None, None, None, "-", line) for line in (2, 3)]
-    assert list(rows(examples, [Number(1.0), Number(2.0)]))[1:] == [["a", "x", "", "1.0000"], ["b", "", "y", "2.0000"]]
+    assert list(rows(examples, [Number(1.0), Number(2.0)]))[1:] == [["a", "x", "", "1.0"], ["b", "", "y", "2.0"]]
     assert header == ["text", "predicted", "predicted_", "predicted__"]
     rows = table_rows(InputRows(["text", "note"], iter([("-", 2, {"text": "a", "note": "\ud800\0"})])), [])
-    assert list(rows([TextExample("a", None, None, None, "-", 2)], [Number(1.0)]))[1] == ["a", "?\ufffd", "1.0000"]
+    assert list(rows([TextExample("a", None, None, None, "-", 2)], [Number(1.0)]))[1] == ["a", "?\ufffd", "1.0"]

@@ -2,12 +2,13 @@
 
 import threading
 import time
+from types import SimpleNamespace
 
 import jax
 import numpy as np
 import pytest
 
-from bert_elmo_jax.inference.row_outputs import two_at_a_time
+from bert_elmo_jax.inference.row_outputs import compute_outputs, two_at_a_time
 
 
 def test_in_order_however_long_each_takes():
@@ -68,3 +69,22 @@ def test_errors_and_readers_that_stop_begin_few_batches():
     next(outputs)
     outputs.close()
     assert len(begun) < 6 and threading.active_count() < 20
+
+
+@pytest.mark.parametrize(
+    ("in_parts", "shapes"), [(False, [(1, 20_000), (4, 1000), (8, 512), (1, 20)]), (True, [(8, 20_000), (8, 512)])]
+)
+def test_batches_of_long_rows_have_fewer_of_them(in_parts, shapes):
+    widths = [1000, 20, *[512] * 8, 20_000, 20, 1000, 1000]
+    computed = []
+
+    def run(batch):
+        computed.append((len(batch), int(batch.max())))
+        return batch
+
+    def collate(rows, height):
+        return np.array([row.width for row in rows] + [0] * (height - len(rows)))
+
+    rows = [SimpleNamespace(width=width) for width in widths]
+    assert compute_outputs(run, rows, 8, collate, in_parts=in_parts) == widths
+    assert sorted(computed) == sorted(shapes)

@@ -297,6 +297,21 @@ def test_tags_of_characters():
     assert shares.tolist() == [0.9, 0.9, 0.9, 0.8, 0.8]
 
 
+def test_many_spaces_take_linear_time():
+    counts = []
+
+    class Character(str):
+        __slots__ = ()
+
+        def isspace(self):
+            counts.append(self)
+            return super().isspace()
+
+    text = [Character(letter) for letter in "a" + " " * 300 + "b"]
+    assert spread_tags(text, ["B-LC", *[""] * 300, "I-LC"]) == ["B-LC", *["I-LC"] * 301]
+    assert len(counts) < 10 * len(text)
+
+
 def test_a_tagger_of_characters_answers_with_entities(tmp_path):
     tagger = load(write(tmp_path / "klue_ner", "klue_ner", labels=("B-LC", "I-LC", "O")))
     [tags] = tagger.predict(["서울역 앞"])

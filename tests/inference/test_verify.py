@@ -120,12 +120,12 @@ def test_digest_of_types_shapes_and_names():
 
 
 def test_a_conversion_appears_at_once(goldens, tmp_path, monkeypatch):
-    """A killed conversion leaves no folder that looks like a model, and does not block the next one."""
-    (tmp_path / "model.partial").mkdir()
-    (tmp_path / "model.partial" / "config.json").write_text("{}")
+    """A conversion fills a hidden folder first; one that a killed process has left does not block the next one."""
+    (tmp_path / ".model.00000000.partial").mkdir()
+    (tmp_path / ".model.00000000.partial" / "config.json").write_text("{}")
     (tmp_path / "model").mkdir()
     convert(str(goldens / "bert_tiny"), tmp_path / "model", to_format="run")
-    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".model.00000000.partial", "model"]
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     convert(str(goldens / "bert_tiny"), ".")
@@ -137,4 +137,4 @@ def test_a_conversion_appears_at_once(goldens, tmp_path, monkeypatch):
     monkeypatch.setattr("bert_elmo_jax.inference.convert.write_sums", fail)
     with pytest.raises(OSError, match="No space left"):
         convert(str(goldens / "bert_tiny"), tmp_path / "other")
-    assert not (tmp_path / "other").exists() and not (tmp_path / "other.partial").exists()
+    assert not list(tmp_path.glob("*other*"))

@@ -8,6 +8,15 @@ from ml_collections import ConfigDict
 from bert_elmo_jax.programs import CONFIGS
 from bert_elmo_jax.runs.config_files import choose_recipe, override, parse_value, read_config, resolve_name
 
+OWN = """from bert_elmo_jax.experiments.configs import bert
+
+
+def get_config():
+    c = bert.get_config("toy")
+    {}
+    return c
+"""
+
 
 def test_fields_of_an_encoder_by_its_name():
     config = ConfigDict({"encoder": "runs/elmo", "layers": "", "directions": "both", "places": "input"})
@@ -64,6 +73,25 @@ def test_a_config_cannot_end_a_program_as_if_its_work_were_done(code, tmp_path):
     (tmp_path / "own.py").write_text(f"import sys\n\n{code}\n", encoding="utf-8")
     with pytest.raises(ValueError, match=r"own\.py: .*(SystemExit: 0|sys\.exit\(0\))"):
         read_config(str(tmp_path / "own.py"))
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("c.modle.update(layers=2)", "it cannot be run: AttributeError: .*modle"),
+        ("return None", "expected a ConfigDict from its function; it returned None"),
+    ],
+)
+def test_a_mistake_in_a_recipe_of_your_own_is_one_line(code, message, tmp_path):
+    (tmp_path / "own.py").write_text(OWN.format(code), encoding="utf-8")
+    with pytest.raises(ValueError, match=rf"--config=.*own\.py: {message}"):
+        read_config(str(tmp_path / "own.py"))
+
+
+def test_a_field_that_no_recipe_has_is_a_warning(tmp_path):
+    (tmp_path / "own.py").write_text(OWN.format("c.optimizer.learning_rte = 1e-3"), encoding="utf-8")
+    with pytest.warns(UserWarning, match=r"learning_rte; did you mean optimizer\.learning_rate\?"):
+        assert read_config(str(tmp_path / "own.py"))[0].optimizer.learning_rte == 1e-3
 
 
 def test_a_near_config_is_suggested():

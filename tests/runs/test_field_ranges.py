@@ -35,6 +35,20 @@ def test_grids_check_every_value():
         list_settings(config, "epochs=1,-1", None)
 
 
+@pytest.mark.parametrize(
+    ("grid", "message"),
+    [
+        ("batch_size=16,32 batch_size=64", "batch_size is named twice"),
+        ("attention", "attention has no values"),
+        ("dev=a.tsv,b.tsv", "dev is the same for all runs"),
+    ],
+)
+def test_a_grid_leaves_no_value_out(grid, message):
+    config, _ = read_config("experiments/configs/finetune.py:base")
+    with pytest.raises(ValueError, match=rf"--grid.*: {message}"):
+        list_settings(config, grid, None)
+
+
 def test_fields_of_your_own_hold_any_finite_number():
     check_fields(ConfigDict({"mine": -7.0, "name": "x", "flag": True, "none": [1, 2]}))
     with pytest.raises(ValueError, match=r"config\.mine=inf: expected a finite number"):

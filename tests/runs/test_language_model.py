@@ -254,7 +254,7 @@ def test_a_model_that_was_tuned_on_other_texts(files, models, tmp_path):
 
 
 def test_grids_do_not_vary_the_language_model(files):
-    for name in ("lm.epochs", "backward", "unlabelled"):
+    for name in ("lm.epochs", "backward", "unlabelled", "drop_factor", "dtype"):
         with pytest.raises(ValueError, match=rf"--grid names {name}, but all runs of a grid share one tuned"):
             check_stages(small(files), [{name: 1}])
 

@@ -80,7 +80,7 @@ class Counter:
         self.may_go.set()
         self.batches = []
 
-    def predict(self, inputs, progress=None):
+    def predict(self, inputs, batch_size=32, progress=None):
         self.batches.append(list(inputs))
         assert self.may_go.wait(30)
         if "crash" in inputs:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import dataclasses
 import json
 import re
 import signal
@@ -15,10 +16,13 @@ from pathlib import Path
 
 import pytest
 
+from bert_elmo_jax.inference.predictions import Label, Labels, Number, Numbers, Tags, to_json
 from bert_elmo_jax.serve import run_server
 from bert_elmo_jax.serve.limits import Limits
+from bert_elmo_jax.serve.open_inference import describe_outputs, write_predictions
 from bert_elmo_jax.serve.page import page_headers, render_page
 from bert_elmo_jax.serve.run_server import bind, check_installed
+from bert_elmo_jax.serve.served_model import ServedModel
 
 from .in_process import SECRET, ask, count_characters, get, post, post_all
 
@@ -146,6 +150,24 @@ def test_open_inference_protocol():
     assert get(app, "/v2/models/folder/ready").json == {"name": "folder", "ready": True}
     for wrong in ({"shape": [3]}, {"datatype": "FP32"}, {"data": [1, 2]}, {"data": "ab"}):
         assert post(app, "/v2/models/folder/infer", {"inputs": [{**text, **wrong}]}).status == 422
+
+
+@pytest.mark.parametrize(
+    ("fields", "prediction"),
+    [
+        ({}, Label("short", 1.0, {})),
+        ({"multi_label": True}, Labels(("short",), {"short": 1.0})),
+        ({"kind": "regression", "labels": ()}, Number(0.5)),
+        ({"kind": "regression"}, Numbers({"short": 0.5, "long": 1.0})),
+        ({"kind": "sentences"}, Number(0.5)),
+        ({"kind": "tags"}, Tags(("a",), ("short",), (1.0,))),
+    ],
+)
+def test_the_described_outputs_are_those_of_infer(fields, prediction):
+    model = count_characters()[0]
+    model.task = dataclasses.replace(model.task, **fields)
+    described = {name: kind for name, kind, _ in describe_outputs(ServedModel(model))}
+    assert described == {one["name"]: one["datatype"] for one in write_predictions([to_json(prediction)])}
 
 
 def test_a_stopping_server_answers_what_it_has_and_refuses_the_rest():

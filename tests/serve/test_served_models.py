@@ -4,6 +4,7 @@ import asyncio
 import base64
 import dataclasses
 import json
+import re
 
 import jax
 import numpy as np
@@ -15,9 +16,10 @@ from bert_elmo_jax.encoders.unfamiliar_texts import UnfamiliarTexts
 from bert_elmo_jax.inference.predictions import to_json
 from bert_elmo_jax.inference.run_directory import write_run_directory
 from bert_elmo_jax.networks import BidafConfig, ParserConfig, init_network
+from bert_elmo_jax.serve import served_model
 from bert_elmo_jax.serve.app import Service
 from bert_elmo_jax.serve.limits import Limits
-from bert_elmo_jax.serve.served_model import ServedModel
+from bert_elmo_jax.serve.served_model import Embed, Predict, ServedModel
 from bert_elmo_jax.text import Lexicon
 
 from ..inference.test_task_model import write
@@ -233,6 +235,50 @@ def test_a_long_text_does_not_pad_the_vectors_of_short_ones(serve, monkeypatch):
     vectors = [np.frombuffer(base64.b64decode(one["embedding"]), "<f4") for one in answer["data"]]
     np.testing.assert_allclose(vectors, expected, atol=1e-5)
     assert max(sizes) <= 1 << 14
+
+
+def test_inputs_of_too_many_pieces_are_refused(serve, chooser, monkeypatch):
+    """The memory of attention grows with the square of a row's pieces."""
+    monkeypatch.setattr(served_model, "LONG", 8)
+    long = "the river " * 20
+    for model, path, small, large in (
+        (serve("distilbert_tiny")[0], "/v1/embeddings", {"input": ["[MASK]"]}, {"input": ["[MASK]", "[MASK] " * 18]}),
+        (serve("reranker")[0], "/rank", {"query": "a", "texts": ["a"]}, {"query": "a", "texts": ["a", long]}),
+        (serve(f"{HEADS}/bert_ner")[0], "/predict", {"inputs": ["a"]}, {"inputs": ["a", long]}),
+        (chooser[0], "/predict", {"inputs": [["배", ["A", "강"]]]}, {"inputs": [["배", ["A"] * 2], ["배", ["A"] * 8]]}),
+    ):
+        service = Service(ServedModel(model), Limits(pieces=15))
+        app = service.build_app()
+        assert post(app, path, small).status == 200
+        refused = post(app, path, large)
+        assert refused.status == 422 and re.search(r"input 1 has \d\d pieces; at most 15 are read", str(refused.json))
+        service.batcher.stop()
+
+
+@pytest.mark.parametrize(
+    ("folder", "call", "work"),
+    [("distilbert_tiny", "sentences", Embed()), (f"{HEADS}/bert_multilabel", "predict", Predict())],
+)
+def test_few_long_inputs_are_computed_together(serve, monkeypatch, folder, call, work):
+    monkeypatch.setattr(served_model, "LONG", 8)
+    model, _ = serve(folder)
+    compute, sizes = getattr(model, call), []
+
+    def count(texts, *, batch_size, **options):
+        sizes.append(batch_size)
+        return compute(texts, **options)
+
+    monkeypatch.setattr(model, call, count)
+    for words in (1, 14, 46):  # and two special pieces
+        ServedModel(model).compute(work, ["[MASK] " * words])
+    assert sizes == [32, 8, 1]
+
+
+def test_a_first_text_that_is_null_is_refused(serve):
+    _, app = serve(f"{HEADS}/roberta_nli3")
+    for value in ({"text": None, "pair": "It was high."}, {"text": None}):
+        refused = post(app, "/predict", {"inputs": [value]})
+        assert refused.status == 422 and "input 0 is {" in refused.json["error"]
 
 
 FOLDERS_AT_NIGHT = [

@@ -32,12 +32,14 @@ RESULT = {
 
 
 @pytest.fixture
-def run(tmp_path):
+def run(tmp_path, monkeypatch):
     """Return a run directory of a classifier, with the files that a training leaves."""
     encoder = load(BERT)
     head = {"kernel": np.ones((encoder.width, 2), np.float32), "bias": np.zeros(2, np.float32)}
     params = {"encoder": encoder.params["encoder"], "classify": head}
     folder = save(tmp_path / "run", encoder, params, labels=["bad", "good"])
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    (tmp_path / "hub" / "models--klue--bert-base" / "snapshots").mkdir(parents=True)
     write_json(folder / "result.json", RESULT)
     write_json(
         folder / "run.json", {"program": "finetune", "init": "klue/bert-base", "train": "/home/me/secret/train.csv"}
@@ -91,6 +93,20 @@ def test_a_run_is_shared_in_the_form_of_others_with_all_that_is_known(run, hub, 
     assert "/home/me" not in card
     assert verify_folder(folder)
     assert load(folder).labels == ("bad", "good")
+
+
+def test_a_card_hides_folders_and_buckets_and_names_no_base_model_that_was_a_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    (tmp_path / "models--klue--bert-base" / "snapshots").mkdir(parents=True)
+    fields = {
+        "init": "runs/base", "train": "data/acme_client/a.csv,s3://acme/b.csv", "tokenizer": "klue/bert-base",
+        "lm": {"data": r"C:\Users\kim\texts"}, "vectors": "gs://acme", "text": "review",
+    }  # fmt: skip
+    data = {"dev": {"file": r"D:\acme\dev.csv"}, "train": {"file": "s3://acme/a.csv,~/b.csv"}}
+    card = write_card(Card("me/reviews", "a BERT", run=fields, result={"data": data}, corpora={"acme/novels/": {}}))
+    assert "base_model" not in card and not any(word in card for word in ("runs", "acme", "kim", "~"))
+    for shown in ('"base"', '"a.csv,b.csv"', '"klue/bert-base"', '"texts"', "`dev.csv`", "`a.csv,b.csv`", "`novels`"):
+        assert shown in card
 
 
 def test_unknown_facts_are_named_in_both_languages(tmp_path):

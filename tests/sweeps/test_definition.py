@@ -371,6 +371,7 @@ def test_files_that_are_no_sweeps(sweeps, tmp_path):
         ("def sweep(add)\n", "x.py, line 1: SyntaxError"),
         ("'강가에'".encode("cp949"), "x.py, line 1: SyntaxError: (unicode error)"),
         ("\nimport no_such_thing\n", "x.py, line 2: ModuleNotFoundError: No module named 'no_such_thing'"),
+        ("\nraise SystemExit(0)\n", "x.py, line 2: SystemExit: 0"),
         ("NOTES = {'tyo': '…'}", "NOTES={'tyo': '…'}, expected a text for some of its scales, toy"),
         ("plot = 'x'", "plot='x', expected a function of the table's means"),
     ],

@@ -17,7 +17,8 @@ from bert_elmo_jax.addresses import is_address, local_copies
 from bert_elmo_jax.did_you_mean import near_file
 
 COMPRESSED = (".gz", ".xz", ".bz2", ".zst")
-UNREADABLE = (".json", ".pdf", ".doc", ".docx", ".hwp", ".hwpx", ".html", ".zip", ".tar", ".7z")
+UNREADABLE = (".json", ".pdf", ".doc", ".docx", ".xls", ".xlsx", ".hwp", ".hwpx", ".html", ".zip", ".tar", ".7z")
+ARROW_TABLES = (".parquet", ".pq", ".arrow", ".feather")  # compressed inside, and not read if compressed once more
 BLOCK = 1 << 20
 
 
@@ -36,6 +37,18 @@ class BadInput(ValueError):
 def shown(path: str) -> str:
     """Return a file's name as printable text, even if its bytes are not UTF-8."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
+def plain_name(path: str | Path) -> str:
+    """Return a file's name in lower case, without the ending of a compressed file.
+
+    >>> plain_name("data/Train.CONLLU.gz"), plain_name("train.txt")
+    ('data/train.conllu', 'train.txt')
+    """
+    name = str(path).lower()
+    for ending in COMPRESSED:
+        name = name.removesuffix(ending)
+    return name
 
 
 @dataclass(frozen=True)
@@ -88,10 +101,7 @@ class Source:
         """Return True if every line is a JSON record."""
         if self.rows:
             return False
-        name = self.path.lower()
-        for ending in COMPRESSED:
-            name = name.removesuffix(ending)
-        return name.endswith((".jsonl", ".ndjson"))
+        return plain_name(self.path).endswith((".jsonl", ".ndjson"))
 
 
 @dataclass
@@ -161,8 +171,11 @@ def find_files(patterns: Sequence[str], tally: Tally) -> list[str]:
                 tally.bad(name, None, "a broken link", "fix or delete it")
             elif not Path(name).is_file():
                 tally.bad(name, None, "not a regular file", "write its content to a file first")
-            elif name.lower().endswith(UNREADABLE):
-                tally.bad(name, None, f"{Path(name).suffix} is not supported", "convert it to .txt or .jsonl")
+            elif (plain := plain_name(name)).endswith(UNREADABLE):
+                lines = ", or name it .jsonl if each line is an object" if plain.endswith(".json") else ""
+                tally.bad(name, None, f"{Path(plain).suffix} is not supported", f"convert it to .txt or .jsonl{lines}")
+            elif plain != name.lower() and plain.endswith(ARROW_TABLES):
+                tally.bad(name, None, f"a compressed {Path(plain).suffix} is not supported", "unpack it")
             else:
                 status = Path(name).stat()
                 files.setdefault((status.st_dev, status.st_ino), name)

@@ -14,7 +14,7 @@ from typing import Any
 
 from bert_elmo_jax.data.arrow_files import is_arrow, open_arrow
 from bert_elmo_jax.data.corpora.corpus import LINE_END, decode_line, iterate_lines, line_number, read_record
-from bert_elmo_jax.data.corpora.reading import COMPRESSED, BadInput, Source, Tally, describe
+from bert_elmo_jax.data.corpora.reading import BadInput, Source, Tally, describe, plain_name
 from bert_elmo_jax.data.corpora.unpack import needs_unpacking, unpack
 from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.files import open_atomically
@@ -29,7 +29,7 @@ def is_table(path: str) -> bool:
     >>> is_table("reviews.csv.gz"), is_table("reviews.jsonl"), is_table("reviews.txt.gz")
     (True, True, False)
     """
-    return is_arrow(path) or _plain_name(path).endswith((".jsonl", ".ndjson", *SEPARATORS))
+    return is_arrow(path) or plain_name(path).endswith((".jsonl", ".ndjson", *SEPARATORS))
 
 
 def write_texts(path: str, target: Path, tally: Tally) -> None:
@@ -92,7 +92,7 @@ def _arrow_texts(path: str, tally: Tally) -> Iterator[tuple[int, str]]:
 
 def _cells(source: Source, tally: Tally) -> Iterator[tuple[int, str]]:
     """Yield (line, text) for the rows of a csv file, or of a tsv file, whose cells have no quotes."""
-    separator = SEPARATORS[Path(_plain_name(source.path)).suffix]
+    separator = SEPARATORS[Path(plain_name(source.path)).suffix]
     limit, since_row, first_line = int(tally.reading.max_line_mb * (1 << 20)), 0, 1
 
     def lines() -> Iterator[str]:
@@ -130,10 +130,3 @@ def _cells(source: Source, tally: Tally) -> Iterator[tuple[int, str]]:
     except csv.Error as error:
         problem, remedy = f"invalid csv ({error})", "look for a quote that is not closed"
         raise BadInput(source.path, rows.line_num, problem, remedy) from None
-
-
-def _plain_name(path: str) -> str:
-    name = path.lower()
-    for ending in COMPRESSED:
-        name = name.removesuffix(ending)
-    return name

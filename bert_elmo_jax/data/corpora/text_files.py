@@ -9,7 +9,7 @@ from itertools import groupby
 from pathlib import Path
 
 from bert_elmo_jax.data.corpora.corpus import decode_line, iterate_lines
-from bert_elmo_jax.data.corpora.reading import BadInput, Reading, Tally, describe, find_files, has_text
+from bert_elmo_jax.data.corpora.reading import BadInput, Reading, Tally, describe, find_files, has_text, plain_name
 from bert_elmo_jax.data.corpora.table_texts import is_table, read_texts
 from bert_elmo_jax.data.corpora.unpack import needs_unpacking, unpack
 
@@ -107,11 +107,11 @@ def each_text(
         return each_cell(path, text or "text", encoding, skip_blank=skip_blank)
     if text is not None:
         raise ValueError(f"text={text!r} is the column of a table, and {path} is none: leave it out")
-    if layout != "conll" and not (layout == "auto" and str(path).lower().endswith(CONLL)):
+    if layout != "conll" and not (layout == "auto" and plain_name(path).endswith(CONLL)):
         if column is not None:
             raise ValueError(f"column={column} does not apply to {path}, which is read as one text per line: omit it")
         return each_line(path, encoding, skip_blank=skip_blank)
-    numbered = str(path).lower().endswith(".conllu")
+    numbered = plain_name(path).endswith(".conllu")
     return each_sentence(path, int(numbered) if column is None else column, encoding, numbered=numbered)
 
 

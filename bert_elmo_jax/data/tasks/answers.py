@@ -1,5 +1,6 @@
 """Find the best answer spans of questions, as characters of the context, from the scores of its pieces or words."""
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -11,6 +12,8 @@ from jaxtyping import Float
 from bert_elmo_jax.data.tasks.examples import Question
 from bert_elmo_jax.data.tasks.question_rows import QuestionRow
 from bert_elmo_jax.data.tasks.rows import Window
+
+REPEATS = 20  # spans that are searched for each candidate: those with the text of a better one are left out
 
 
 @dataclass(frozen=True)
@@ -114,9 +117,10 @@ def answers_of_words(
 ) -> list[AnswerPrediction]:
     """Return the answer to each question, given the scores (starts, ends, "no answer") of its rows.
 
-    The search for the `n_best` spans of at most `longest` words is exact, and each text counts once. A span counts only
-    in the window that owns its first word. Scores behind the end of a row are ignored. With a `null_threshold`, the
-    answer is "" if the score of "no answer", the minimum over the windows, exceeds the best answer's by more than that.
+    The search for the `n_best` spans of at most `longest` words is exact, and each text counts once; of a window that
+    repeats the same words, only the `n_best * REPEATS` best spans are searched. A span counts only in the window that
+    owns its first word. Scores behind the end of a row are ignored. With a `null_threshold`, the answer is "" if the
+    score of "no answer", the minimum over the windows, exceeds the best answer's by more than that.
     """
     spans: list[list[Candidate]] = [[] for _ in questions]
     nulls = [math.inf] * len(questions)
@@ -127,10 +131,13 @@ def answers_of_words(
             raise ValueError(f"the scores of question {question.id!r} contain NaN: did the training diverge?")
         nulls[row.example] = min(nulls[row.example], float(null))
         texts: set[str] = set()
-        for first, last, score in best_spans(np.where(row.owned, start, -np.inf), end, min(longest, row.width)):
+        best = best_spans(np.where(row.owned, start, -np.inf), end, min(longest, row.width))
+        for first, last, score in itertools.islice(best, n_best * REPEATS):
             begin, behind = int(row.spans[first, 0]), int(row.spans[last, 1])
-            spans[row.example].append(Candidate(question.context[begin:behind], begin, behind, score, 0.0))
-            texts.add(question.context[begin:behind])
+            text = question.context[begin:behind]
+            if text not in texts:
+                spans[row.example].append(Candidate(text, begin, behind, score, 0.0))
+                texts.add(text)
             if len(texts) == n_best:
                 break
     scored = zip(questions, spans, nulls)

@@ -57,6 +57,8 @@ def read_sentences(
             texts = tuple(read_text_cell(record, name, path, empty) for name in columns.texts)
             if empty:
                 raise empty[0]
+            if labelled:
+                _check_keys(record, columns, path)
             score = None if columns.score is None else _score(record, columns.score, path)
         except BadRow as error:
             on_bad(error)
@@ -157,6 +159,14 @@ def _no_columns(path: str | Path, names: Sequence[str], required: str) -> BadRow
     return BadRow(
         path, 1, f"no {required} among {shown}", "add a header, or name the columns: --text=… --pair=… --label=…"
     )
+
+
+def _check_keys(record: Record, columns: Columns, path: str | Path) -> None:
+    """Raise if a JSON object has a score or a negative that the first one lacks: it would be left out silently."""
+    lacking = {SCORE: columns.score is None, NEGATIVE: len(columns.texts) == 2 and NEGATIVE not in columns.texts}
+    for name in (name for name, is_lacking in lacking.items() if is_lacking and record.cells.get(name) is not None):
+        problem = f"a {name}, and the first row has none"
+        raise BadRow(path, record.line, problem, "give every row one, or none; or divide the rows into two files")
 
 
 def _score(record: Record, column: str, path: str | Path) -> float:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_elmo_jax.data.arrow_files import is_arrow, open_arrow
-from bert_elmo_jax.data.corpora.reading import COMPRESSED
+from bert_elmo_jax.data.corpora.reading import plain_name
 from bert_elmo_jax.data.tasks.files import BadRow, OnBad, Row, check_characters, lines_of, parse_json, read_text, stop
 from bert_elmo_jax.data.tasks.labels import compose
 from bert_elmo_jax.did_you_mean import nearest
@@ -118,10 +118,7 @@ def find_format(path: str | Path) -> str | None:
     >>> find_format("train.CSV"), find_format("train.jsonl.gz"), find_format("train.doc")
     ('csv', 'jsonl', None)
     """
-    name = str(path).lower()
-    for ending in COMPRESSED:
-        name = name.removesuffix(ending)
-    return FORMATS.get(Path(name).suffix)
+    return FORMATS.get(Path(plain_name(path)).suffix)
 
 
 def read_arrow_records(

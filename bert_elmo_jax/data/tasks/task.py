@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from bert_elmo_jax.data.arrow_files import is_arrow
+from bert_elmo_jax.data.corpora.reading import plain_name
 from bert_elmo_jax.data.tasks.examples import (
     ChoiceExample,
     ParsedSentence,
@@ -137,13 +138,12 @@ def task_named(
 
 def _tag_layout(file: str | Path, word: str | None, tag: str | None, *, entities: bool) -> TagLayout:
     first = list_files(file)[0]
-    ending = Path(first).suffix
     if is_arrow(first) or find_format(first) == "jsonl":
         return TagLayout(word or "words", tag or "tags", entities, table="jsonl")
     if find_format(first) == "csv":
         remedy = "write lines of a word, a tab and its tag, and a blank line after each sentence, into a .tsv"
         raise BadRow(first, 1, "words and tags are not read from a csv", remedy)
-    usual = TagLayout(1, 3, entities, "conllu") if ending == ".conllu" else TagLayout(0, -1, entities)
+    usual = TagLayout(1, 3, entities, "conllu") if plain_name(first).endswith(".conllu") else TagLayout(0, -1, entities)
     columns = []
     for option, value, default in (("text", word, usual.word), ("label", tag, usual.tag)):
         try:

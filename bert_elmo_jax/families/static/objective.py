@@ -63,25 +63,25 @@ def window_loss(config: StaticConfig, negatives: int, rows: int | None) -> Loss:
     def loss(params: Any, batch: Batch, key: PRNGKeyArray | None, carry: Any) -> tuple[Terms, Terms, Any]:
         del key
         batch = {name: jnp.asarray(array) for name, array in batch.items()}
-        words, context = batch["words"], params["context"]["embedding"]
+        words, negative_words, context = batch["words"], batch["negatives"], params["context"]["embedding"]
         centres, cbow = centres_of(batch), config.method == "cbow"
         read = look_up_words(params["encoder"]["embeddings"]["word"], batch, words if cbow else centres)
         labels, predicted = find_neighbours(batch["segments"], batch["reach"]), words
         if cbow:
-            counts = labels.sum(axis=-1, keepdims=True)
-            read, predicted = mean_with_full_gradient(labels @ read, counts), centres
-            labels = jnp.eye(centres.shape[1])[None] * (counts > 0).astype(jnp.float32)
-        # Words and negatives side by side: one look-up and one product.
-        compared_words = jnp.concatenate([predicted, batch["negatives"]], axis=1)
-        scores = jnp.einsum("rtd,rsd->rts", read, values(context)[places(context, compared_words)])
+            counts = labels.sum(axis=1)[..., None]
+            read = mean_with_full_gradient(jnp.einsum("rst,rsd->rtd", labels, read), counts)
+            labels, predicted = jnp.eye(centres.shape[1])[None] * (counts > 0).astype(jnp.float32), centres
+        # Words and negatives side by side: one look-up and one product, whose rows are the compared words. With the
+        # words that are read as its rows, the product and its gradients take twice the time.
+        compared = values(context)[places(context, jnp.concatenate([predicted, negative_words], axis=1))]
+        scores = jnp.einsum("rsd,rtd->rst", compared, read)
+        of_pairs, of_negatives = jnp.split(scores, [predicted.shape[1]], axis=1)
         # A word that is drawn as a negative of itself does not count, as in word2vec.
-        itself = (predicted[:, :, None] == batch["negatives"][:, None, :]).astype(jnp.float32)
-        times = labels.sum(axis=-1, keepdims=True) - labels @ itself
-        share = negatives / batch["negatives"].shape[1]  # every pair would have negatives of its own
-        weights = jnp.concatenate([labels, share * times], axis=-1)
-        labels = jnp.pad(labels, [(0, 0), (0, 0), (0, times.shape[-1])])
-        # The loss of a label is softplus(-x), which is softplus(x) - x.
-        total, pairs = (jax.nn.softplus(scores) * weights - scores * labels).sum(), labels.sum()
+        itself = (negative_words[:, :, None] == predicted[:, None, :]).astype(jnp.float32)
+        times = labels.sum(axis=1, keepdims=True) - itself @ labels
+        share = negatives / negative_words.shape[1]  # every pair would have negatives of its own
+        total = (jax.nn.softplus(-of_pairs) * labels).sum() + share * (jax.nn.softplus(of_negatives) * times).sum()
+        pairs = labels.sum()
         weight = pairs if rows is None else len(words) / rows
         return {config.method: (total, weight)}, {"per_pair": (total, pairs)}, carry
 
@@ -120,20 +120,20 @@ def mean_with_full_gradient(sums: Float[Array, "*N D"], counts: Float[Array, "*N
     return sums + jax.lax.stop_gradient(means - sums)
 
 
-def find_neighbours(segments: Int[Array, "R S"], reach: Int[Array, "R T"]) -> Float[Array, "R T S"]:
-    """Return 1 where the second word is a neighbour of the first: of its sentence and within its distance.
+def find_neighbours(segments: Int[Array, "R S"], reach: Int[Array, "R T"]) -> Float[Array, "R S T"]:
+    """Return 1 where the first word is a neighbour of the second: of its sentence and within its distance.
 
     Of the S words of a row, the T in the middle have neighbours.
 
-    >>> find_neighbours(jnp.array([[1, 1, 1, 1, 2]]), jnp.array([[1, 2, 1]]))[0, 1].tolist()
+    >>> find_neighbours(jnp.array([[1, 1, 1, 1, 2]]), jnp.array([[1, 2, 1]]))[0, :, 1].tolist()
     [1.0, 1.0, 0.0, 1.0, 0.0]
     """
     length, size = reach.shape[1], segments.shape[1]
     margin = (size - length) // 2
     place = jnp.arange(size, dtype=jnp.int32)
-    distance = jnp.abs(place[margin : margin + length, None] - place[None, :])[None]
-    near = (distance > 0) & (distance <= reach[:, :, None])
-    same = segments[:, margin : margin + length, None] == segments[:, None, :]
+    distance = jnp.abs(place[:, None] - place[None, margin : margin + length])[None]
+    near = (distance > 0) & (distance <= reach[:, None, :])
+    same = segments[:, :, None] == segments[:, None, margin : margin + length]
     return (near & same).astype(jnp.float32)
 
 

@@ -237,9 +237,16 @@ def test_files_are_found_once_and_others_raise(tmp_path):
     assert skipping.skipped == {"a folder, not a file": 1}
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link.txt").symlink_to(tmp_path / "nothing")
+    for name in ("c4.JSON.gz", "page.html.xz", "sheet.xlsx", "rows.parquet.zst", "rows.parquet"):
+        write(tmp_path / name, "text")
+    assert find_files([f"{tmp_path}/rows.parquet"], Tally(Reading()))
     for name, message in (
         ("", r"a folder, not a file; name the files in it: --input='.*/\*\.txt'"),
-        ("a.json", r"\.json is not supported; convert it to \.txt"),
+        ("a.json", r"\.json is not supported; convert it to \.txt or \.jsonl, or name it \.jsonl if each line is"),
+        ("c4.JSON.gz", r"\.json is not supported; convert it to \.txt or \.jsonl, or name it \.jsonl"),
+        ("page.html.xz", r"\.html is not supported; convert it to \.txt or \.jsonl$"),
+        ("sheet.xlsx", r"\.xlsx is not supported; convert it"),
+        ("rows.parquet.zst", r"a compressed \.parquet is not supported; unpack it"),
         ("pipe", "not a regular file"),
         ("link.txt", "a broken link; fix or delete it"),
     ):

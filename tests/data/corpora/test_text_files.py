@@ -1,3 +1,5 @@
+import gzip
+
 import pytest
 
 from bert_elmo_jax.data.corpora.text_files import each_line, each_sentence, each_text, find_file, read_lines
@@ -88,6 +90,9 @@ def test_layout_depends_on_the_ending_unless_given(tmp_path):
     assert texts == {"a.txt": [(1, "1\t강\tO")], "a.conll": [(1, ["1"])], "a.CONLLU": [(1, ["강"])]}
     assert list(each_text(tmp_path / "a.txt", "conll", 2)) == [(1, ["O"])]
     assert list(each_text(tmp_path / "a.CONLLU", "text")) == [(1, "1\t강\tO")]
+    (tmp_path / "a.conllu.gz").write_bytes(gzip.compress("1\t강\tO\n".encode()))
+    for layout in ("auto", "conll"):
+        assert list(each_text(tmp_path / "a.conllu.gz", layout)) == [(1, ["강"])]
 
 
 def test_several_files_and_a_column_of_a_text_file_raise(tmp_path):

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bert_elmo_jax.data.tasks import Question
-from bert_elmo_jax.data.tasks.answers import answers_of_words, best_spans
+from bert_elmo_jax.data.tasks import Question, answers
+from bert_elmo_jax.data.tasks.answers import REPEATS, answers_of_words, best_spans
 from bert_elmo_jax.data.tasks.question_rows import reading_rows
 from bert_elmo_jax.text import Lexicon
 
@@ -56,6 +56,18 @@ def test_any_scores_have_an_answer_and_a_repeated_text_is_one_candidate():
     assert [(c.text, c.start) for c in guess.candidates] == [("sea", 4), ("ship", 8)]
     [guess] = answers_of_words([about("배")], reading_rows([about("배")], LEXICON), [(np.zeros(8), np.zeros(8), 0.0)])
     assert (guess.answer.text, guess.answer.start, guess.answer.end, guess.answer.probability) == ("배", 0, 1, 1.0)
+
+
+def test_one_word_over_and_over_takes_little_memory_and_time(monkeypatch):
+    questions, kept, searched = [about("a " * 300)], [], []
+    choose = answers.choose
+    monkeypatch.setattr(answers, "choose", lambda *given: kept.extend(given[1]) or choose(*given))
+    monkeypatch.setattr(answers, "best_spans", lambda *given: (searched.append(1) or s for s in best_spans(*given)))
+    side = np.linspace(0, 5, 300)
+    [guess] = answers_of_words(questions, reading_rows(questions, LEXICON), [(side, side, 0.0)], n_best=100)
+    assert guess.answer.text == "a" and guess.answer.start == 2 * 299
+    assert len(kept) == len({candidate.text for candidate in kept}) <= 30
+    assert len(searched) <= 100 * REPEATS
 
 
 def test_windows():

@@ -1,5 +1,6 @@
 """Files of pairs, triplets and scores: columns by name, losses by columns, and wrong files."""
 
+import json
 import re
 import unicodedata
 
@@ -89,6 +90,32 @@ def test_training_files_with_different_columns_are_refused(tmp_path, first, seco
     task = task_named("sentences", loss=loss)
     with pytest.raises(ValueError, match=re.escape(f"second.csv:1: {message.format(files[0])}")):
         with_labels(task, read_examples(",".join(map(str, files)), task))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "message"),
+    [
+        ({}, {"score": 0.0}, "a score, and the first row has none"),
+        ({"score": 1}, {}, "no 'score' among 'anchor', 'positive'"),
+        ({}, {"negative": "c"}, "a negative, and the first row has none"),
+        ({"negative": "c"}, {}, "no 'negative' among 'anchor', 'positive'"),
+    ],
+)
+def test_json_rows_with_different_keys_are_refused(tmp_path, first, second, message):
+    rows = [{"anchor": "a", "positive": "b"} | keys for keys in (first, second)]
+    with pytest.raises(ValueError, match=rf"\.jsonl:2: {message}"):
+        read(tmp_path, "pairs.jsonl", "\n".join(map(json.dumps, rows)))
+    with pytest.raises(ValueError, match=f"row 2: {message}"):
+        read(tmp_path, "pairs.json", json.dumps(rows))
+    assert len(read(tmp_path, "pairs.jsonl", "\n".join(map(json.dumps, rows)), labelled=False)[1]) == 2
+
+
+def test_a_score_that_no_row_needs_is_left_out(tmp_path):
+    rows = [{"anchor": "a", "positive": "b"}, {"anchor": "c", "positive": "d", "score": None}]
+    examples = read(tmp_path, "pairs.jsonl", "\n".join(map(json.dumps, rows)))[1]
+    assert [example.label for example in examples] == [None, None]
+    rows = [row | {"gold": 4, "score": 1} for row in rows]
+    assert [row.label for row in read(tmp_path, "a.json", json.dumps(rows), label="gold")[1]] == [4.0, 4.0]
 
 
 def test_development_files_may_have_scores_that_the_training_data_lack(tmp_path):

@@ -7,6 +7,7 @@ import pytest
 
 from bert_elmo_jax.data.tasks import Answer, Question, TextExample
 from bert_elmo_jax.data.tasks.rows import check_length
+from bert_elmo_jax.data.tasks.tagged import TagLayout
 from bert_elmo_jax.data.tasks.task import (
     TASKS,
     check_labels,
@@ -22,6 +23,12 @@ def test_tasks_survive_json():
     for name in TASKS:
         task = dataclasses.replace(task_named(name), labels=("가", "나"))
         assert task_from_json(json.loads(json.dumps(task_to_json(task))), "model.json") == task
+
+
+def test_the_ending_of_a_tagged_file_is_found_in_capitals_and_before_a_compressed_one():
+    for file in ("train.conllu", "TRAIN.CONLLU", "train.conllu.gz"):
+        assert task_named("tags", file=file).layout == TagLayout(1, 3, False, "conllu")
+    assert task_named("tags", file="train.conll.gz").layout == TagLayout(0, -1, False)
 
 
 def test_invalid_tasks_are_refused():
