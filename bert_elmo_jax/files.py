@@ -69,7 +69,7 @@ def open_atomically(path: str | Path, encoding: str | None = None) -> Iterator[I
 
 @contextlib.contextmanager
 def stage_folder(target: str | Path) -> Iterator[Path]:
-    """Yield a new folder next to `target`, to be filled and moved there; what is still in it at the end is deleted.
+    """Yield a new folder next to `target`, to be filled and moved there; if it was not moved, it is deleted at the end.
 
     Its hidden name is random, so that no folder of the user or of another process has it.
 

@@ -43,7 +43,7 @@ def publish_file(address: str | Path) -> Iterator[Path]:
         with lock(entry / "lock"):
             before: dict[str, int] = {}  # if it could not be published, all of it is new
             stored, state = _list_current(parent, names), read_json(entry / ENTRY, default={})
-            # Its own version alone, because it is uploaded last: a process that was stopped earlier goes on.
+            # The version of this file alone, which is uploaded last: a process that was stopped earlier continues.
             version = list(stored[name]) if name in stored else None
             if state.get("published", True) or state.get("version") != version:
                 _copy_current(parent, names, stored, entry)

@@ -64,16 +64,15 @@ def read_pair(first: str, second: str) -> Any:
     A question keeps its first pieces. Of other pairs the longer text is cut, and the first one keeps a piece more if
     both are long and their room is odd; in the library `tokenizers` the longer one does.
     """
-    room = MODEL["max_length"] - load_tokenizer().num_special_tokens_to_add(True)
+    length = MODEL["max_length"] - load_tokenizer().num_special_tokens_to_add(True)  # of both texts
     a, b = load_plain_tokenizer().encode_batch([first, second])
     if MODEL["kind"] == "read":
-        keep_first = min(len(a), MODEL["question_length"])
-        if keep_first >= room:
+        a.truncate(MODEL["question_length"])
+        if len(a) >= length:
             raise ValueError(f"a question leaves no room for its context in {MODEL['max_length']} pieces")
     else:
-        keep_first = min(len(a), room - min(len(b), max(room // 2, room - len(a))))
-    a.truncate(keep_first, direction=find_direction())
-    b.truncate(room - keep_first, direction=find_direction())
+        a.truncate(length - min(len(b), max(length // 2, length - len(a))), direction=find_direction())
+    b.truncate(length - len(a), direction=find_direction())
     return load_tokenizer().post_process(a, b)
 
 

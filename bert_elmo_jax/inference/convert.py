@@ -160,7 +160,7 @@ def average_checkpoints(run: str | Path, count: int) -> tuple[list[int], dict[st
     if count < 1:
         raise ValueError(f"an average of {count} checkpoints was requested; use 1 or more")
     run = check_path(run)
-    if not is_run_directory(Path(run)):
+    if not is_run_directory(run):
         raise ValueError(f"{run} is not a run directory: only a run has several checkpoints to average")
     steps = saved_steps(run)
     if len(steps) < count:
@@ -169,7 +169,7 @@ def average_checkpoints(run: str | Path, count: int) -> tuple[list[int], dict[st
             "requested: use fewer, or train with a larger --config.keep"
         )
     params = optim.average(load_params(run, step)[1] for step in steps[-count:])
-    if lora := read_json(Path(run) / "model.json").get("lora"):
-        params = read_adapted(Path(run), lora, params)
+    if lora := read_json(run / "model.json").get("lora"):
+        params = read_adapted(run, lora, params)
     check_finite(params, f"the average of {run}")
     return steps[-count:], params

@@ -22,7 +22,7 @@ from bert_elmo_jax.files import LockHeld, hash_file, lock, naming, read_json, wr
 STDIN = ("-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0")
 STDOUT = ("-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
 PROGRESS = "progress.json"
-WHOLE = "whole"  # the file of all lines in another format
+CONVERTED = "converted"  # the lines in another format
 Finish = Callable[[Path, Path], None]  # reads the file of all lines, and writes another file
 
 
@@ -191,7 +191,7 @@ class LineFile(Lines):
         if error is None:
             result = self.folder / "lines"
             if self._finish:  # the lines stay as progress.json describes them, for a kill in here
-                result = self.folder / WHOLE
+                result = self.folder / CONVERTED
                 self._finish(self.folder / "lines", result)
             self._keep_record(result)
             result.replace(self.target)
@@ -211,7 +211,7 @@ class LineFile(Lines):
 
     def _clean(self) -> None:
         self._held.close()
-        for name in ("lines", WHOLE, PROGRESS, "lock"):
+        for name in ("lines", CONVERTED, PROGRESS, "lock"):
             (self.folder / name).unlink(missing_ok=True)
         with contextlib.suppress(OSError):  # it holds files of someone else
             self.folder.rmdir()

@@ -40,12 +40,12 @@ def compute_outputs(
     A batch of long rows has fewer of them, so that memory is bounded, unless `run` reads rows `in_parts`.
     """
     order = sorted(range(len(rows)), key=lambda n: -rows[n].width)  # longest first, so memory only falls
-    parts, heights = list[list[int]](), list[int]()
-    while order:
-        most = batch_size if in_parts else max_rows(rows[order[0]].width, batch_size)
-        parts.append(order[:most])
+    parts, heights, at = list[list[int]](), list[int](), 0
+    while at < len(order):
+        most = batch_size if in_parts else max_rows(rows[order[at]].width, batch_size)
+        parts.append(order[at : at + most])
         heights.append(height_for(len(parts[-1]), most))
-        order = order[most:]
+        at += most
     batches = (collate([rows[n] for n in chosen], height) for chosen, height in zip(parts, heights))
     outputs: list[Any] = [None] * len(rows)
     with count_rows(progress, len(rows)) as bar, contextlib.closing(two_at_a_time(run, batches)) as computed:

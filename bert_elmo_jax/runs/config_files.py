@@ -70,13 +70,13 @@ def read_config(config: str) -> tuple[ConfigDict, str]:
 
 
 def warn_of_new_fields(config: str, fields: ConfigDict, path: Path) -> None:
-    """Warn of fields of one's own recipe that no recipe here has, so that nothing reads them: they may be misspelt."""
+    """Warn of fields of one's own recipe that no recipe here has: they may be misspelt, and are then ignored."""
     if path.resolve().is_relative_to(CONFIGS):
         return
     names = {name for name, _ in list_fields(fields)}
     if new := names - known_fields():
         named = ", ".join(f"{name}{did_you_mean(name, known_fields())}" for name in sorted(new))
-        message = f"--config={config} has fields that no other recipe has, so nothing may read them: {named}"
+        message = f"--config={config} has fields that no other recipe has, which may be ignored: {named}"
         warnings.warn(message, stacklevel=3)
 
 
@@ -84,11 +84,16 @@ def warn_of_new_fields(config: str, fields: ConfigDict, path: Path) -> None:
 def known_fields() -> set[str]:
     """Return the fields of all recipes of this installation."""
     names = set[str]()
-    for path in sorted(CONFIGS.glob("[!_]*.py")):
-        get_config: Any = runpy.run_path(str(path), run_name=module_name(path, CONFIGS)).get("get_config", ConfigDict)
+    for _, get_config in _installed_configs():
         for recipe in getattr(get_config, "recipes", [""]):
             names.update(name for name, _ in list_fields(get_config(*([recipe] if recipe else []))))
     return names
+
+
+def _installed_configs() -> Iterator[tuple[str, Callable[..., ConfigDict]]]:
+    for path in sorted(CONFIGS.glob("[!_]*.py")):
+        if get_config := runpy.run_path(str(path), run_name=module_name(path, CONFIGS)).get("get_config"):
+            yield path.stem, get_config
 
 
 def list_recipes(file: str) -> tuple[dict[str, str], str]:
@@ -117,10 +122,9 @@ def _run(file: str, config: str) -> tuple[Any, str]:
 
 def _suggest_config(file: str, config: str) -> str:
     config_of: dict[str, str] = {}
-    for path in sorted(CONFIGS.glob("[!_]*.py")):
-        get_config = runpy.run_path(str(path), run_name=module_name(path, CONFIGS)).get("get_config")
-        config_of |= {f"{path.stem}_{name}": f"{path.stem}:{name}" for name in getattr(get_config, "recipes", ())}
-        config_of |= {path.stem: path.stem} if get_config else {}
+    for name, get_config in _installed_configs():
+        config_of |= {f"{name}_{recipe}": f"{name}:{recipe}" for recipe in getattr(get_config, "recipes", ())}
+        config_of[name] = name
     stem, recipe = Path(file).stem, config.partition(":")[2]
     near = nearest(f"{stem}_{recipe}" if recipe else stem, config_of) or nearest(stem, config_of)
     files = ", ".join(name for name in config_of.values() if ":" not in name)

@@ -134,15 +134,15 @@ def run_grid(run: Run, config: ConfigDict, task: TaskJob, settings: Sequence[Set
     names = (",".join(f"{name}={value}" for name, value in setting.items()) for setting in settings)
     folders = [run.workdir / "runs" / name for name in names]
     check_examples(run.workdir / EXAMPLES, task.data)
-    done = [folder for folder in folders if read_result(folder) is not None]
-    for folder in done:
-        if config.test and "test" not in (read_result(folder) or {}):
+    results = {folder: result for folder in folders if (result := read_result(folder)) is not None}
+    for folder, result in results.items():
+        if config.test and "test" not in result:
             raise ValueError(
                 f"--test={config.test}: {folder} ended without it, and only the best model is kept: leave --test out "
                 f"and score that one, {run.workdir}, or give another --workdir"
             )
     for number, (setting, folder) in enumerate(zip(settings, folders), start=1):
-        if folder in done:
+        if folder in results:
             continue
         say(f"run {number} of {len(settings)}: {folder.name}")
         folder.mkdir(parents=True, exist_ok=True)
