@@ -45,7 +45,7 @@ ADDED = {
     "documents.pooling": "last+max+mean", **NETWORK_ADDED,
 }  # fmt: skip
 SKIPPED = "skipped.jsonl"  # in the run directory, with --on_bad=skip
-EXAMPLES = "examples.json"  # in the directory of a grid: the digests of the examples that its runs have read
+EXAMPLES = "examples.json"  # in the directory of a run or grid: the digests of the examples that it reads
 # Fields that say which examples there are, or on which device a run is: the runs of a grid have them in common.
 IN_COMMON = (
     "task", "train", "dev", "test", "text", "pair", "label", "encoding", "on_bad", "tag_column", "compute",
@@ -125,6 +125,7 @@ def run_task(run: Run, config: ConfigDict, task: TaskJob) -> int | None:
     placement = place_run(config, task.parallel)
     report = not is_run_directory(run.workdir)
     prepared = task.kind.prepare(config, task.data, task.start, placement, report)
+    check_examples(run.workdir, task.data, began=not report)
     return train_run(run, placement, build_task(config, task.data, prepared, placement, task.kind.sections))
 
 
@@ -133,7 +134,7 @@ def run_grid(run: Run, config: ConfigDict, task: TaskJob, settings: Sequence[Set
     run.check_same()
     names = (",".join(f"{name}={value}" for name, value in setting.items()) for setting in settings)
     folders = [run.workdir / "runs" / name for name in names]
-    check_examples(run.workdir / EXAMPLES, task.data)
+    check_examples(run.workdir, task.data, began=any(map(is_run_directory, folders)))
     results = {folder: result for folder in folders if (result := read_result(folder)) is not None}
     for folder, result in results.items():
         if config.test and "test" not in result:
@@ -206,17 +207,19 @@ def apply_to_task(task: TaskJob, setting: Setting, run: Run, config: ConfigDict)
     return task
 
 
-def check_examples(file: Path, data: Data) -> None:
-    """Raise if the runs of a grid have read other examples than these; their digests are kept in `file`."""
+def check_examples(workdir: Path, data: Data, *, began: bool) -> None:
+    """Raise if what `began` in `workdir` has read other examples than these, and keep their digests there.
+
+    The evaluations of a run, and the runs of a grid, are compared, so that they must have the same examples.
+    """
     examples_of = {"train": data.train, "dev": data.dev}
     digests = {name: digest_examples(examples) for name, examples in examples_of.items()}
-    for name, digest in read_json(file, default=digests).items():
+    for name, digest in (read_json(workdir / EXAMPLES, default=digests) if began else digests).items():
         if digest != digests[name]:
             raise ValueError(
-                f"the examples of --{name} have changed since the runs of {file.parent} began, and they are compared: "
-                "give the same, or another --workdir"
+                f"the examples of --{name} have changed since {workdir} began: give the same, or another --workdir"
             )
-    write_json(file, digests)
+    write_json(workdir / EXAMPLES, digests)
 
 
 def digest_examples(examples: Sequence[Any]) -> str:

@@ -163,10 +163,11 @@ def test_a_setting_of_a_grid_has_its_own_model_and_examples(files, model, tmp_pa
 def test_the_runs_of_a_grid_are_scored_on_the_same_examples(files, tmp_path):
     config = config_of(files["sst2"])
     data = read_data(config)
-    for _ in range(2):
-        check_examples(tmp_path / "examples.json", data)
-    with pytest.raises(ValueError, match="the examples of --dev have changed since the runs of"):
-        check_examples(tmp_path / "examples.json", data._replace(dev=data.dev[1:]))
+    other = data._replace(dev=data.dev[1:])
+    for began, read in ((True, other), (False, data), (True, data)):  # at first a run of an earlier version
+        check_examples(tmp_path, read, began=began)
+    with pytest.raises(ValueError, match=rf"the examples of --dev have changed since {re.escape(str(tmp_path))} began"):
+        check_examples(tmp_path, other, began=True)
     done = tmp_path / "grid" / "runs" / "seed=0"
     done.mkdir(parents=True)
     (done / "result.json").write_text('{"score": "accuracy", "dev": {"accuracy": 0.5}}')

@@ -3,6 +3,7 @@
 tests/campaigns/test_kills.py kills such runs.
 """
 
+import copy
 import importlib
 import json
 import random
@@ -103,9 +104,11 @@ def test_it_learns_with_pretrained_vectors_that_stay(files, tmp_path, capsys):
     assert tagger.lexicon.ids(["처음", "없는말"]).tolist() == [-1, 0]
     changed = tmp_path / "changed.conll"
     changed.write_text(Path(files["entities"]["train"]).read_text(encoding="utf-8").replace("역 I-LOC", "배 I-LOC"))
-    config.train = str(changed)
-    with pytest.raises(ValueError, match=r"the training examples have changed since this run started"):
-        finetune(config, tmp_path / "run")
+    for part in ("train", "dev"):
+        other = copy.deepcopy(config)
+        other[part] = str(changed)
+        with pytest.raises(ValueError, match=rf"the examples of --{part} have changed since .*run began"):
+            finetune(other, tmp_path / "run")
     dev = read_examples(files["entities"]["dev"], tagger.task)
     together = tagger.predict_examples(dev, batch_size=7)
     for sentence, prediction in list(zip(dev, together))[:3]:
