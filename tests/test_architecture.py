@@ -166,7 +166,8 @@ def find_names(tree, family):
         if family not in USUAL_WORDS and names_family(name, family):
             yield line, name
     for text, line in strings:
-        if (family not in USUAL_WORDS and text.lower() == family) or re.search(rf"families[./]{family}\b", text):
+        by_folder = "families" in text and re.search(rf"families[./]{family}\b", text)
+        if (family not in USUAL_WORDS and text.lower() == family) or by_folder:
             yield line, repr(text)
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.long
+
 TESTS = """
 import os, pytest
 def test_passes(): pass

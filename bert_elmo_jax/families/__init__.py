@@ -1,6 +1,7 @@
 """Model families, one folder each; each is imported when it is first asked for. `REGISTRY` is the only list of them."""
 
 import copyreg
+import functools
 import importlib
 import itertools
 from collections.abc import Iterator
@@ -94,5 +95,12 @@ def find_decoder(encoder: Any) -> Decoder:
         writers = [other.called for other in all_families() if other.decoder is not None]
         who = f"; {' and '.join(writers)} can" if writers else ""
         raise ValueError(f"{encoder.source}: {family.called} does not write{who}")
-    decoder: Decoder = family.decoder(encoder.config)
+    return _make_decoder(family, encoder.config)
+
+
+@functools.lru_cache(maxsize=16)
+def _make_decoder(family: Family, config: Any) -> Decoder:
+    """Return the same functions for all models of a configuration, so that they share what is compiled."""
+    assert family.decoder is not None
+    decoder: Decoder = family.decoder(config)
     return decoder

@@ -1,8 +1,10 @@
 """A model fed with pieces and its pretraining heads, as one pure function of ids."""
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, no_type_check
 
+import jax
 import jax.numpy as jnp
 from flax import struct
 from jaxtyping import Array, Float, Int
@@ -105,3 +107,9 @@ def _task_logits(layer: Mapping[str, Any], x: Float[Array, "*B D"]) -> Float[Arr
 def run_turned(family: Family, config: Any, params: Mapping[str, Any], *inputs: Any, request: Request) -> ForwardOutput:
     """Return the outputs of `run` for parameters whose encoder has its kernels transposed."""
     return run(family, config, {**params, "encoder": turn_kernels(params["encoder"])}, *inputs, request=request)
+
+
+@functools.lru_cache(maxsize=16)
+def compile_run(family: Family, config: Any, *, turned: bool = False) -> Callable[..., ForwardOutput]:
+    """Return `run` or `run_turned`, compiled once for each shape and request, for all encoders of a configuration."""
+    return jax.jit(functools.partial(run_turned if turned else run, family, config), static_argnames="request")

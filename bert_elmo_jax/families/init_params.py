@@ -1,6 +1,7 @@
 """Fresh parameters of an encoder and its heads, and their shapes, for any family."""
 
 import dataclasses
+import functools
 import zlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -92,8 +93,7 @@ def param_shapes(
     if hasattr(config, "initializer_range"):
         # Zeros have the same shapes, and tracing random numbers would take a third of the time of loading a model.
         config = dataclasses.replace(config, initializer_range=0.0)
-    tree = jax.eval_shape(lambda: init_params(family, config, jax.random.key(0), pretraining_heads, pooler=pooler))
-    shapes = {path: leaf.shape for path, leaf in flatten(tree).items()}
+    shapes = dict(_trace_shapes(family, config, pretraining_heads, pooler))
     width = config.hidden_size if features is None else features.width(config.hidden_size, config.num_layers)
     for name, size in (SIZES | dict(outputs or {})).items():
         if name in heads:
@@ -104,6 +104,15 @@ def param_shapes(
         reader = jax.eval_shape(lambda: init_reader(features, config.hidden_size, jax.random.key(0)))
         shapes |= {path: leaf.shape for path, leaf in flatten(reader).items()}
     return shapes
+
+
+@functools.lru_cache(maxsize=32)
+def _trace_shapes(
+    family: Family, config: Any, heads: tuple[str, ...], pooler: bool | None
+) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of the encoder and of pretraining heads; tracing takes most of the time of a small model."""
+    tree = jax.eval_shape(lambda: init_params(family, config, jax.random.key(0), heads, pooler=pooler))
+    return {path: leaf.shape for path, leaf in flatten(tree).items()}
 
 
 def _init(module: nn.Module, key: PRNGKeyArray, *read: jax.ShapeDtypeStruct) -> Any:

@@ -22,7 +22,7 @@ from bert_elmo_jax.encoders.unfamiliar_texts import SAMPLE, warn_of_unfamiliar
 from bert_elmo_jax.families import find_decoder
 from bert_elmo_jax.families.family import Family
 from bert_elmo_jax.families.fill_mask import fill_mask
-from bert_elmo_jax.families.forward import ForwardOutput, Request, choose_head, run, run_turned
+from bert_elmo_jax.families.forward import ForwardOutput, Request, choose_head, compile_run
 from bert_elmo_jax.families.piece_rows import check_sizes, describe_missing, read_row
 from bert_elmo_jax.families.sentences import encode_sentences, save_sentences
 from bert_elmo_jax.generation.generate import generate, stream_text
@@ -65,14 +65,13 @@ class PieceEncoder(Encoder):
         if tokenizer is not None:
             tokenizer.max_positions = config.max_positions
 
-    # Compiled once for each shape of batch and each set of outputs.
     @functools.cached_property
     def _run(self) -> Callable[..., Any]:
-        return jax.jit(functools.partial(run, self.family, self.config), static_argnames="request")
+        return compile_run(self.family, self.config)
 
     @functools.cached_property
     def _run_turned(self) -> Callable[..., Any]:
-        return jax.jit(functools.partial(run_turned, self.family, self.config), static_argnames="request")
+        return compile_run(self.family, self.config, turned=True)
 
     def __repr__(self) -> str:
         heads = f", heads {', '.join(self.heads)}" if self.heads else ""

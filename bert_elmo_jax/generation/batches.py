@@ -28,25 +28,19 @@ class Pieces(NamedTuple):
 
 
 class Writer:
-    """The compiled loops of a model, one for each set of rules."""
+    """What writes with the parameters of a model."""
 
     def __init__(self, decoder: Decoder, params: Any, vocab_size: int):
         self.decoder, self.vocab_size = decoder, vocab_size
         self.params = params if decoder.prepare is None else decoder.prepare(params)
-        self._loops: dict[Rules, Any] = {}
-        self._searches: dict[BeamRules, Any] = {}
 
     def loop(self, rules: Rules) -> Any:
         """Return the compiled functions of `generation.loop`."""
-        if rules not in self._loops:
-            self._loops[rules] = compile_loop(self.decoder, rules)
-        return self._loops[rules]
+        return compile_loop(self.decoder, rules)
 
     def search(self, rules: BeamRules) -> Any:
         """Return the compiled functions of `beam_search`."""
-        if rules not in self._searches:
-            self._searches[rules] = compile_search(self.decoder, rules)
-        return self._searches[rules]
+        return compile_search(self.decoder, rules)
 
     def remembered(self, rules: Rules | BeamRules) -> dict[str, Any]:
         """Return the arguments of `begin` that make a state keep the pieces that were used."""

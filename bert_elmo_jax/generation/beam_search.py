@@ -5,6 +5,7 @@ for all beams. With n beams, a candidate that ends its text is kept if it is amo
 candidate ends.
 """
 
+import functools
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, no_type_check
 
@@ -180,6 +181,7 @@ def _take(memory: Any, rows: Int[Array, " R"]) -> Any:
     return jax.tree.map(lambda part: part.at[rows].get(mode="promise_in_bounds"), memory)
 
 
+@functools.lru_cache(maxsize=32)
 def compile_search(decoder: Decoder, rules: BeamRules) -> tuple[Callable[..., Search], Callable[..., Search]]:
     """Return `begin_search` and `search` for a decoder, compiled once for each shape."""
     start = jax.jit(

@@ -18,7 +18,7 @@ Decode = Callable[[Sequence[int]], str]
 
 
 def find_writer(encoder: Any) -> Writer:
-    """Return the compiled loops of an encoder, which keeps them; raise for a family that does not write."""
+    """Return what writes with an encoder, which keeps it; raise for a family that does not write."""
     writer: Writer | None = encoder.__dict__.get("_writer")
     if writer is None:
         decoder = encoder.find_decoder()

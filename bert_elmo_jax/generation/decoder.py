@@ -38,3 +38,6 @@ class Decoder(NamedTuple):
     vocab_size: int | None = None  # of the pieces that are written; None: the configuration's
     # True: forbidden pieces have no share of the probability, as with `renormalize_logits` of transformers.
     renormalises: bool = False
+
+    def __hash__(self) -> int:
+        return hash((self.start, self.step))  # `defaults` may be a dict, which has no hash

@@ -1,5 +1,6 @@
 """The compiled loop that writes greedily or draws: piece by piece, all rows of a batch together."""
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple, no_type_check
 
@@ -184,6 +185,7 @@ def mark(used: Bool[Array, "B V"] | None, piece: Int[Array, " B"]) -> Bool[Array
     return None if used is None else used.at[jnp.arange(len(piece)), piece].set(True)
 
 
+@functools.lru_cache(maxsize=32)
 def compile_loop(decoder: Decoder, rules: Rules) -> tuple[Callable[..., State], Callable[..., State]]:
     """Return `begin` and `advance` for a decoder, compiled once for each shape."""
     start = jax.jit(

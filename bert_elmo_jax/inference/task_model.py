@@ -198,8 +198,7 @@ class TaskModel(Predictor, PieceEncoder):
 
     @functools.cached_property
     def _scores(self) -> Callable[..., Any]:
-        module = self.family.build(self.config, pooler=self.head.pooled)
-        return jax.jit(functools.partial(task_outputs, module, self.head))  # compiled once for each shape of batch
+        return compile_scores(self.family, self.config, self.head)
 
     def rows_of(self, examples: Sequence[Example]) -> tuple[Sequence[Any], Callable[..., list[Any]]]:
         """Return the rows of examples, and the function that computes their scores."""
@@ -237,6 +236,12 @@ class TaskModel(Predictor, PieceEncoder):
         if not self.row_shapes.packs:
             return set()
         return set(plan_inputs(np.array(lengths), batch_size, self.config.max_positions).shapes)
+
+
+@functools.lru_cache(maxsize=16)
+def compile_scores(family: Family, config: Any, head: TaskHead) -> Callable[..., Any]:
+    """Return `task_outputs`, compiled once for each shape of batch, for all models of a configuration and a head."""
+    return jax.jit(functools.partial(task_outputs, family.build(config, pooler=head.pooled), head))
 
 
 @dataclass(frozen=True)

@@ -186,14 +186,15 @@ def override(config: ConfigDict, assignments: Iterable[str]) -> None:
     >>> (config.steps, config.optimizer.clip)
     (3, 5.0)
     """
+    fields = dict(list_fields(config))
     for assignment in assignments:
         name, _, text = assignment.partition("=")
-        set_field(config, name, text)
+        set_field(config, name, text, fields)
 
 
-def set_field(config: ConfigDict, name: str, text: str) -> None:
-    """Set one field of a config from a text; see `parse_value`."""
-    fields = dict(list_fields(config))
+def set_field(config: ConfigDict, name: str, text: str, fields: Mapping[str, Any] | None = None) -> None:
+    """Set one field of a config from a text; see `parse_value`. `fields` are those of `list_fields`, if at hand."""
+    fields = dict(list_fields(config)) if fields is None else fields
     name, text = rename_assignment(_resolve(config, name, fields), text, fields)
     config.update_from_flattened_dict({name: _parse_field(config, name, text, fields)})
 

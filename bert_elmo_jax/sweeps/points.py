@@ -99,7 +99,7 @@ class Point:
                     hint = did_you_mean(name, [*fields, *FLAGS[self.program]])
                     raise ValueError(f"the config {self.config} has no field {name!r}{hint}")
                 else:
-                    set_field(config, name, show_value(identify(value)))
+                    set_field(config, name, show_value(identify(value)), fields)
         except (OSError, ValueError) as error:
             raise ValueError(f"{self.name}: {error}") from None
         return config

@@ -25,6 +25,7 @@ def attacks(tmp_path_factory):
     campaign.process.close()
 
 
+@pytest.mark.long
 def test_a_part_of_the_attacks(attacks):
     """No attack runs code, reads outside, is silently wrong, hangs, or is refused without the file's name."""
     cases = [(f"{way} {base}", seed) for way in WAYS for base in PART if attacks.has(way, base) for seed in range(2)]

@@ -15,7 +15,10 @@ DRAWS = [
 ]
 
 
-@pytest.mark.parametrize(("longest", "most"), [(64, 64), (64, 8), (16, 4), (128, 16)])
+@pytest.mark.parametrize(
+    ("longest", "most"),
+    [pytest.param(64, 64, marks=pytest.mark.long), (64, 8), (16, 4), pytest.param(128, 16, marks=pytest.mark.long)],
+)
 def test_few_mixed_requests_need_a_new_shape(longest, most):
     encoder, draw = load("tests/goldens/bert_tiny"), np.random.default_rng(1)
     encoder.config = replace(encoder.config, max_positions=512)  # nothing is computed

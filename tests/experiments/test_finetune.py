@@ -228,7 +228,10 @@ KINDS = {"nsmc": "sst2", "stsb": "regression", "pos": "ud_upos", "entities_featu
 KINDS |= dict.fromkeys(("base", "small", "quickstart"), "classification")  # of any task
 
 
-@pytest.mark.parametrize("name", RECIPES)
+LONG = [pytest.param(name, marks=pytest.mark.long) for name in RECIPES if name not in ("base", "squad")]
+
+
+@pytest.mark.parametrize("name", ["base", "squad", *LONG])
 def test_every_recipe_makes_a_step(name, files, model):
     """The recipe with other data is traced, but not computed."""
     config, docstring = read_config(f"finetune:{name}")

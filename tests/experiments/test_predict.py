@@ -151,7 +151,9 @@ def write_lines(file, count):
     return file
 
 
-@pytest.mark.parametrize("ending", ["jsonl", "csv", pytest.param("tsv", marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "ending", ["jsonl", *(pytest.param(ending, marks=pytest.mark.long) for ending in ("csv", "tsv"))]
+)
 def test_a_stopped_prediction_continues(runs, tmp_path, monkeypatch, ending):
     """Its output has the same bytes as an uninterrupted one's, and no prediction is computed twice."""
     source, model = str(write_lines(tmp_path / "in.txt", 20)), runs["sst2"]

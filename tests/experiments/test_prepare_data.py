@@ -155,6 +155,7 @@ def test_bad_input_ends_in_one_line_and_status_2(tmp_path, name):
     assert not (tmp_path / "out" / "manifest.json").exists()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("undisturbed", ["words"], indirect=True)
 def test_a_full_disk_is_one_line_and_later_it_goes_on(text, tmp_path, undisturbed):
     kind, expected = undisturbed

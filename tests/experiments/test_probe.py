@@ -64,6 +64,7 @@ def test_probes(run, files, goldens):
     assert [row["layer"] for row in rows(files, "efficiency")] == ["50%", "50%", "100%", "100%"]
 
 
+@pytest.mark.long
 def test_korean_pages_have_no_english_phrase(run, files, goldens):
     """The page and its figures are Korean; the table in the terminal and table.csv are unchanged."""
     bert, elmo = (f"--model={goldens / name}" for name in ("bert_tiny", "elmo_tiny"))

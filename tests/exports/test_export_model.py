@@ -45,7 +45,7 @@ MODELS = [
     pytest.param("reranker", ["logits"], id="reranker", marks=LONG),
     pytest.param("mpnet_tiny", ["last_hidden_state"], id="relative-bias", marks=LONG),
     pytest.param("deberta_v3_tiny/mlm", ["last_hidden_state"], id="disentangled", marks=LONG),
-    pytest.param("elmo_tiny", ["last_hidden_state", "layers"], id="elmo"),
+    pytest.param("elmo_tiny", ["last_hidden_state", "layers"], id="elmo", marks=LONG),
 ]
 
 
@@ -122,6 +122,7 @@ def sentence_model(folder):
     return load(folder)
 
 
+@pytest.mark.long
 def test_sentence_model_runs_without_this_package(tmp_path):
     model = sentence_model(tmp_path / "model")
     folder = tmp_path / "stablehlo"
@@ -264,7 +265,7 @@ def test_sentence_vectors_have_the_prompt_and_the_cut_of_the_model(tmp_path):
         assert np.abs(np.array(run.predict([text])) - model.sentences([text], overflow="truncate")).max() < 1e-5
 
 
-@pytest.mark.parametrize("activation", ["identity", "tanh"])
+@pytest.mark.parametrize("activation", ["identity", pytest.param("tanh", marks=pytest.mark.long)])
 def test_probabilities_are_those_of_predict_for_any_activation(activation, tmp_path):
     for name in ("reranker", "released_heads/roberta_nli3"):
         model = load(GOLDENS / name)

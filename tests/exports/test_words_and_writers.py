@@ -69,6 +69,7 @@ def test_taggers_have_the_scores_and_the_path_of_the_model(name, onnxruntime, tm
     assert lines.stderr == "run.py: sentence 33 is ''; expected words, not an empty text\n"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["bert_ner", "roberta_ner", "network"])
 def test_taggers_of_characters_tag_characters(name, tmp_path):
     model = tagger("alone") if name == "network" else load(GOLDENS / "released_heads" / name)

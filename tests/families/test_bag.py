@@ -65,6 +65,7 @@ def trained(tmp_path_factory):
     return folder
 
 
+@pytest.mark.long
 def test_exact_resume(trained, tmp_path):
     shutil.copytree(trained, tmp_path / "run")
     shutil.rmtree(tmp_path / "run" / "checkpoints" / "12")
@@ -127,6 +128,7 @@ def test_probe(trained, tmp_path):
     assert "pos" in printed and (tmp_path / "probe" / "report.html").is_file()
 
 
+@pytest.mark.long
 def test_fine_tuning_of_a_head(trained, tmp_path):
     write_texts(tmp_path)
     run(

@@ -20,8 +20,10 @@ def test_parts_of_a_model():
 
 
 def test_shapes_of_a_model():
-    shapes = param_shapes(FAMILY, FAMILY.config(**FAMILY.presets["tiny"]), ("classify",), outputs={"classify": 3})
+    config = FAMILY.config(**FAMILY.presets["tiny"])
+    shapes = param_shapes(FAMILY, config, ("classify",), outputs={"classify": 3})
     assert (shapes["encoder/layer_1/feed_forward/up/kernel"], shapes["classify/bias"]) == ((128, 512), (3,))
+    assert set(shapes) - set(param_shapes(FAMILY, config)) == {"classify/kernel", "classify/bias"}
 
 
 def test_keys_of_parts_never_change():

@@ -6,7 +6,7 @@ import pytest
 
 from bert_elmo_jax.families import REGISTRY
 from bert_elmo_jax.generation import calls
-from bert_elmo_jax.generation.loop import Numbers
+from bert_elmo_jax.generation.loop import Numbers, Rules
 from bert_elmo_jax.text import train_byte_bpe
 
 from .toy_writer import FAMILY, make_writer, slow_logits, slow_logs
@@ -112,7 +112,7 @@ def test_shapes_are_few():
     """Prompts of different lengths and numbers share compiled programs."""
     writer, _, _ = make_writer(seed=2, hidden_size=4)  # a configuration of its own, so nothing is compiled yet
     writer.generate(tokens=[[1, 2, 3]] * 5, max_new=9)
-    ((begin, advance),) = writer._writer._loops.values()
+    begin, advance = writer._writer.loop(Rules())
     assert (begin._cache_size(), advance._cache_size()) == (1, 1)
     writer.generate(tokens=[[1] * 16, [2] * 9, *[[3, 3]] * 6], max_new=16)
     assert (begin._cache_size(), advance._cache_size()) == (1, 1)
@@ -199,7 +199,7 @@ def test_the_memory_is_updated_in_place():
     """The compiled loop takes over the memory of the state before it."""
     writer, _, _ = make_writer(seed=3, hidden_size=5)  # its loops are no other test's
     writer.generate(tokens=[[1, 2]], max_new=4)
-    [(begin, advance)] = writer._writer._loops.values()
+    begin, advance = writer._writer.loop(Rules())
     one = np.array([[1]], np.int32)
     state = begin(writer._writer.params, one, one, new_slots=16)
     numbers = Numbers(np.zeros(19, bool), np.zeros(19, bool))

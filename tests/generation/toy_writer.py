@@ -1,6 +1,7 @@
 """A family that writes, in one file: one attention layer with random weights, and its reference in numpy."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import flax.linen as nn
 import jax.numpy as jnp
@@ -10,8 +11,10 @@ from jax import lax
 from bert_elmo_jax.families.family import Family
 from bert_elmo_jax.families.piece_encoder import PieceEncoder
 from bert_elmo_jax.families.pieces import Pieces
+from bert_elmo_jax.generation.beam_search import compile_search
 from bert_elmo_jax.generation.calls import find_writer
 from bert_elmo_jax.generation.decoder import Decoder
+from bert_elmo_jax.generation.loop import compile_loop
 
 
 @dataclass(frozen=True)
@@ -121,8 +124,8 @@ FAMILY = Family(
 )  # fmt: skip
 
 
-# The compiled loops by configuration, which writers with other weights, ends and forbidden pieces share.
-COMPILED: dict[WriterConfig, tuple[dict, dict]] = {}
+# The decoders by configuration, whose compiled loops writers with other ends and forbidden pieces share.
+DECODERS: dict[WriterConfig, Decoder] = {}
 
 
 def make_writer(tokenizer=None, seed=0, sharpness=3.0, **fields):
@@ -131,5 +134,6 @@ def make_writer(tokenizer=None, seed=0, sharpness=3.0, **fields):
     params = make_params(config, seed, sharpness)
     encoder = PieceEncoder(FAMILY, config, {"encoder": params}, tokenizer, "a toy")
     writer = find_writer(encoder)
-    writer._loops, writer._searches = COMPILED.setdefault(replace(config, ends=(), forbidden=()), ({}, {}))
+    decoder = DECODERS.setdefault(replace(config, ends=(), forbidden=()), writer.decoder)
+    writer.loop, writer.search = partial(compile_loop, decoder), partial(compile_search, decoder)
     return encoder, config, params

@@ -66,6 +66,7 @@ def test_a_head_that_reads_other_layers_is_converted_with_them(tmp_path):
     assert not (tmp_path / "theirs").exists()
 
 
+@pytest.mark.long
 def test_an_untrusted_checkpoint_of_a_run_is_read(tmp_path):
     convert(str(GOLDENS / "bert_tiny"), tmp_path / "run", to_format="run")
     loaded = load(tmp_path / "run" / "checkpoints" / "0", untrusted=True)

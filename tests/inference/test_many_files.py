@@ -74,6 +74,7 @@ def test_outputs_of_an_earlier_call_are_no_inputs(tmp_path, monkeypatch, capsys)
     assert leave_out_outputs(files, "out/*_out.csv") == files
 
 
+@pytest.mark.long
 def test_the_same_command_takes_no_output_as_input_and_finds_the_home(run, files, monkeypatch):
     monkeypatch.setenv("HOME", str(files))
     monkeypatch.chdir(files)
@@ -87,6 +88,7 @@ def test_the_same_command_takes_no_output_as_input_and_finds_the_home(run, files
     assert (files / "out.jsonl.skipped.jsonl").is_file() and not (files / "~").exists()
 
 
+@pytest.mark.long
 def test_extraction_of_several_files_continues_after_complete_ones(run, files, capfd):
     command = (extract, run, f"{files}/*.txt", f"{files}/vectors/*.npz", {"layers": [-1]})
     (files / "one.txt").write_text("one film\n", encoding="utf-8")

@@ -81,6 +81,7 @@ def test_weights_of_fastai(files, models, tmp_path):
     assert np.exp(logits[1] - logits[0]) == pytest.approx(odds, rel=1e-3)
 
 
+@pytest.mark.long
 def test_pieces_of_a_korean_tokenizer(files, tmp_path):
     texts = [" ".join((*GOOD, *BAD, *OTHER))] * 9
     tokenizer = train_sentencepiece(texts, 60)

@@ -122,6 +122,7 @@ def test_adapters_of_a_run_are_added_to_its_model(run, model, tmp_path):
         np.testing.assert_allclose(theirs[name], value, atol=1e-6, err_msg=name)
 
 
+@pytest.mark.long
 def test_parts_in_full_are_trained_and_saved_with_the_adapters(files, model, tmp_path):
     config = config_of(files, **{"lora.in_full": "pooler", "epochs": 1.0})
     assert finetune(config, tmp_path / "run", init=model) == 0
@@ -137,6 +138,7 @@ def test_parts_in_full_are_trained_and_saved_with_the_adapters(files, model, tmp
         np.testing.assert_allclose(merged[name], value, atol=1e-6, err_msg=name)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", ["features", "new pieces"])
 def test_adapters_that_the_original_model_would_read_otherwise_are_not_written(case, files, model, tmp_path, capsys):
     init, changes, reason = {

@@ -70,6 +70,7 @@ def test_in_batch_negatives_are_those_of_all_devices_and_rows(devices, way):
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=2e-5), outcome, (changed, loss))
 
 
+@pytest.mark.long
 def test_a_batch_in_parts_has_the_loss_and_the_gradient_of_the_whole_batch():
     """Also with positives that look for their anchors, and at several widths."""
     params = jax.tree.map(np.asarray, init_task_params(FAMILY, CONFIG, HEAD, jax.random.key(1)))

@@ -167,6 +167,7 @@ def test_a_run_in_two_directions_is_shared_without_its_texts(tmp_path):
         push_model(tmp_path / "run", "me/reviews", dry_run=True, output=tmp_path / "other", say=len)
 
 
+@pytest.mark.long
 def test_a_task_network_is_shared_with_the_parameters_of_its_best_step(tmp_path):
     shutil.unpack_archive(FROZEN / "network.zip", tmp_path / "run")
     _, params = load_params(tmp_path / "run", 6)

@@ -74,6 +74,7 @@ def test_every_way_to_end(odd, tmp_path, monkeypatch, method, words):
         assert {logs[word].split()[1] for word in pair} == {"3", "5"}, "a device each"
 
 
+@pytest.mark.long
 def test_each_has_its_own_cores(odd, tmp_path, monkeypatch):
     with monkeypatch.context() as five:
         five.setattr(os, "sched_getaffinity", lambda _: {5, 2, 7, 3, 11})

@@ -58,8 +58,9 @@ def sum_windows(world, size, task):
     return views
 
 
-@pytest.mark.parametrize("size", [0, 1])
-@pytest.mark.parametrize("task", ["senses", "topics"])
+@pytest.mark.parametrize(
+    ("task", "size"), [("senses", 0), ("senses", 1), ("topics", 0), pytest.param("topics", 1, marks=pytest.mark.long)]
+)
 def test_windows_are_those_of_an_enumeration_of_shapes(task, size):
     views = sum_windows(SMALL, size, task)
     is_open = dict(zip(SMALL.network.words, open_words(SMALL, task)))
@@ -126,7 +127,8 @@ def test_every_view_of_a_small_chain_is_that_of_all_sequences(view, hidden):
         assert ceiling == pytest.approx(best / total)
 
 
-@pytest.mark.parametrize("task", ["senses", pytest.param("topics", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("task", ["senses", "topics"])
 def test_a_large_sample_agrees_with_the_exact_ceiling(task):
     world = ToyWorld("ko", topics=4, words=4)
     places = list_places(world, task, [world.document(i) for i in range(40)])

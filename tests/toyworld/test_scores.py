@@ -76,6 +76,7 @@ def test_agreement_is_known_across_the_gap():
     assert [word for word, p in elder if p > 1e-9] == ["말씀하셨다", "말씀하신다"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("language", LANGUAGE_NAMES)
 def test_scores_are_calibrated_and_as_documented(language):
     """The expected accuracy matches the measured one within sampling error, and is high enough for the tasks."""

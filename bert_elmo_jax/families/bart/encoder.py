@@ -5,7 +5,6 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
@@ -16,7 +15,7 @@ from bert_elmo_jax.families.bart.config import BartConfig
 from bert_elmo_jax.families.bart.family import FAMILY
 from bert_elmo_jax.families.bart.model import shift_right, two_sides
 from bert_elmo_jax.families.piece_encoder import PieceEncoder
-from bert_elmo_jax.families.transformer.model import PairOutput, run_pair
+from bert_elmo_jax.families.transformer.model import PairOutput, compile_pair
 from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.text import Tokenizer
 
@@ -45,10 +44,8 @@ class BartEncoder(PieceEncoder):
 
     @functools.cached_property
     def _run_pair(self) -> Callable[..., PairOutput]:
-        def run(params: Any, *batch: Any, **options: Any) -> PairOutput:
-            return run_pair(self.config, two_sides(params), *batch, **options)
-
-        return jax.jit(run, static_argnames=("every", "maps"))
+        run = compile_pair(self.config)
+        return lambda params, *batch, **options: run(two_sides(params), *batch, **options)
 
     def forward(  # type: ignore[override] # a text and what the decoder reads
         self,

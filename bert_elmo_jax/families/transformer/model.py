@@ -5,7 +5,8 @@ norms follow the residuals, as in the paper and in Marian.
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, no_type_check
 
 import flax.linen as nn
@@ -175,6 +176,12 @@ def run_pair(
         encoded.layers, decoded.layers, encoded.attentions, decoded.attentions, decoded.cross_attentions,
         decoded.logits,
     )  # fmt: skip
+
+
+@functools.lru_cache(maxsize=16)
+def compile_pair(config: TransformerConfig) -> Callable[..., PairOutput]:
+    """Return `run_pair`, compiled once for each shape and set of outputs, for all models of a configuration."""
+    return jax.jit(functools.partial(run_pair, config), static_argnames=("every", "maps"))
 
 
 def batch_logits(

@@ -4,7 +4,6 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import jax
 import numpy as np
 from jaxtyping import Int
 
@@ -13,7 +12,7 @@ from bert_elmo_jax.encoders.rows import shorten
 from bert_elmo_jax.families.piece_encoder import PieceEncoder
 from bert_elmo_jax.families.transformer.config import TransformerConfig
 from bert_elmo_jax.families.transformer.family import FAMILY
-from bert_elmo_jax.families.transformer.model import PairOutput, run_pair
+from bert_elmo_jax.families.transformer.model import PairOutput, compile_pair
 from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.text import Tokenizer
 
@@ -42,7 +41,7 @@ class Translator(PieceEncoder):
 
     @functools.cached_property
     def _run_pair(self) -> Callable[..., PairOutput]:
-        return jax.jit(functools.partial(run_pair, self.config), static_argnames=("every", "maps"))
+        return compile_pair(self.config)
 
     @property
     def has_decoder(self) -> bool:

@@ -48,6 +48,16 @@ def test_forward_gives_the_reference_numbers(goldens):
         assert relative(np.asarray(getattr(our_output, name)), outputs[name]) < 1e-5
 
 
+def test_models_of_one_configuration_share_what_is_compiled(encoder, texts):
+    params = jax.tree.map(lambda array: 2 * np.asarray(array), encoder.params)
+    other = PieceEncoder(encoder.family, dataclasses.replace(encoder.config), params, encoder.tokenizer)
+    expected = encoder.encode(texts[:3]).last
+    compiled = encoder._run._cache_size()
+    assert relative(other.encode(texts[:3]).last, expected) > 0.1
+    assert other._run._cache_size() == compiled
+    assert np.array_equal(encoder.encode(texts[:3]).last, expected)
+
+
 def test_shapes_of_a_result(encoder, texts):
     """`tests/families/test_packed_encoding.py` compares its numbers with the numbers of single texts."""
     together = encoder.encode(texts, layers="all")
@@ -60,6 +70,7 @@ def test_shapes_of_a_result(encoder, texts):
     assert list(encoder.encode_batches([])) == []
 
 
+@pytest.mark.long
 def test_one_long_text_does_not_make_its_neighbours_long(encoder, pieces):
     long = " ".join(np.random.default_rng(4).choice(pieces, 3000))
     texts = [pieces[0]] * 70 + [long] + [pieces[1]] * 57

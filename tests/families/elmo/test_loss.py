@@ -71,7 +71,7 @@ def test_no_gradient_flows_into_the_step_before(name):
     assert all(not np.asarray(leaf).any() for leaf in jax.tree.leaves(jax.jit(jax.grad(through))(params)))
 
 
-@pytest.mark.parametrize("name", ["characters", "tied", LONG[0]])
+@pytest.mark.parametrize("name", ["characters", pytest.param("tied", marks=pytest.mark.long), LONG[0]])
 def test_rows_of_tables_give_the_loss_of_whole_tables(name):
     config, params, _ = make(name)
     inputs = batch(config)

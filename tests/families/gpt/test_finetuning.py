@@ -180,7 +180,9 @@ def test_wrong_configs_are_refused(program, goldens, tmp_path, task, changes, me
         run(program, config_of(files, **{"max_length": 60, **changes}), tmp_path / "run", goldens / model)
 
 
-@pytest.mark.parametrize(("preset", "norm_first"), [("gpt2", True), ("gpt-gpt", False)])
+@pytest.mark.parametrize(
+    ("preset", "norm_first"), [pytest.param("gpt2", True, marks=pytest.mark.long), ("gpt-gpt", False)]
+)
 def test_a_size_from_scratch_has_the_vocabulary_of_the_tokenizer(program, goldens, preset, norm_first):
     config = config_of({"preset": preset})
     start = program("bert_elmo_jax.runs.with_head").start_head(config, None, str(goldens / "bert_tiny"))

@@ -22,7 +22,7 @@ BIASES = {"attention_bias": True, "feed_forward_bias": True, "norm_bias": True}
 LONG = pytest.mark.long
 # Rows of several sequences for GPT; a window, rotations and no first norm; RMSNorm, biases, and shared keys.
 CASES = [
-    ("gpt", {}, ()),
+    pytest.param("gpt", {}, (), marks=LONG),
     pytest.param("gpt", {"remat": True, "scan": True}, (), marks=LONG),
     pytest.param("gpt", {"activation": "relu", "norm_first": False}, (), marks=LONG),
     ("modernbert", {"local_attention": 4}, ("mlm",)),
