@@ -145,7 +145,7 @@ def resident_bytes():
 
 
 def return_memory():
-    """Give what was freed back to the system, where glibc keeps it otherwise."""
+    """Return freed memory to the system; glibc keeps it otherwise."""
     gc.collect()
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):

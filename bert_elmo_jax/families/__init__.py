@@ -100,7 +100,7 @@ def find_decoder(encoder: Any) -> Decoder:
 
 @functools.lru_cache(maxsize=16)
 def _make_decoder(family: Family, config: Any) -> Decoder:
-    """Return the same functions for all models of a configuration, so that they share what is compiled."""
+    """Return the same functions for all models of a configuration, which then share compiled programs."""
     assert family.decoder is not None
     decoder: Decoder = family.decoder(config)
     return decoder

@@ -234,7 +234,7 @@ class Inputs:
         raise NotImplementedError
 
 
-@dataclass(frozen=True, eq=False)  # equal only to itself, so that what was computed for it can be cached
+@dataclass(frozen=True, eq=False)  # equal only to itself, so that it can be a key of caches
 class Family:
     """One architecture with its weights and objectives.
 

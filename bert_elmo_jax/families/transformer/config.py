@@ -82,6 +82,8 @@ class TransformerConfig(PieceConfig):
 
     def __post_init__(self, implementation: str | None) -> None:
         super().__post_init__(implementation)
+        for name in ("end_ids", "forbidden_ids"):  # a list would make the configuration unhashable
+            object.__setattr__(self, name, tuple(getattr(self, name)))
         for name in (
             "target_vocab_size", "decoder_layers", "decoder_heads", "decoder_feed_forward_size", "key_size",
             "value_size",

@@ -31,6 +31,12 @@ def test_the_sizes_of_the_paper():
     assert (base.dropout, big.dropout) == (0.1, 0.3)
 
 
+def test_lists_of_ids_are_those_of_tuples():
+    """JSON has lists, and a configuration needs a hash, because compiled programs are kept for it."""
+    lists, tuples = (TransformerConfig(end_ids=of([3]), forbidden_ids=of([1])) for of in (list, tuple))
+    assert lists == tuples and hash(lists) == hash(tuples)
+
+
 def test_the_decoder_takes_the_encoders_sizes_unless_it_has_its_own():
     config = TransformerConfig(
         70, 32, 3, 4, 20, target_vocab_size=50, decoder_layers=1, decoder_heads=2, decoder_feed_forward_size=40,
