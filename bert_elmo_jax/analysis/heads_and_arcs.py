@@ -1,7 +1,6 @@
 """Attention heads that follow the arcs of a treebank, from a word to its head or from a head to the word."""
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -10,7 +9,7 @@ import numpy as np
 from bert_elmo_jax.data.rows.widths import height_for, width_for
 from bert_elmo_jax.data.tasks.annotated import ParsedSentence
 from bert_elmo_jax.evals.attention_heads import OFFSETS, at_offsets, follows, most_attended, word_maps
-from bert_elmo_jax.families.forward import Request, run
+from bert_elmo_jax.families.forward import Request, compile_run
 from bert_elmo_jax.families.piece_encoder import PieceEncoder
 from bert_elmo_jax.report.figures import Grid
 from bert_elmo_jax.report.language import Phrase
@@ -56,7 +55,7 @@ def heads_and_arcs(
     short = [n for n, text in enumerate(encoded) if len(text) <= encoder.config.max_positions]
     chosen = sorted((n for n in short if list_arcs(sentences[n])), key=lambda n: -len(encoded[n]))
     hits_by_relation: dict[str, _Hits] = {}
-    forward = jax.jit(partial(run, encoder.family, encoder.config), static_argnames="request")
+    forward = compile_run(encoder.family, encoder.config)
     for at in range(0, len(chosen), batch_size):
         batch = chosen[at : at + batch_size]
         tokens, mask = _pad(encoder, [encoded[n] for n in batch], batch_size)

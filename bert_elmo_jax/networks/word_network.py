@@ -358,7 +358,7 @@ def init_network(
     vectors = {"specials": jnp.asarray(specials, jnp.float32)}
     if config.num_words:
         vectors["table"] = jnp.asarray(words, jnp.float32)
-    params = jax.jit(partial(_init, config))(key)
+    params = _init(config, key)
     return {**params, "words": {**params["words"], **vectors}}
 
 
@@ -372,6 +372,7 @@ def network_shapes(config: NetworkConfig) -> Any:
     return jax.eval_shape(partial(_init, config), jax.random.key(0))
 
 
+@partial(jax.jit, static_argnums=0)  # by configuration, so that the seeds of a task compile it once
 def _init(config: NetworkConfig, key: PRNGKeyArray) -> dict[str, Any]:
     return dict(config.module().init(key, **config.smallest_inputs())["params"])
 

@@ -194,14 +194,14 @@ def test_neighbours_of_a_word_in_a_sentence_of_ones_own(elmo, static, tmp_path):
 
 def test_a_head_that_looks_at_the_word_before(bert, monkeypatch):
     """A head with planted attention is found, and scored on the other half; too long sentences are left out."""
-    real, size = heads.run, bert.config.max_positions
+    real, size = heads.compile_run(bert.family, bert.config), bert.config.max_positions
 
     def planted(*args, **options):
         output = real(*args, **options)
         before = np.eye(output.attentions.shape[-1], k=-1)[None] * 5
         return output.replace(attentions=output.attentions.at[1, :, 0].add(before))
 
-    monkeypatch.setattr(heads, "run", planted)
+    monkeypatch.setattr(heads, "compile_run", lambda family, config: planted)
     corpus = sentences(40, 5)
     chain, relations = (0, *range(1, size)), ("root", *["dep"] * (size - 1))
     long = ParsedSentence(("w1",) * size, ("NOUN",) * size, ({},) * size, chain, relations, "a", tuple(range(size)))
