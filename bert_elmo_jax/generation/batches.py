@@ -1,5 +1,6 @@
 """Batches of prompts: shapes, compiled loops, and the pieces that they write."""
 
+import hashlib
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -67,24 +68,31 @@ class Chunk(NamedTuple):
     done: Bool[np.ndarray, " B"]
 
 
-def make_keys(prompts: Sequence[Prompt], options: Options) -> Key[Array, " N"]:
-    """Return the keys of `n_best` texts for each prompt.
+def make_keys(prompts: Sequence[Prompt], options: Options, copies_before: Counter[bytes]) -> Key[Array, " N"]:
+    """Return the keys of `n_best` texts for each prompt, and count the prompts in `copies_before`.
 
     They depend on the seed, the prompt's pieces, and how many equal prompts come before: so a prompt gets the same
     texts alone and among others, and equal prompts get different ones.
     """
-    key, copies_before, data = jax.random.key(options.seed), Counter[tuple[int, ...]](), []
-    for prompt in prompts:
-        ids = tuple(prompt.ids)
-        data += [
-            (zlib.crc32(np.array(ids, "<i8").tobytes()), copies_before[ids], copy) for copy in range(options.n_best)
-        ]
-        copies_before[ids] += 1
+    key, data = jax.random.key(options.seed), []
+    for prompt, before in zip(prompts, count_copies(prompts, copies_before)):
+        checksum = zlib.crc32(np.array(prompt.ids, "<i8").tobytes())
+        data += [(checksum, before, copy) for copy in range(options.n_best)]
     fold = jax.vmap(lambda key, number: jax.random.fold_in(key, number), (None, 0))
     keys = fold(key, np.array([row[0] for row in data], np.uint32))
     for column in (1, 2):
         keys = jax.vmap(jax.random.fold_in)(keys, np.array([row[column] for row in data], np.uint32))
     return keys
+
+
+def count_copies(prompts: Sequence[Prompt], before: Counter[bytes]) -> list[int]:
+    """Return how many equal prompts come before each one, and count them in `before`, by a hash of their pieces."""
+    counts = []
+    for prompt in prompts:
+        name = hashlib.blake2b(np.array(prompt.ids, "<i8").tobytes(), digest_size=8).digest()
+        counts.append(before[name])
+        before[name] += 1
+    return counts
 
 
 def choose_width(length: int) -> int:

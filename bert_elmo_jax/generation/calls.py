@@ -1,5 +1,6 @@
 """The calls behind `generate` and `stream`: from prompts to texts."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -27,31 +28,38 @@ def find_writer(encoder: Any) -> Writer:
 
 
 def write_texts(
-    encoder: Any, prompts: Any, tokens: Any, source: Any, batch_size: int, settings: Mapping[str, Any]
+    encoder: Any,
+    prompts: Any,
+    tokens: Any,
+    source: Any,
+    batch_size: int,
+    settings: Mapping[str, Any],
+    copies_before: Counter[bytes] | None = None,
 ) -> list[list[Written]]:
-    """Return the texts of `generate`."""
+    """Return the texts of `generate`; `copies_before` counts the prompts of earlier calls, and those of this one."""
     writer = find_writer(encoder)
     options = check_options(encoder, writer.decoder, settings)
     batch_size = check_whole("batch_size", batch_size, 1)
     chosen = choose_prompts(writer.decoder, prompts, tokens, source)
     rows = read_prompts(encoder, writer.decoder, chosen, options.max_new)
     decodes = [make_decode(encoder, writer, prompt) for prompt in rows]
+    forced = writer.decoder.forced_end is not None
     written: list[list[Written]] = [[] for _ in rows]
     if options.beams > 1:
         for places in plan(rows, batch_size):
             batch, height = [rows[place] for place in places], height_for(len(places), batch_size)
             for place, texts in zip(places, search_batch(writer, batch, options, height)):
-                written[place] = [finish(pieces, decodes[place], options) for pieces in texts]
+                written[place] = [finish(pieces, decodes[place], options, forced) for pieces in texts]
         return written
     copies = [prompt for prompt in rows for _ in range(options.n_best)]
-    keys = make_keys(rows, options)
+    keys = make_keys(rows, options, Counter() if copies_before is None else copies_before)
     for places in plan(copies, batch_size):
         batch, height = [copies[place] for place in places], height_for(len(places), batch_size)
         batch_decodes = [decodes[prompt.number] for prompt in batch]
         for prompt, decode, pieces in zip(
             batch, batch_decodes, write_batch(writer, batch, keys[np.array(places)], options, height, batch_decodes)
         ):
-            written[prompt.number].append(finish(pieces, decode, options))
+            written[prompt.number].append(finish(pieces, decode, options, forced))
     return [sorted(texts, key=lambda text: -text.score) for texts in written]
 
 
@@ -76,17 +84,18 @@ def write_batch(
     return texts
 
 
-def finish(pieces: Pieces, decode: Decode | None, options: Options) -> Written:
-    """Return a text from its pieces, cut at the first stop text."""
+def finish(pieces: Pieces, decode: Decode | None, options: Options, forced: bool) -> Written:
+    """Return a text from its pieces, cut at the first stop text; an end is `forced` in the last place."""
     ids, logs, ended = pieces.ids, pieces.logs, pieces.ended
+    finished = ended and not (forced and len(ids) == options.max_new)
     text = None if decode is None else decode(ids[:-1] if ended else ids)
     if decode is not None and text is not None and (place := find_stop(text, options.stop)) is not None:
         size = next(n for n in range(1, len(ids) + 1) if find_stop(decode(ids[:n]), options.stop) is not None)
-        ids, logs, ended, text = ids[:size], logs[:size], True, text[:place]
+        ids, logs, finished, text = ids[:size], logs[:size], True, text[:place]
     score = pieces.score
     if score is None:
         score = sum(logs) / weigh_length(len(ids), options.length_penalty, options.length_rule)
-    return Written(ids, score, text, ended)
+    return Written(ids, score, text, finished)
 
 
 def make_decode(encoder: Any, writer: Writer, prompt: Prompt) -> Decode | None:
@@ -110,7 +119,7 @@ def stream_parts(encoder: Any, prompt: Any, every: int, settings: Mapping[str, A
 
 def _parts(writer: Writer, prompt: Prompt, options: Options, text: GrowingText, every: int) -> Iterator[str]:
     count = 0
-    for chunk in write_chunks(writer, [prompt], make_keys([prompt], options), options, 1, every):
+    for chunk in write_chunks(writer, [prompt], make_keys([prompt], options, Counter()), options, 1, every):
         pieces = cut(chunk.written[0].tolist(), chunk.logs[0].tolist(), options.ends)
         fresh = pieces.ids[count : len(pieces.ids) - pieces.ended]
         count = len(pieces.ids)

@@ -46,17 +46,22 @@ def generate(
     - `temperature`, `top_k` or `top_p` draw instead. The same `seed` and prompt give the same texts with any other
       prompts; equal prompts in one call get different texts, and the `n_best` texts of a prompt differ, too.
     - `ends` are pieces (ids or names) that end a text instead of the model's own; `stop` are texts that do. `min_new`
-      pieces come before an end. No sequence of `no_repeat_ngram_size` pieces comes twice. The penalty for pieces that
-      were used is `repetition_penalty`: Keskar et al. 2019.
+      pieces come before an end piece; a stop text ends a text anywhere. No sequence of `no_repeat_ngram_size` pieces
+      comes twice. The penalty for pieces that were used is `repetition_penalty`: Keskar et al. 2019.
 
     Prompts of similar lengths are computed together, `batch_size` at a time.
     """
     from bert_elmo_jax.generation.calls import write_texts
 
     arguments = dict(locals())
-    names = ("encoder", "prompts", "tokens", "source", "batch_size", "write_texts")
-    options = {name: value for name, value in arguments.items() if name not in names}
-    return write_texts(encoder, prompts, tokens, source, batch_size, options)
+    return write_texts(encoder, prompts, tokens, source, batch_size, {name: arguments[name] for name in DEFAULT})
+
+
+DEFAULT = {
+    name: value.default
+    for name, value in inspect.signature(generate).parameters.items()
+    if name not in ("encoder", "prompts", "tokens", "source", "batch_size")
+}  # of the options, None for the model's own
 
 
 def stream_text(
@@ -82,8 +87,7 @@ def stream_text(
     """
     from bert_elmo_jax.generation.calls import stream_parts
 
-    defaults = {name: value.default for name, value in inspect.signature(generate).parameters.items()}
-    options = defaults | {
+    options = DEFAULT | {
         "max_new": max_new, "min_new": min_new, "temperature": temperature, "top_k": top_k, "top_p": top_p,
         "repetition_penalty": repetition_penalty, "no_repeat_ngram_size": no_repeat_ngram_size, "ends": ends,
         "stop": stop, "seed": seed, "beams": 1,

@@ -126,7 +126,7 @@ def check_options(encoder: Any, decoder: Decoder, settings: Mapping[str, Any]) -
         no_repeat_ngram_size=check_whole("no_repeat_ngram_size", settings["no_repeat_ngram_size"], 0),
         ends=_check_ends(encoder, decoder, settings["ends"]),
         stop=stop,
-        seed=check_whole("seed", settings["seed"], 0, 2**63 - 1),
+        seed=check_whole("seed", settings["seed"], 0, 2**32 - 1),
     )
 
 
@@ -203,12 +203,15 @@ def choose_prompts(decoder: Decoder, prompts: Any, tokens: Any, source: Any) -> 
     return list(values)
 
 
-def read_prompts(encoder: Any, decoder: Decoder, prompts: Sequence[Any], max_new: int) -> list[Prompt]:
-    """Return the pieces of prompts: texts, or lists of ids; raise if one does not fit into the model."""
+def read_prompts(encoder: Any, decoder: Decoder, prompts: Sequence[Any], max_new: int, first: int = 0) -> list[Prompt]:
+    """Return the pieces of prompts: texts, or lists of ids; raise if one does not fit into the model.
+
+    Errors name a prompt by its number, which counts from `first`.
+    """
     if not prompts:
         raise ValueError("no prompts were given: the list is empty")
     read = []
-    for number, prompt in enumerate(prompts):
+    for number, prompt in enumerate(prompts, first):
         ids = _encode(encoder, decoder, prompt) if isinstance(prompt, str) else _to_ids(prompt, number)
         outside = [piece for piece in ids if not 0 <= piece < encoder.config.vocab_size]
         if outside:

@@ -54,6 +54,7 @@ WRONG = [
     ({"stop": [5]}, "stop=[5]: use a text or a list of texts; ids are for ends="),
     ({"stop": [""]}, 'stop holds "", which every text contains'),
     ({"seed": -1}, "seed=-1: use a whole number, 0 to"),
+    ({"seed": 2**32}, "seed=4294967296: use a whole number, 0 to 4294967295"),
     ({"batch_size": 0}, "batch_size=0: use a whole number, at least 1"),
     ({"tokens": [[1] * 65]}, "prompt 0 has 65 pieces, but the model has 64 positions: cut it"),
     ({"tokens": [[1], [1] * 60], "max_new": 6}, "prompt 1 has 60 pieces, and the model has 64 positions, so max_new=6"),
@@ -112,8 +113,8 @@ def test_streams(writer):
 
 
 def test_families_that_do_not_write(goldens):
-    for name, called in (("bert_tiny", "a BERT"), ("elmo_tiny", "an ELMo")):
-        model = load(goldens / name)
+    for name, called in (("bert_tiny", "a BERT"), ("elmo_tiny", "an ELMo"), ("lm.pth", "an AWD-LSTM")):
+        model = load(goldens / ("awd_lstm_tiny/lm.pth" if name == "lm.pth" else name))
         for call in (model.generate, model.stream):
             with pytest.raises(ValueError, match=f"{name}: {called} does not write; .*a toy writer can"):
                 call("text")

@@ -15,10 +15,12 @@ from bert_elmo_jax.encoders.encoder import fingerprint
 from bert_elmo_jax.encoders.rows import Words
 from bert_elmo_jax.encoders.sentences import width_for
 from bert_elmo_jax.encoders.word_encoder import EncodedWords, WordEncoder
+from bert_elmo_jax.families import find_decoder
 from bert_elmo_jax.families.awd_lstm.config import AwdLstmConfig
 from bert_elmo_jax.families.awd_lstm.documents import classify_documents
 from bert_elmo_jax.families.awd_lstm.model import AwdLstm, State, score_words, zero_state
 from bert_elmo_jax.families.awd_lstm.vocabulary import Vocabulary, begin_of, read_words
+from bert_elmo_jax.generation.generate import generate, stream_text
 from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.nn.dropout import dropout_options
 
@@ -59,6 +61,7 @@ class AwdLstmEncoder(WordEncoder):
     """
 
     RESULT: ClassVar[type[AwdLstmEncoded]] = AwdLstmEncoded
+    find_decoder, generate, stream = find_decoder, generate, stream_text  # they raise: an AWD-LSTM does not write
 
     def _build_module(self) -> Any:
         return AwdLstm(self.config)

@@ -10,6 +10,7 @@ from bert_elmo_jax.families.gpt.config import GptConfig
 from bert_elmo_jax.families.gpt.json_fields import GPT1, GPT2, choose_file
 from bert_elmo_jax.families.huggingface_weights import WeightFile
 from bert_elmo_jax.files import read_json
+from bert_elmo_jax.generation.file_rules import NOT_FOLLOWED, OF_TRANSLATORS, warn_of_ignored
 from bert_elmo_jax.weights.parameter_tree import Report
 
 CHOICE = {"choice": {"choice": "multiple_choice_head.summary"}}
@@ -51,17 +52,20 @@ def read_config(folder: str | Path) -> GptConfig:
     """Return the configuration of a folder, from `config.json`.
 
     If `generation_config.json` names a piece that ends a text, it replaces the one of `config.json`. A GPT has one such
-    piece, so several are logged and not used.
+    piece, so several are logged and not used, and so are the other fields about writing.
     """
     folder = Path(folder)
     config: GptConfig = _of_folder(folder).read_config(folder)
-    end = read_json(folder / "generation_config.json", default={}).get("eos_token_id")
+    path = folder / "generation_config.json"
+    generation = read_json(path, default={})
+    warn_of_ignored(generation, path, {**NOT_FOLLOWED, **OF_TRANSLATORS})
+    end = generation.get("eos_token_id")
     if isinstance(end, list) and len(end) == 1:
         [end] = end
     if isinstance(end, list) and end:
         logging.getLogger(__name__).warning(
             "%s has several pieces that end a text, eos_token_id=%.80r, and `generate` stops at %s only: give it ends=",
-            folder / "generation_config.json", end, config.end_id,
+            path, end, config.end_id,
         )  # fmt: skip
     if isinstance(end, int) and 0 <= end < config.vocab_size:
         return replace(config, end_id=end)

@@ -1,12 +1,12 @@
 """The `config.json` and `generation_config.json` of a Marian model in transformers."""
 
-import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from bert_elmo_jax.families.huggingface_config import READ_FIELDS, ConfigFile, MoreFields
 from bert_elmo_jax.files import read_json
+from bert_elmo_jax.generation.file_rules import warn_of_ignored
 
 # The decoder's fields: ours, the file's, and the encoder's in the file.
 DECODER = (
@@ -40,12 +40,6 @@ DEFAULTS = {
 DEFAULTS |= {f"{side}_{name}": size for side in ("encoder", "decoder") for name, size in (
     ("layers", 12), ("ffn_dim", 4096), ("attention_heads", 16))}  # fmt: skip
 GENERATION = ("decoder_start_token_id", "eos_token_id", "forced_eos_token_id", "bad_words_ids")
-# Fields that change what transformers writes and that we do not follow, with the values that change nothing.
-NOT_FOLLOWED = {
-    "do_sample": (False,), "repetition_penalty": (1,), "encoder_repetition_penalty": (1,), "num_beam_groups": (1,),
-    "encoder_no_repeat_ngram_size": (0,), "diversity_penalty": (0,), "penalty_alpha": (0,), "suppress_tokens": ([],),
-    "begin_suppress_tokens": ([],), "sequence_bias": ({},),
-}  # fmt: skip
 # Ours and the file's: how texts are written. Lengths of the file count the piece before the first one, too.
 WRITING = {"beams": "num_beams", "length_penalty": "length_penalty", "no_repeat_ngram_size": "no_repeat_ngram_size"}
 LENGTHS = {"max_new": ("max_new_tokens", "max_length"), "min_new": ("min_new_tokens", "min_length")}
@@ -68,24 +62,13 @@ def read_fields(folder: str | Path, only_there: tuple[str, ...] = ONLY_THERE) ->
         raise ValueError(f"The configuration: decoder_start_token_id is {start}, but there are {size:,} pieces")
     path = folder / "generation_config.json"
     if not path.is_file():
-        _name_ignored(fields, folder / "config.json")
+        warn_of_ignored(fields, folder / "config.json")
         return fields
     generation = read_json(path, fields=READ_FIELDS)
-    _name_ignored(generation, path)
+    warn_of_ignored(generation, path)
     names = (*GENERATION, *only_there)
     fields |= {name: generation[name] for name in names if generation.get(name) is not None}
     return fields | {name: None for name in only_there if generation.get(name) is None}
-
-
-def _name_ignored(fields: Mapping[str, Any], path: Path) -> None:
-    """Log the fields of writing that are not followed."""
-    ignored = {name: value for name, neutral in NOT_FOLLOWED.items()
-               if (value := fields.get(name)) is not None and value not in neutral}  # fmt: skip
-    if ignored:
-        fields_ignored = ", ".join(f"{name}={value!r:.40}" for name, value in ignored.items())
-        logging.getLogger(__name__).warning(
-            "%s asks for %s, which `generate` does not take from a file: give its own options", path, fields_ignored
-        )
 
 
 def read_decoder(fields: Mapping[str, Any], num_layers: int) -> tuple[dict[str, Any], list[str]]:

@@ -89,6 +89,15 @@ def test_texts_by_the_rules_of_the_folder(golden, goldens, tmp_path, rule):
             np.testing.assert_allclose([text.score for text in texts], expected[f"{n}/{rule}/scores"], rtol=1e-5)
 
 
+@pytest.mark.parametrize("beams", [1, 2])
+def test_an_end_that_is_forced_into_the_last_place_is_no_end(golden, beams):
+    model, inputs, _ = golden
+    sources = [row[mask == 1].tolist() for row, mask in zip(inputs["source"], inputs["source_mask"])]
+    texts = [text for [text] in model.generate(source=sources, max_new=4, min_new=3, beams=beams)]
+    assert all(len(text.ids) == 4 and text.ids[-1] == model.config.forced_end_id for text in texts)
+    assert not any(text.finished for text in texts)
+
+
 def without_padding(sequence):
     """Return a sequence up to its second end: it begins with the first."""
     return sequence[: 2 + sequence[1:].index(2)] if 2 in sequence[1:] else sequence

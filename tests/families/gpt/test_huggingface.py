@@ -47,6 +47,13 @@ def test_several_ends_of_a_text_are_logged(tmp_path, caplog):
     assert f"eos_token_id=[9, 7], and `generate` stops at {GPT2.end_id} only: give it ends=" in caplog.text
 
 
+def test_rules_of_writing_that_are_not_followed_are_logged(tmp_path, caplog):
+    write(tmp_path, random_params("GPT2LMHeadModel"), GPT2)
+    (tmp_path / "generation_config.json").write_text('{"num_beams": 3, "max_length": 20, "do_sample": true}')
+    load(tmp_path)
+    assert "generation_config.json asks for do_sample=True, num_beams=3, which `generate` does not take" in caplog.text
+
+
 def test_released_files_are_read():
     summary = {"summary_activation": None, "summary_first_dropout": 0.1, "summary_proj_to_labels": True}
     summary |= {"summary_type": "cls_index", "summary_use_proj": True}
