@@ -15,7 +15,7 @@
 #   make bench                     times beside PyTorch, AllenNLP and fastai, into docs/results; PEER_PYTHON=,
 #                                  ALLENNLP_PYTHON=, FASTAI_PYTHON=
 #   make models                    loads and uses every model of docs/models.json from the hub, and writes docs/models.md
-#   make goldens                   remakes tests/goldens (needs the `peers` extra: make peers)
+#   make goldens                   remakes the goldens of tests/goldens/make.py whose projects are installed
 #   make wheel                     the package for other environments, in dist/
 #   make docs                      the reference and the documents as a site in site/, readable without a network
 #   make lock                      remakes requirements.txt, with hashes, from setup.cfg for every supported Python

@@ -102,4 +102,4 @@ def check_interpreter(interpreter: str, modules: Sequence[str], flag: str) -> No
     if (lacking := done.stdout.strip()) != "[]":
         remark = " (this interpreter)" if interpreter == sys.executable else ""
         names = lacking.strip("[]").replace("'", "")
-        raise ValueError(f"{interpreter}{remark} lacks {names}: run `make peers`, or give --{flag}=/path/to/python")
+        raise ValueError(f"{interpreter}{remark} lacks {names}: install them there, or give --{flag}=/path/to/python")
