@@ -80,6 +80,8 @@ TASK_ENDINGS = tuple(end for head, end in CLASS_ENDINGS.items() if head != "mlm"
 MOST_LAYERS = 10_000  # more than any model has; a list of them is made
 LARGEST = 10**8  # more than any size, and any number of pieces or positions, of a model
 LARGEST_NUMBER = 1e12  # the largest are bases of rotary angles, up to 1e8
+FINITE = Kind("a number up to 1e12", lambda value: type(value) in (int, float) and abs(value) <= LARGEST_NUMBER)
+SIZE = whole_number(1, LARGEST)
 PIECES = any_of(whole_number(-1, LARGEST), list_of(whole_number(-1, LARGEST), most=1000))  # -1: none, in old files
 # Fields of all families that are read from the file, but are no fields of ours: their kinds.
 READ_FIELDS: dict[str, Kind] = {
@@ -109,6 +111,7 @@ class MoreFields(NamedTuple):
     # From all fields of the file and the number of layers: fields of ours, and problems
     read: Callable[[Mapping[str, Any], int], tuple[dict[str, Any], list[str]]] = lambda fields, num_layers: ({}, [])
     write: Callable[[Any], dict[str, Any]] = lambda config: {}
+    kinds: Mapping[str, Kind] = {}  # of fields that `read` uses without looking at their kind
 
 
 @dataclass(frozen=True)
@@ -154,7 +157,7 @@ class ConfigFile:
         A field of unknown meaning is logged, or refused inside `refuse_unknown_fields`.
         """
         where, fields = ("The configuration", source) if isinstance(source, Mapping) else (source, read_json(source))
-        check_fields(fields, READ_FIELDS, where)
+        check_fields(fields, {**READ_FIELDS, **self.more.kinds}, where)
         fields = {**self.defaults, **fields}
         values = {
             ours: _typed(config, ours, theirs, fields[theirs], where)
@@ -263,6 +266,42 @@ class ConfigFile:
             f"{name} is {fields[name]!r:.60}, a field of unknown meaning{did_you_mean(name, sorted(names))}"
             for name in sorted(set(fields) - names - HARMLESS - self.harmless - {"auto_map"})
         ]
+
+
+def read_spelled(values: Mapping[str, Any], kind: Kind, problems: list[str]) -> Any:
+    """Return the value of a field with several spellings, None without one; append what is wrong to the problems.
+
+    >>> problems = []
+    >>> read_spelled({"rope_theta": 1e4, "rope_parameters.rope_theta": 5.0}, FINITE, problems), problems
+    (None, ['rope_theta is 10000.0 but rope_parameters.rope_theta is 5.0: delete one of them'])
+    """
+    values = {name: value for name, value in values.items() if value is not None}
+    wrong = [
+        f"{name} is {value!r:.60}; it must be {kind.called}"
+        for name, value in values.items()
+        if not kind.accepts(value)
+    ]
+    if not wrong and len(set(values.values())) > 1:
+        wrong = [" but ".join(f"{name} is {value!r}" for name, value in values.items()) + ": delete one of them"]
+    problems += wrong
+    return None if wrong else next(iter(values.values()), None)
+
+
+def read_theta(group: Any, name: str, older: Mapping[str, Any], problems: list[str]) -> float | None:
+    """Return the base of rotary angles from an object of that name, or from an older field; None without one."""
+    group = {} if group is None else group
+    if not isinstance(group, Mapping):
+        problems.append(f"{name} is {group!r:.60}; it is an object with rope_theta")
+        return None
+    allowed: dict[str, Any] = {"rope_type": "default", "type": "default", "partial_rotary_factor": 1.0}
+    problems += [
+        f"{field} of {name} is {value!r:.60}; "
+        + (f"only {allowed[field]!r} is supported" if field in allowed else "it has no known meaning")
+        for field, value in group.items()
+        if field != "rope_theta" and value is not None and value != allowed.get(field)
+    ]
+    theta = read_spelled({**older, f"{name}.rope_theta": group.get("rope_theta")}, FINITE, problems)
+    return None if theta is None else float(theta)  # files have 250000
 
 
 def describe_own_code(fields: Mapping[str, Any]) -> str:

@@ -15,6 +15,7 @@ from bert_elmo_jax.families.family import TASK_HEADS
 from bert_elmo_jax.families.huggingface_config import READ_FIELDS, ConfigFile
 from bert_elmo_jax.families.huggingface_format import CLASSIFIERS, make_format
 from bert_elmo_jax.families.init_params import param_shapes
+from bert_elmo_jax.families.sentence_files import ACTIVATIONS
 from bert_elmo_jax.files import read_json
 from bert_elmo_jax.weights.huggingface_files import read_folder, read_model_type, write_model
 from bert_elmo_jax.weights.parameter_tree import (
@@ -37,12 +38,6 @@ TASKS = (*CLASSIFIERS, "span")
 SIZED = ("classify", "tag")  # heads whose size depends on the task
 OLD_NAMES = ((".LayerNorm.gamma", ".LayerNorm.weight"), (".LayerNorm.beta", ".LayerNorm.bias"))  # until 2019
 CONSTANTS = ("embeddings.position_ids", "embeddings.token_type_ids")
-# The activations of rerankers, and their classes.
-ACTIVATIONS = {
-    "sigmoid": "torch.nn.modules.activation.Sigmoid",
-    "identity": "torch.nn.modules.linear.Identity",
-    "tanh": "torch.nn.modules.activation.Tanh",
-}
 # The names of a BERT and of its nearest relatives.
 USUAL_TABLES = {
     "embeddings/word": "embeddings.word_embeddings",

@@ -30,7 +30,13 @@ from bert_elmo_jax.text.tokenizer import (
     reject_text,
 )
 from bert_elmo_jax.text.tokenizer_checks import check_sentencepiece, read_tokenizer_config
-from bert_elmo_jax.text.tokenizer_folder import MASK_LAST_CLASSES, MODEL_FILES, find_model, has_mask_last
+from bert_elmo_jax.text.tokenizer_folder import (
+    MASK_LAST_CLASSES,
+    MODEL_FILES,
+    find_model,
+    has_mask_last,
+    refuse_split_punctuation,
+)
 
 # Names of the special pieces in released models, ours first. The library knows the unknown piece.
 USUAL_NAMES = {
@@ -227,6 +233,7 @@ def load_sentencepiece(path: str | Path) -> SentencePiece:
             f"{', '.join(MODEL_FILES)}"
         )
     config = read_tokenizer_config(file.parent)
+    refuse_split_punctuation(file.parent)
     options: dict[str, Any] = {"mask_last": has_mask_last(file.parent), "cleaning": read_cleaning(file.parent)}
     tokenizer = SentencePiece(read_bytes(file), str(file), **options)
     check_fingerprint(config, tokenizer.fingerprint, file)

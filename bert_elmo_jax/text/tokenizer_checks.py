@@ -45,7 +45,8 @@ CONFIG_FIELDS: Fields = {
     ),
     **dict.fromkeys(
         ("do_lower_case", "strip_accents", "tokenize_chinese_chars", "add_prefix_space", "trim_offsets",
-         "separate_vocabs", "do_basic_tokenize", "keep_accents", "remove_space"),
+         "separate_vocabs", "do_basic_tokenize", "keep_accents", "remove_space", "split_by_punct",
+         "split_special_tokens"),
         TRUTH,
     ),
     **dict.fromkeys(("additional_special_tokens", "extra_special_tokens"), PIECES),
@@ -103,7 +104,13 @@ def read_tokenizer_config(folder: Path) -> dict[str, Any]:
     >>> read_tokenizer_config(Path("tests/goldens/bert_tiny"))
     {}
     """
-    return read_json(folder / CONFIG, default={}, fields=CONFIG_FIELDS)
+    config = read_json(folder / CONFIG, default={}, fields=CONFIG_FIELDS)
+    if config.get("split_special_tokens"):
+        raise ValueError(
+            f"{folder / CONFIG}: split_special_tokens is true; only false is supported: encode reads a special piece "
+            "in a text as that piece. Write false; encode_lines reads it as ordinary text."
+        )
+    return config
 
 
 def names_class(folder: Path, classes: Sequence[str], model_types: Sequence[str]) -> bool:

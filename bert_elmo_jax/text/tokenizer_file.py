@@ -221,6 +221,8 @@ class TokenizerFile(Tokenizer):
         config = {"tokenizer_class": "PreTrainedTokenizerFast", **names, "clean_up_tokenization_spaces": False}
         config |= {"model_input_names": inputs, PROJECT_KEY: entries}
         spec = json.loads(self._marked.to_str())
+        if (spec["pre_tokenizer"] or {}).get("add_prefix_space"):  # transformers 4 would write false into the rules
+            config["add_prefix_space"] = True
         return {"tokenizer_config.json": encode_json(config), "tokenizer.json": encode_json(spec)}
 
     def _special_ids(self) -> tuple[int, int, int, int, int]:

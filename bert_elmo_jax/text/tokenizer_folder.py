@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from bert_elmo_jax.text.tokenizer_checks import names_class, read_added, read_spec, read_tokenizer_config
+from bert_elmo_jax.text.tokenizer_checks import CONFIG, names_class, read_added, read_spec, read_tokenizer_config
 from bert_elmo_jax.text.tokenizer_specs import KINDS, SPEC_CLASSES, USUAL_NAMES, name_of, read_settings
 from bert_elmo_jax.text.wordpiece_files import is_framed, is_wordpiece
 
@@ -21,8 +21,8 @@ UNFRAMED_TYPES = ("gpt2",)
 
 
 def find_vocabulary(folder: Path) -> Path | None:
-    """Return the WordPiece vocabulary of a folder, or None."""
-    return next((folder / name for name in VOCABULARY_FILES if (folder / name).is_file()), None)
+    """Return the WordPiece vocabulary of a folder, or None; of two files, the one that transformers follows."""
+    return next((folder / name for name in reversed(VOCABULARY_FILES) if (folder / name).is_file()), None)
 
 
 def find_bpe(folder: Path) -> tuple[str, str]:
@@ -50,6 +50,15 @@ def is_shifted(folder: Path) -> bool:
 def has_mask_last(folder: Path) -> bool:
     """Return True if a folder says that the mask piece comes after the last piece of its SentencePiece model."""
     return names_class(folder, MASK_LAST_CLASSES, MASK_LAST_TYPES)
+
+
+def refuse_split_punctuation(folder: Path) -> None:
+    """Raise if a folder of DeBERTa asks for pieces without punctuation, which no released one does."""
+    if read_tokenizer_config(folder).get("split_by_punct") and has_mask_last(folder):
+        raise ValueError(
+            f"{folder / CONFIG}: split_by_punct is true; only false, DeBERTa's own rules, is supported. Split the "
+            "texts before and after each punctuation mark first, write false, and use encode_words."
+        )
 
 
 def is_unframed(folder: Path) -> bool:

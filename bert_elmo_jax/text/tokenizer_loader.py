@@ -19,6 +19,7 @@ from bert_elmo_jax.text.tokenizer_folder import (
     find_model,
     is_shifted,
     is_unframed,
+    refuse_split_punctuation,
 )
 from bert_elmo_jax.text.tokenizer_specs import (
     Spec,
@@ -90,6 +91,7 @@ def load_tokenizer_file(path: str | Path) -> TokenizerFile:
     path = Path(path)
     folder = path if path.is_dir() else path.parent
     settings = read_settings(folder)
+    refuse_split_punctuation(folder)
     model = find_model(folder)
     names = {name for pair in BPE_PAIRS for name in pair}
     if (path / "tokenizer.json").is_file() or (path.suffix == ".json" and path.name not in names):

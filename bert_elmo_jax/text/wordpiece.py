@@ -1,7 +1,7 @@
 """WordPiece tokenizers with BERT's rules, released or trained here."""
 
+import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +10,16 @@ from bert_elmo_jax.text.tokenizer import PROJECT_KEY, SPECIALS, check_fingerprin
 from bert_elmo_jax.text.tokenizer_checks import read_tokenizer_config
 from bert_elmo_jax.text.tokenizer_file import TokenizerFile
 from bert_elmo_jax.text.tokenizer_folder import VOCABULARY_FILES, find_vocabulary
-from bert_elmo_jax.text.tokenizer_specs import KINDS, compile_spec
+from bert_elmo_jax.text.tokenizer_specs import KINDS, Spec, compile_spec, index_pieces, read_settings
 from bert_elmo_jax.text.wordpiece_files import (
     WordPieceOptions,
     check_vocabulary,
     has_one_type,
+    name_specials,
     read_added_pieces,
     read_options,
     read_vocabulary,
+    warn_of_difference,
 )
 
 
@@ -70,14 +72,16 @@ class WordPiece(TokenizerFile):
         }
 
     def _identity(self) -> list[Any]:
-        return [self.kind, asdict(self.options), self.tokens, *([self.added] if self.added else [])]
+        return [self.kind, dataclasses.asdict(self.options), self.tokens, *([self.added] if self.added else [])]
 
 
-def load_wordpiece(path: str | Path, *, lowercase: bool | None = None) -> WordPiece:
+def load_wordpiece(path: str | Path, *, lowercase: bool | None = None) -> TokenizerFile:
     """Load a released or saved tokenizer from a vocabulary file or its folder.
 
     The options come from `tokenizer_config.json` or `tokenizer.json` in the same folder, else from the pieces;
-    `lowercase` overrides.
+    `lowercase` overrides. A `tokenizer.json` that disagrees with the `vocab.txt` of its folder is followed, and one
+    line says so. A folder that names other special pieces than BERT's gives a `TokenizerFile` with BERT's rules and
+    those pieces.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -92,14 +96,34 @@ def load_wordpiece(path: str | Path, *, lowercase: bool | None = None) -> WordPi
             f"no WordPiece vocabulary at {path}: expected a vocab.txt, or a folder with {' or '.join(VOCABULARY_FILES)}"
         )
     pieces = read_vocabulary(file)
-    check_vocabulary(pieces, str(file))
+    if path.is_dir() and file != (lines := path / "vocab.txt") and lines.is_file():
+        warn_of_difference(read_vocabulary(lines), pieces, path)
+    specials = name_specials(file.parent)
+    check_vocabulary(pieces, str(file), SPECIALS if specials == SPECIALS else ())
     config = read_tokenizer_config(file.parent)
     options = read_options(file.parent, pieces, lowercase)
     added = read_added_pieces(file.parent, pieces)
+    if specials != SPECIALS:
+        return _use_specials(specials, options.spec(pieces) | {"added_tokens": added}, file)
+    added = [entry for entry in added if entry["content"] not in SPECIALS]
     tokenizer = WordPiece(pieces, options, one_type=has_one_type(file.parent, config), added=added)
     if PROJECT_KEY in config:
         saved = tokenizer if lowercase is None else WordPiece(pieces, read_options(file.parent, pieces), added=added)
         check_fingerprint(config, saved.fingerprint, file)
+    return tokenizer
+
+
+def _use_specials(specials: Sequence[str], spec: Spec, file: Path) -> TokenizerFile:
+    """Return the tokenizer of a spec with these special pieces, by `KINDS`, in BERT's frame."""
+    settings = {f"{kind}_token": piece for kind, piece in zip(KINDS, specials)} | read_settings(file.parent)
+    _, unknown, cls, sep, _ = specials
+    index = index_pieces(spec, str(file))  # where a piece is missing, `TokenizerFile` says so
+    spec["post_processor"] = {"type": "BertProcessing"} | {
+        name: [piece, index.get(piece, 0)] for name, piece in (("cls", cls), ("sep", sep))
+    }
+    tokenizer = TokenizerFile(spec | {"model": spec["model"] | {"unk_token": unknown}}, settings, str(file))
+    if has_one_type(file.parent, settings):
+        tokenizer.frame = dataclasses.replace(tokenizer.frame, types=(0, 0))
     return tokenizer
 
 

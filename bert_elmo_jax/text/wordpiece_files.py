@@ -8,6 +8,7 @@ import logging
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from bert_elmo_jax.text.tokenizer_checks import (
 )
 from bert_elmo_jax.text.tokenizer_specs import (
     KINDS,
+    SPEC_CLASSES,
     Spec,
     cleaning_spec,
     find_added,
@@ -87,8 +89,9 @@ class WordPieceOptions:
 def read_options(folder: Path, pieces: Sequence[str], lowercase: bool | None = None) -> WordPieceOptions:
     """Read the options of a vocabulary from its configuration files, or guess them from its pieces.
 
-    `lowercase` overrides `tokenizer_config.json`, which overrides `tokenizer.json`. Lower-casing strips accents, as in
-    released BERTs, unless a file disagrees or, without a file, a piece has an accent.
+    `lowercase` overrides `tokenizer_config.json`, which overrides `tokenizer.json` unless it names a class that reads
+    only the latter. Lower-casing strips accents, as in released BERTs, unless a file disagrees or, without a file, a
+    piece has an accent.
 
     A folder of transformers (one with `config.json`) that does not say its case is lower-cased, as transformers does,
     and one line says so if the pieces look cased. In other folders the pieces decide: Google's programs, too, refuse to
@@ -97,8 +100,9 @@ def read_options(folder: Path, pieces: Sequence[str], lowercase: bool | None = N
     config = _read_config(folder / "tokenizer_config.json")
     file_options = _read_file_options(folder / "tokenizer.json")
     project = project_settings(config, str(folder))
+    overrides = {} if file_options and config.get("tokenizer_class") in SPEC_CLASSES else config
     merged = {
-        name: config.get(name) if config.get(name) is not None else file_options.get(name)
+        name: overrides.get(name) if overrides.get(name) is not None else file_options.get(name)
         for name in ("do_lower_case", "strip_accents", "tokenize_chinese_chars")
     }
     wrong = [f"{name} is {value!r}" for name, value in merged.items() if not (value is None or isinstance(value, bool))]
@@ -168,6 +172,10 @@ def _find_misfits(spec: Spec, file: Path) -> list[str]:
         "pre_tokenizer": (splitter.get("type"), "BertPreTokenizer"),
         "frame": ("another" if _has_own_frame(spec, file) else "BERT's", "BERT's"),
     }
+    # Those classes put the special pieces that a folder names into BERT's frame.
+    if not names_class(file.parent, OWN_FRAME_CLASSES, OWN_FRAME_TYPES):
+        expected |= {f"{KINDS[number]}_token": (name, SPECIALS[number])
+                     for number, name in enumerate(name_specials(file.parent))}  # fmt: skip
     return [f"{part} is {value!r} (expected {usual!r})" for part, (value, usual) in expected.items() if value != usual]
 
 
@@ -251,13 +259,22 @@ def read_vocabulary(path: Path) -> list[str]:
     return pieces
 
 
+def name_specials(folder: Path) -> tuple[str, ...]:
+    """Return the special pieces of a folder by `KINDS`: those that its settings name, else BERT's."""
+    settings = read_settings(folder)
+    return tuple(name_of(settings.get(f"{kind}_token")) or usual for kind, usual in zip(KINDS, SPECIALS))
+
+
 def is_framed(file: Path) -> bool:
     """Return True if a `vocab.txt` has the special pieces of RoBERTa, whose frame its texts then get.
+
+    A folder that names a tokenizer or a model of BERT has BERT's frame, even with RoBERTa's pieces in its vocabulary.
 
     >>> is_framed(Path("tests/goldens/mpnet_tiny/vocab.txt")), is_framed(Path("tests/goldens/bert_tiny/vocab.txt"))
     (True, False)
     """
-    return set(FRAMED) <= set(read_vocabulary(file))
+    has_own = names_class(file.parent, OWN_FRAME_CLASSES, OWN_FRAME_TYPES)
+    return not has_own and set(FRAMED) <= set(read_vocabulary(file))
 
 
 def spec_of_framed_vocabulary(file: Path, settings: Mapping[str, Any]) -> tuple[Spec, dict[str, Any]]:
@@ -275,16 +292,16 @@ def spec_of_framed_vocabulary(file: Path, settings: Mapping[str, Any]) -> tuple[
     return read_options(file.parent, pieces).spec(pieces) | {"post_processor": frame}, settings
 
 
-def check_vocabulary(pieces: Sequence[str], source: str) -> None:
+def check_vocabulary(pieces: Sequence[str], source: str, specials: Sequence[str] = SPECIALS) -> None:
     """Raise on repeated pieces, pieces with a line break and missing special pieces; the error lists all of them."""
     different, joined = set(pieces), "\0".join([*pieces, ""])
     one_line = "\n" not in joined and "\r\0" not in joined and max(map(len, pieces), default=0) <= LONGEST_PIECE
-    if len(different) == len(pieces) and different.issuperset(SPECIALS) and one_line:
+    if len(different) == len(pieces) and different.issuperset(specials) and one_line:
         return
     lines: dict[str, list[int]] = {}
     for number, piece in enumerate(pieces, start=1):
         lines.setdefault(piece, []).append(number)
-    missing = [piece for piece in SPECIALS if piece not in lines]
+    missing = [piece for piece in specials if piece not in lines]
     problems = [f"it lacks {', '.join(missing)}"] if missing else []
     problems += [
         f"{piece!r} is on lines {', '.join(map(str, numbers[:-1]))} and {numbers[-1]}"
@@ -331,7 +348,22 @@ def read_appended(folder: Path, pieces: Sequence[str]) -> dict[str, int]:
 
 
 def read_added_pieces(folder: Path, pieces: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the pieces that the files of a folder add in its vocabulary or behind it, apart from BERT's specials."""
+    """Return the pieces that the files of a folder add in its vocabulary or behind it."""
     index = {piece: number for number, piece in enumerate(pieces)} | read_appended(folder, pieces)
-    added = find_added(read_spec(folder / "tokenizer.json"), read_settings(folder), read_added(folder), index)
-    return [entry for entry in added if entry["content"] not in SPECIALS]
+    return find_added(read_spec(folder / "tokenizer.json"), read_settings(folder), read_added(folder), index)
+
+
+def warn_of_difference(lines: Sequence[str], written: Sequence[str], folder: Path) -> None:
+    """Log the first line of a `vocab.txt` that differs from the pieces of the `tokenizer.json` beside it."""
+    pairs = zip_longest(lines, written)
+    different = next(((number, pair) for number, pair in enumerate(pairs, start=1) if pair[0] != pair[1]), None)
+    if different:
+        number, (old, new) = different
+        logging.getLogger(__name__).warning(
+            "%s: line %d of vocab.txt is %r, but tokenizer.json has %r there. tokenizer.json is followed, as in "
+            "transformers: delete it to follow vocab.txt.",
+            folder,
+            number,
+            old,
+            new,
+        )

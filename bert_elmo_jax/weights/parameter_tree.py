@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from typing import Any
 
 import numpy as np
@@ -119,6 +120,16 @@ def encoder_prefix(names: Mapping[str, Any], word_embeddings: str, separator: st
     if len(ends) > 1:
         raise ValueError(f"{source} has {len(ends)} encoders: {', '.join(sorted(ends))}. Save one model per file.")
     return ends[0].removesuffix(word_embeddings)
+
+
+def keep_weights(stored: Mapping[str, StoredTensor], report: Report) -> dict[str, StoredTensor]:
+    """Return the weights of a TensorFlow checkpoint; the report gets the reason for each tensor that is none."""
+    for name, tensor in stored.items():
+        if any(str(scope) in stored for scope in PurePosixPath(name).parents):  # slots are stored under their variable
+            report.skipped[name] = "optimiser state"
+        elif not tensor.shape or tensor.dtype == "string":
+            report.skipped[name] = "a counter" if tensor.dtype != "string" else "not numeric"
+    return {name: tensor for name, tensor in stored.items() if name not in report.skipped}
 
 
 def locate(

@@ -7,6 +7,7 @@ Python's own Unpickler makes the calls that a pickle asks for, even when restric
 import io
 import mmap
 import pickletools
+import sys
 import warnings
 from collections.abc import Callable, Set
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from bert_elmo_jax.weights.stored import what_is
 MOST_OPCODES = 1_000_000  # a thousand layers need half of it
 LARGEST_PLAIN = 1 << 26  # bytes of a pickle of plain values
 MOST_BITS = 128  # of an integer; the magic number of old files has 77
+LARGEST_KEY = sys.hash_info.modulus  # larger integers can all have one hash, which takes quadratic time
 ORDERED_DICT = "collections OrderedDict"
 # Operations that push their argument: numbers, text and bytes.
 CONTENT = {"BINFLOAT", "BINUNICODE", "SHORT_BINUNICODE", "BINSTRING", "SHORT_BINSTRING", "BINBYTES", "SHORT_BINBYTES"}
@@ -106,6 +108,8 @@ class _Machine:
         for key, value in zip(keys, values):
             if not isinstance(key, str | int):
                 raise _refuse(f"a dictionary key of type {type(key).__name__}")
+            if isinstance(key, int) and abs(key) >= LARGEST_KEY:
+                raise ValueError(f"its pickle has the dictionary key {key:,}, larger than any number of a parameter")
             container[key] = value
 
     def extend(self, container: Any, values: list[Any]) -> None:
@@ -118,7 +122,10 @@ class _Machine:
             raise _refuse(f"a call of a {type(function).__name__}")
         if function.text != ORDERED_DICT:
             return Called(function.text, arguments)
-        pairs = [tuple(pair) for pair in arguments[0]] if arguments else []
+        pairs = arguments[0] if arguments else []
+        # A pair is never copied: thousands of them can be one long string.
+        if not isinstance(pairs, list | tuple) or not all(isinstance(p, list | tuple) and len(p) == 2 for p in pairs):
+            raise TypeError("an OrderedDict of something else than pairs")
         result: dict[Any, Any] = {}
         self.fill(result, [key for key, _ in pairs], [value for _, value in pairs])
         return result

@@ -8,6 +8,7 @@ import pytest
 
 from bert_elmo_jax.text import Frame, TokenizerFile, load_tokenizer, load_tokenizer_file, train_sentencepiece
 from bert_elmo_jax.text.tokenizer_file import BYTE_OF
+from bert_elmo_jax.text.tokenizer_json import tokenizer_json
 
 FOLDERS = ("roberta_tiny", "gpt2_tiny", "modernbert_packed", "xlmr_tiny")
 
@@ -223,6 +224,29 @@ def test_files_that_cannot_be_honoured_raise(folders, tmp_path):
         load_tokenizer(file.parent)
 
 
+def test_other_ways_to_split_are_refused(goldens, folders, tmp_path):
+    """transformers splits by them; the class that reads only `tokenizer.json` ignores the first."""
+    punctuation = r"tokenizer_config.json: split_by_punct is true; only false, DeBERTa's own rules, is supported"
+    for config in ({"tokenizer_class": "DebertaV2Tokenizer"}, {}):
+        folder = copy(goldens / "deberta_v3_tiny", tmp_path, "spm.model")
+        (folder / "config.json").write_text('{"model_type": "deberta-v2"}')
+        (folder / "tokenizer_config.json").write_text(json.dumps(config | {"split_by_punct": True}))
+        with pytest.raises(ValueError, match=punctuation):
+            load_tokenizer(folder)
+        (folder / "spm.model").unlink()
+        (folder / "tokenizer.json").write_bytes(tokenizer_json(load_tokenizer(goldens / "deberta_v3_tiny")))
+        with pytest.raises(ValueError, match=punctuation):
+            load_tokenizer(folder)
+    (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "TokenizersBackend", "split_by_punct": true}')
+    assert load_tokenizer(folder).tokens == load_tokenizer(goldens / "deberta_v3_tiny").tokens
+    change = {"split_special_tokens": True}
+    folder = edit(
+        folders / "roberta_tiny", tmp_path / "b", lambda config: config.update(change), "tokenizer_config.json"
+    )
+    with pytest.raises(ValueError, match=r"split_special_tokens is true; only false is supported: encode reads"):
+        load_tokenizer(folder)
+
+
 def test_truncation_and_padding_of_the_file_are_left_to_batches(folders, tmp_path):
     def change(spec):
         spec["truncation"] = {"direction": "Right", "max_length": 4, "strategy": "LongestFirst", "stride": 0}
@@ -233,7 +257,11 @@ def test_truncation_and_padding_of_the_file_are_left_to_batches(folders, tmp_pat
     check_golden(load_tokenizer(folder), folders / "roberta_tiny" / "encodings.json")
 
 
-def test_files_for_transformers(folders):
+def test_files_for_transformers(folders, byte_bpe):
+    spaces = [json.loads(load_tokenizer(folders / name).files()["tokenizer_config.json"]).get("add_prefix_space")
+              for name in ("gpt2_tiny", "xlmr_tiny")]  # fmt: skip
+    # transformers 4 sets the rule to this field, which is false by default.
+    assert [json.loads(byte_bpe.files()["tokenizer_config.json"])["add_prefix_space"], *spaces] == [True, None, None]
     tokenizer = load_tokenizer(folders / "roberta_tiny")
     files = tokenizer.files_for_transformers(max_positions=48, types=False)
     config = json.loads(files["tokenizer_config.json"])

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from bert_elmo_jax.text import Frame, WordPiece, load_tokenizer, load_wordpiece
+from bert_elmo_jax.text import Frame, TokenizerFile, WordPiece, load_tokenizer, load_wordpiece
 from bert_elmo_jax.text.tokenizer_specs import compile_spec, make_template
 from bert_elmo_jax.text.wordpiece_files import WordPieceOptions, guess_options, read_vocabulary
 
@@ -273,3 +273,78 @@ def test_the_frame_of_a_file_is_followed_as_in_transformers(tmp_path, caplog):
     assert load_tokenizer(folder).frame == Frame((2,), (3,), (3,))
     [line] = caplog.messages
     assert "has no post_processor that puts special pieces around a text" in line
+
+
+def test_classes_that_read_only_tokenizer_json_ignore_options_beside_it(tmp_path):
+    """The pieces are those of transformers 4.57 and 5.24."""
+    pieces = [*SPECIALS, "the", "The", "café", "강", "漢", "字", "漢字"]
+    options = {"do_lower_case": True, "strip_accents": True, "tokenize_chinese_chars": True}
+    spec = whole_file(pieces, lowercase=False, strip_accents=None) | {
+        "post_processor": make_template("[CLS] A [SEP]", "[CLS] A [SEP] B:1 [SEP]:1", {"[CLS]": 2, "[SEP]": 3})
+    }
+    spec["normalizer"]["handle_chinese_chars"] = False
+    for name, tokens in (
+        ("PreTrainedTokenizerFast", ("The", "café", "강", "漢字")),
+        ("TokenizersBackend", ("The", "café", "강", "漢字")),
+        ("BertTokenizer", ("the", "[UNK]", "[UNK]", "漢", "字")),
+    ):
+        folder = write(tmp_path / name, None, {"tokenizer_class": name} | options, spec)
+        assert load_tokenizer(folder).encode("The café 강 漢字", specials=False).tokens == tokens
+
+
+def test_tokenizer_json_is_followed_where_vocab_txt_differs(tmp_path, caplog):
+    """As in transformers 4.57 and 5.24."""
+    pieces, old = [*SPECIALS, "the", "kimchi"], [*SPECIALS, "the", "[unused0]", "ship"]
+    folder = write(tmp_path / "both", old, {"tokenizer_class": "BertTokenizer"}, whole_file(pieces, lowercase=True))
+    assert load_tokenizer(folder).encode("the kimchi").ids.tolist() == [2, 5, 6, 3]
+    [line] = caplog.messages
+    assert "line 7 of vocab.txt is '[unused0]', but tokenizer.json has 'kimchi' there" in line
+    caplog.clear()
+    assert load_tokenizer(folder / "vocab.txt").tokens == tuple(old)
+    assert load_tokenizer(write(folder, pieces)).tokens == tuple(pieces)
+    assert not caplog.messages
+
+
+def test_pieces_of_roberta_in_a_vocabulary_of_bert(tmp_path):
+    """Only a folder that names no BERT has RoBERTa's frame then; the pieces are those of transformers 4.57 and 5.24."""
+    pieces = [*SPECIALS, "<pad>", "<s>", "</s>", "<mask>", "the", "river"]
+    saved = WordPiece(pieces)
+    saved.save(tmp_path / "saved")
+    assert load_tokenizer(tmp_path / "saved").fingerprint == saved.fingerprint
+    for name, first in (("BertTokenizer", "[CLS]"), ("MPNetTokenizer", "<s>")):
+        folder = write(tmp_path / name, pieces, {"tokenizer_class": name, "do_lower_case": False})
+        assert load_tokenizer(folder).encode("the river").tokens[0] == first
+    for name, first in (("bert", "[CLS]"), ("mpnet", "<s>")):
+        folder = write(tmp_path / name, pieces, {"do_lower_case": False})
+        (folder / "config.json").write_text(f'{{"model_type": "{name}"}}')
+        assert load_tokenizer(folder).encode("the river").tokens[0] == first
+
+
+def test_special_pieces_that_the_configuration_names(tmp_path):
+    """The pieces are those of transformers 5.24; of `tokenizer.json` alone 4.57 gives those of the general class."""
+    pieces = [*SPECIALS, "[BOS]", "[EOS]", "<mask>", "<unk>", "the", "a"]
+    names = {"cls_token": "[BOS]", "sep_token": "[EOS]", "mask_token": {"content": "<mask>"}, "unk_token": "<unk>"}
+    frame = make_template("[CLS] A [SEP]", "[CLS] A [SEP] B:1 [SEP]:1", {"[CLS]": 2, "[SEP]": 3})
+    spec = whole_file(pieces, list(enumerate(SPECIALS)), lowercase=True) | {"post_processor": frame}
+    tokens = ("[BOS]", "a", "<mask>", "[EOS]", "<unk>", "[EOS]")
+    for number, (name, lines, json_file, expected) in enumerate((
+        ("BertTokenizer", pieces, None, tokens),
+        ("BertTokenizer", [piece for piece in pieces if piece not in SPECIALS[1:]], None, tokens),
+        ("BertTokenizer", None, spec, tokens),
+        ("PreTrainedTokenizerFast", None, spec, ("[CLS]", "a", "<mask>", "[SEP]", "[UNK]", "[SEP]")),
+    )):  # fmt: skip
+        folder = write(
+            tmp_path / str(number), lines, {"tokenizer_class": name, "do_lower_case": True} | names, json_file
+        )
+        tokenizer = load_tokenizer(folder)
+        assert isinstance(tokenizer, TokenizerFile) and tokenizer.tokens[tokenizer.mask_id] == "<mask>"
+        encoding = tokenizer.encode("A <mask>", "ship")
+        assert encoding.tokens == expected and encoding.types.tolist() == [0, 0, 0, 0, 1, 1]
+        tokenizer.save(tmp_path / f"{number} saved")
+        assert load_tokenizer(tmp_path / f"{number} saved").encode("a <mask>", "ship").tokens == expected
+    file = write(tmp_path / "0", None) / "vocab.txt"
+    assert load_wordpiece(file, lowercase=False).encode("A a", specials=False).tokens == ("<unk>", "a")
+    folder = write(tmp_path / "one type", pieces, names | {"model_input_names": ["input_ids"]})
+    assert load_tokenizer(folder).frame.types == (0, 0)
+    with pytest.raises(ValueError, match=r"vocab.txt does not hold mask_token '<m>' of its configuration files"):
+        load_tokenizer(write(tmp_path / "missing", pieces, {"mask_token": "<m>"}))

@@ -3,6 +3,8 @@
 import os
 import pickle
 import re
+import struct
+import tracemalloc
 import zipfile
 
 import numpy as np
@@ -133,6 +135,35 @@ def test_everything_else_is_refused_by_name(write_torch, tmp_path, monkeypatch, 
             read_torch_pickle(path)
         assert str(path) in str(problem.value)
         assert not (tmp_path / "pwned").exists()
+
+
+COPIES = b"]X" + struct.pack("<I", 100_000) + b"x" * 100_000 + b"q\x00a(" + b"h\x00" * 100 + b"e"
+
+
+def multiples(number: int, count: int) -> bytes:
+    """Return a dictionary with the multiples of a number as keys."""
+    keys = (number * (n + 1) for n in range(count))
+    return b"}(" + b"".join(b"\x8a\x0a" + key.to_bytes(10, "little") + b"N" for key in keys) + b"u"
+
+
+def test_small_pickles_do_not_take_much_memory_or_time(write_torch, tmp_path):
+    """One string as 100 pairs would take 80 MB, and keys with the same hash quadratic time."""
+    for value, message in (
+        (b"ccollections\nOrderedDict\n" + COPIES + b"\x85R", "an OrderedDict of something else than pairs"),
+        (multiples(2**61 - 1, 2000), "the dictionary key 2,305,843,009,213,693,951, larger than any"),
+    ):
+        path = write_torch(tmp_path / "m.bin", {}, pickled=FIRST + value + b".")
+        tracemalloc.start()
+        with pytest.raises(ValueError, match=rf"m\.bin .*{message}"):
+            read_torch_pickle(path)
+        assert tracemalloc.get_traced_memory()[1] < 20e6
+        tracemalloc.stop()
+
+
+def test_old_dictionaries_are_lists_of_pairs_and_old_optimisers_number_parameters_by_addresses(write_torch, tmp_path):
+    state = b"X\x05\0\0\0state" + multiples(140_185_329_231_440, 2)
+    pairs = b"ccollections\nOrderedDict\n](](X\x01\0\0\0a" + tensor() + b"e](" + state + b"ee\x85R."
+    assert list(read_torch_pickle(write_torch(tmp_path / "m.bin", {}, STORAGE, pickled=FIRST + pairs))) == ["a"]
 
 
 BROKEN = [

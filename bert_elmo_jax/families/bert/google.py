@@ -4,12 +4,12 @@ Also reads the checkpoints of Google's `run_classifier.py` and `run_squad.py`. K
 output weights of the small heads are [out, in].
 """
 
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, Literal
 
 from bert_elmo_jax.families.bert.config import BertConfig
 from bert_elmo_jax.families.bert.formats import WEIGHTS
-from bert_elmo_jax.weights.parameter_tree import Report, check_depth, collect, encoder_prefix, locate
+from bert_elmo_jax.weights.parameter_tree import Report, check_depth, collect, encoder_prefix, keep_weights, locate
 from bert_elmo_jax.weights.tensor_bundle import checkpoint_prefix, read_tensor_bundle
 
 WORD_EMBEDDINGS = "embeddings/word_embeddings"
@@ -64,13 +64,7 @@ def read_weights(
     config = config or read_config(path)
     report = Report(str(prefix))
     stored = read_tensor_bundle(prefix)
-    for name, tensor in stored.items():
-        if any(str(scope) in stored for scope in PurePosixPath(name).parents):  # slots are stored under their variable
-            report.skipped[name] = "optimiser state"
-        elif not tensor.shape or tensor.dtype == "string":
-            report.skipped[name] = "a counter" if tensor.dtype != "string" else "not numeric"
-
-    weights = {name: tensor for name, tensor in stored.items() if name not in report.skipped}
+    weights = keep_weights(stored, report)
     if "_CHECKPOINTABLE_OBJECT_GRAPH" in stored and not any(name.endswith(WORD_EMBEDDINGS) for name in weights):
         raise ValueError(
             f"{prefix} is an object-based TensorFlow 2 checkpoint, which does not use the names of the released BERT: "

@@ -3,8 +3,16 @@
 from collections.abc import Mapping
 from typing import Any
 
-from bert_elmo_jax.families.huggingface_config import USUAL_FIELDS, ConfigFile, MoreFields, class_names
+from bert_elmo_jax.families.huggingface_config import (
+    USUAL_FIELDS,
+    ConfigFile,
+    MoreFields,
+    class_names,
+    read_spelled,
+    read_theta,
+)
 from bert_elmo_jax.families.huggingface_weights import WeightFile
+from bert_elmo_jax.json_values import TEXT
 
 POOLING = ("classifier_pooling", "clf_pooling")  # transformers 5, and released files
 USUAL = ("vocab_size", "hidden_size", "num_layers", "num_heads", "feed_forward_size", "max_positions", "activation",
@@ -13,22 +21,14 @@ USUAL = ("vocab_size", "hidden_size", "num_layers", "num_heads", "feed_forward_s
 
 def read_more(fields: Mapping[str, Any], num_layers: int) -> tuple[dict[str, Any], list[str]]:
     """Return pooling and the base of the rotary angles, each with two spellings in files, and the problems."""
-    rope = fields.get("rope_parameters") or {}
-    spellings = {
-        "pooling": {name: fields.get(name) for name in POOLING},
-        "rotary_theta": {"rope_theta": fields.get("rope_theta"), "rope_parameters.rope_theta": rope.get("rope_theta")},
+    problems: list[str] = []
+    ours = {
+        "pooling": read_spelled({name: fields.get(name) for name in POOLING}, TEXT, problems),
+        "rotary_theta": read_theta(
+            fields.get("rope_parameters"), "rope_parameters", {"rope_theta": fields.get("rope_theta")}, problems
+        ),
     }
-    kind = rope.get("rope_type", "default")
-    problems = [] if kind == "default" else [f"rope_type is {kind!r}; only 'default' is supported"]
-    ours: dict[str, Any] = {}
-    for field, spelled in spellings.items():
-        values = {name: value for name, value in spelled.items() if value is not None}
-        if len(set(values.values())) > 1:
-            problems.append(" but ".join(f"{name} is {value!r}" for name, value in values.items()) + ": delete one")
-        elif values:
-            value = next(iter(values.values()))
-            ours[field] = float(value) if field == "rotary_theta" else value  # files have 250000
-    return ours, problems
+    return {field: value for field, value in ours.items() if value is not None}, problems
 
 
 def write_more(config: Any) -> dict[str, Any]:

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bert_elmo_jax.families.huggingface_config import ConfigFile, MoreFields
+from bert_elmo_jax.families.huggingface_config import FINITE, SIZE, ConfigFile, MoreFields
 from bert_elmo_jax.files import read_json
+from bert_elmo_jax.json_values import TEXT
 
 Fields = Mapping[str, Any]
 
@@ -32,6 +33,9 @@ SUMMARY = {
     "summary_proj_to_labels": True,
 }
 GPT1_ACTIVATIONS = {"gelu": "gelu_new", "relu": "relu", "silu": "silu", "swish": "silu"}  # its gelu is the tanh form
+
+
+KINDS = {"n_ctx": SIZE, "classifier_dropout": FINITE, "hidden_dropout": FINITE}
 
 
 def _read_common(fields: Fields, num_layers: int) -> tuple[dict[str, Any], list[str]]:
@@ -124,7 +128,7 @@ GPT2 = ConfigFile(
     architectures=_classes("GPT2", ("tag", "ForTokenClassification"), ("span", "ForQuestionAnswering")),
     # Scores are always float32 here, which `reorder_and_upcast_attn` asks for.
     harmless=frozenset({"reorder_and_upcast_attn", *SUMMARY}),
-    more=MoreFields(("n_ctx", "eos_token_id", "classifier_dropout", "hidden_dropout"), _read_gpt2, _write_gpt2),
+    more=MoreFields(("n_ctx", "eos_token_id", "classifier_dropout", "hidden_dropout"), _read_gpt2, _write_gpt2, KINDS),
     to_ours=_to_ours,
 )
 GPT1 = ConfigFile(
@@ -135,7 +139,10 @@ GPT1 = ConfigFile(
     only={"n_special": 0},
     harmless=frozenset({"predict_special_tokens", *SUMMARY}),
     more=MoreFields(
-        ("n_ctx", "eos_token_id", "afn", "n_inner", "classifier_dropout", "hidden_dropout"), _read_gpt1, _write_gpt1
+        ("n_ctx", "eos_token_id", "afn", "n_inner", "classifier_dropout", "hidden_dropout"),
+        _read_gpt1,
+        _write_gpt1,
+        KINDS | {"afn": TEXT},
     ),
     to_ours=_to_ours,
 )

@@ -7,7 +7,7 @@ Kernels are [in, out] like ours, with a first axis of size 1.
 
 import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from bert_elmo_jax.families.init_params import param_shapes
 from bert_elmo_jax.files import read_array, read_json, read_json_value
 from bert_elmo_jax.json_values import list_of, whole_number
 from bert_elmo_jax.text.tokenizer_specs import END
-from bert_elmo_jax.weights.parameter_tree import Report, check_depth, collect, encoder_prefix, locate
+from bert_elmo_jax.weights.parameter_tree import Report, check_depth, collect, encoder_prefix, keep_weights, locate
 from bert_elmo_jax.weights.stored import StoredTensor, what_is
 from bert_elmo_jax.weights.tensor_bundle import checkpoint_prefix, read_tensor_bundle
 
@@ -99,13 +99,8 @@ def read_weights(path: str | Path, *, config: GptConfig | None = None) -> tuple[
     source = Path(path) / SHAPES if flat else checkpoint_prefix(path)
     report = Report(str(source))
     stored = _read_flat(Path(path)) if flat else read_tensor_bundle(source)
-    for name, tensor in stored.items():
-        if any(str(scope) in stored for scope in PurePosixPath(name).parents):
-            report.skipped[name] = "optimiser state"
-        elif not tensor.shape or tensor.dtype == "string":
-            report.skipped[name] = "a counter" if tensor.dtype != "string" else "not numeric"
     check_depth(config.num_layers, stored, report.source)
-    weights = dict(_split({name: tensor for name, tensor in stored.items() if name not in report.skipped}))
+    weights = dict(_split(keep_weights(stored, report)))
     scope = encoder_prefix(weights, "wte", "/", report.source)
     located, expected = locate(names(config.num_layers, config.norm_first), {n: n for n in weights}, scope, "/")
     return collect(weights, located, expected, set(), param_shapes(get_family("gpt"), config), report), report

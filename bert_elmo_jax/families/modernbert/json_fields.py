@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from bert_elmo_jax.families.huggingface_config import ConfigFile, MoreFields
+from bert_elmo_jax.families.huggingface_config import ConfigFile, MoreFields, read_theta
 
 # Our name -> theirs.
 NAMES = {
@@ -99,27 +99,8 @@ def _read_thetas(fields: Mapping[str, Any], problems: list[str]) -> dict[str, fl
         return {}
     thetas: dict[str, float] = {}
     for ours, (kind, old) in THETAS.items():
-        group = groups.get(kind) or {}
-        if not isinstance(group, Mapping):
-            problems.append(f"rope_parameters.{kind} is {group!r:.60}; it is an object with rope_theta")
-            continue
-        allowed: dict[str, Any] = {"rope_type": "default", "type": "default", "partial_rotary_factor": 1.0}
-        problems += [
-            f"{name} of rope_parameters.{kind} is {value!r}; "
-            + (f"only {allowed[name]!r} is supported" if name in allowed else "it has no known meaning")
-            for name, value in group.items()
-            if name != "rope_theta" and value is not None and value != allowed.get(name)
-        ]
-        spelled = {name: value for name, value in ((f"rope_parameters.{kind}.rope_theta", group.get("rope_theta")),
-                 (old, fields.get(old))) if value is not None}  # fmt: skip
-        wrong = [name for name, value in spelled.items() if type(value) not in (int, float)]
-        problems += [f"{name} is {spelled[name]!r}; it must be a number" for name in wrong]
-        if len(set(spelled.values())) > 1:
-            problems.append(
-                " but ".join(f"{name} is {value!r}" for name, value in spelled.items()) + ": delete one of them"
-            )
-        elif spelled and not wrong:
-            thetas[ours] = float(next(iter(spelled.values())))
+        theta = read_theta(groups.get(kind), f"rope_parameters.{kind}", {old: fields.get(old)}, problems)
+        thetas |= {} if theta is None else {ours: theta}
     if "global_theta" in thetas and "local_rope_theta" in fields and fields["local_rope_theta"] is None:
         thetas.setdefault("local_theta", thetas["global_theta"])  # as transformers 4 reads null
     return thetas

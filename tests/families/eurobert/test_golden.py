@@ -1,6 +1,7 @@
 """EuroBERT's classifiers and tagger, padding on the left, packed rows, its tokenizer; wrong configurations."""
 
 import json
+import math
 
 import jax
 import jax.numpy as jnp
@@ -89,7 +90,13 @@ def test_tokenizer(goldens, tmp_path):
         ({"clf_pooling": "mean"}, "classifier_pooling is 'late' but clf_pooling is 'mean': delete one"),
         ({"clf_pooling": "max", "classifier_pooling": "max"}, "pooling is 'max'; it is one of late, mean, bos"),
         ({"rope_parameters": {"rope_theta": 1e4}}, "rope_theta is 250000.0 but rope_parameters.rope_theta is 10000.0"),
-        ({"rope_parameters": {"rope_type": "yarn"}}, "rope_type is 'yarn'; only 'default' is supported"),
+        ({"rope_parameters": {"rope_type": "yarn"}}, "rope_type of rope_parameters is 'yarn'; only 'default' is supp"),
+        ({"rope_parameters": [1]}, r"rope_parameters is \[1\]; it is an object with rope_theta"),
+        ({"rope_parameters": {"rope_theta": "abc"}}, "rope_parameters.rope_theta is 'abc'; it must be a number up to"),
+        ({"rope_theta": [1, 2]}, r"rope_theta is \[1, 2\]; it must be a number up to 1e12"),
+        ({"rope_theta": math.inf}, "rope_theta is inf; it must be a number up to 1e12"),
+        ({"rope_theta": True}, "rope_theta is True; it must be a number up to 1e12"),
+        ({"classifier_pooling": ["mean"]}, r"classifier_pooling is \['mean'\]; it must be a text"),
         ({"rope_scaling": {"factor": 2.0}}, r"rope_scaling is \{'factor': 2.0\}; only \{\} is supported"),
         ({"tie_word_embeddings": True}, "tie_word_embeddings is True; only False is supported"),
         ({"rope_theta": -1.0}, "rotary_theta is -1.0; it must be above 0"),

@@ -86,7 +86,9 @@ def test_released_relatives_say_that_they_have_no_embeddings_of_positions():
         ({"layer_types": ["full_attention"]}, "layer_types has 1 entries for 4 layers"),
         ({"layer_types": ["full_attention", {}, None, []]}, "layer_types holds {}; it is a list of full_att"),
         ({"layer_types": ["chunked_attention"] * 4}, "layer_types holds 'chunked_attention'; it is a list of full_att"),
-        ({"local_rope_theta": 5.0}, "rope_theta is 10000.0 but local_rope_theta is 5.0: delete one of them"),
+        ({"local_rope_theta": 5.0}, "local_rope_theta is 5.0 but rope_parameters.sliding_attention.rope_theta is 1"),
+        ({"global_rope_theta": [1]}, "global_rope_theta is [1]; it must be a number up to 1e12"),
+        ({"global_rope_theta": True}, "global_rope_theta is True; it must be a number up to 1e12"),
         ({"rope_parameters": {"rope_theta": 1e4}}, "it is an object with full_attention and sliding_attention"),
         (
             {"rope_parameters": {"full_attention": {"rope_type": "linear", "factor": 2.0, "rope_theta": 1e4}}},
