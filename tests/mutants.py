@@ -105,7 +105,7 @@ MUTANTS = {
         "clip": "jnp.where(norm < longest, jnp.ones_like(norm), «longest / norm→norm / longest»)",
         "noam_first_step": "after(jnp.asarray(step)« + 1→»)",
         "slanted_down": "down = up * (1 / cut« - 1→»)",
-        "decayed_norms": 'r"(.*/)?bias", r"(.*/)?«norm→norms»/.*"',
+        "decayed_norms": '_)?bias", r"(.*/)?«norm→norms»/.*"',
         "depth_factor": "decay ** «(top - depth)→depth»",
         "repeated_rows": "again = ids == jnp.concatenate([jnp.full(1, «-1→0», jnp.int32), ids[:-1]])",
     },

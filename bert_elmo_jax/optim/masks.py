@@ -9,8 +9,8 @@ import optax
 
 from bert_elmo_jax.optim.paths import PyTree, matches, path_name
 
-# BERT's rule, extended by the weights of ELMo's layer mixtures.
-NO_DECAY = (r"(.*/)?bias", r"(.*/)?norm/.*", r"(.*/)?mix(_\d+)?/.*")
+# BERT's rule, extended by the weights of ELMo's layer mixtures. The relative_bias of MPNet is a table of embeddings.
+NO_DECAY = (r"(.*/)?((output|word|state|actions)_)?bias", r"(.*/)?norm/.*", r"(.*/)?mix(_\d+)?/.*")
 
 
 def decayed(params: PyTree) -> PyTree:

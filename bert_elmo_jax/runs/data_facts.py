@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_elmo_jax.data.corpora.store import open_store
+from bert_elmo_jax.files import read_json
 from bert_elmo_jax.report.language import Translate, english
 from bert_elmo_jax.report.page import draw_table
 
@@ -25,6 +26,20 @@ def describe_corpora(corpora: Mapping[str, float]) -> dict[str, dict[str, Any]]:
         digest = hashlib.sha256(content.encode()).hexdigest()
         described[folder] = {"fingerprint": digest, "weight": weight, **manifest["counts"]["train"]}
     return described
+
+
+def check_same_corpora(workdir: Path, corpora: Mapping[str, Mapping[str, Any]]) -> None:
+    """Raise if a run was started with other corpora; their folders may have moved.
+
+    Checkpoints refuse other batches, but a run that was stopped before its first one has none.
+    """
+    started = read_json(workdir / DATA, default={})
+    then, now = ([(row["fingerprint"], row["weight"]) for row in rows.values()] for rows in (started, corpora))
+    if started and then != now:
+        raise ValueError(
+            f"{workdir} was started with other data, {', '.join(started)} then, {', '.join(corpora)} now: use the same "
+            "data, or choose another run directory"
+        )
 
 
 def describe_files(files: Mapping[str, str]) -> dict[str, dict[str, str]]:

@@ -141,6 +141,11 @@ def build_optimizer(o: ConfigDict, rate: optim.Schedule) -> optax.GradientTransf
     adam = {name: o[name] for name in ("b1", "b2", "eps") if o.get(name) is not None}
     if adam and o.name in ROW_SPARSE:
         raise ValueError(f"config.optimizer has {', '.join(adam)}, which {o.name} does not have: leave them empty")
+    # The fields of other optimizers may have the values that all recipes begin with, or values that mean nothing.
+    if o.name in ROW_SPARSE and o.get("decay", 0.0) not in (0.0, 0.01):
+        raise ValueError(f"config.optimizer.decay={o.decay:g}: {o.name} decays no weights; set it to 0")
+    if o.name == "lamb" and o.get("clip", 1.0) != 1.0 and o.clip < 1e9:
+        raise ValueError(f"config.optimizer.clip={o.clip:g}: lamb divides gradients by their norm; set it to 1e9")
     named = {
         "bert_adam": lambda: optim.bert_adam(rate, decay=o.decay, clip=o.clip, **adam),
         "adamw": lambda: optim.adamw(rate, decay=o.decay, clip=o.clip, **adam),

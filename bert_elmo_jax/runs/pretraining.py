@@ -15,7 +15,7 @@ from bert_elmo_jax import optim, train
 from bert_elmo_jax.addresses import local_copy
 from bert_elmo_jax.data.corpora.store import open_store
 from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus, toy_pairs
-from bert_elmo_jax.data.pipeline.batches import eval_batches, train_batches
+from bert_elmo_jax.data.pipeline.batches import check_rows, eval_batches, train_batches
 from bert_elmo_jax.data.pipeline.feeds import check_corpora
 from bert_elmo_jax.data.pipeline.windows import check_documents
 from bert_elmo_jax.families import Family, get_family
@@ -26,7 +26,7 @@ from bert_elmo_jax.inference.run_directory import describe_run, is_run_directory
 from bert_elmo_jax.nn.int8_kernels import refuse_int8
 from bert_elmo_jax.optim import Schedule
 from bert_elmo_jax.report.language import choose_language
-from bert_elmo_jax.runs.data_facts import DATA, describe_corpora
+from bert_elmo_jax.runs.data_facts import DATA, check_same_corpora, describe_corpora
 from bert_elmo_jax.runs.initial_state import (
     ROW_SPARSE,
     adopt_config,
@@ -77,7 +77,8 @@ def pretrain(
     train.check_average(config.get("average"), config.keep)
     family = get_family(config.family)
     if init is None:  # otherwise the sizes come from the given weights
-        build_objective(config, family.inputs.vocab_size)  # raises before the data are read, or generated
+        # They raise before the data are read, or generated.
+        choose_optimizer(config, build_objective(config, family.inputs.vocab_size)[1])
     if jax.process_index() == 0 and program == "pretrain":  # the folder of an adaptation has its texts
         train.refuse_other_files(workdir)
     identity = {"program": program, "init": origin or init, **config.to_dict()}
@@ -99,6 +100,7 @@ def build_pretraining(config: ConfigDict, workdir: Path, init: str | None, place
     for corpus in check_corpora(corpora):
         check_documents(open_store(corpus, "heldout"))  # before the training, which ends with an evaluation
     corpora_facts = describe_corpora(corpora)
+    check_same_corpora(workdir, corpora_facts)
     tokenizer = load_corpus_tokenizer(corpora, family.inputs)
     model, stored = start_model(family, config, init, tokenizer)
     teacher = start_teacher(config, workdir, init, tokenizer)
@@ -111,7 +113,9 @@ def build_pretraining(config: ConfigDict, workdir: Path, init: str | None, place
         rules = (*family.sharding, *train.RULES)
         model = choose_remat(model, lambda model: count_bytes(config, build(model), placement.mesh, rules))
     objective = build(model)
-    check_phases(objective.phases, config.accumulate, placement)
+    apart = bool(objective.step.get("shared") and family.inputs.split(placement.parts))
+    check_phases(objective.phases, config.accumulate, placement, apart)
+    check_rows(corpora, objective.held_out_examples, rows)
     params = objective.init(jax.random.key(config.seed))
     if stored is not None:
         params = fill_missing(params, stored, report=not is_run_directory(workdir))
@@ -168,10 +172,14 @@ def build_pretraining(config: ConfigDict, workdir: Path, init: str | None, place
     )
 
 
-def check_phases(phases: Sequence[Phase], accumulate: int, placement: train.Placement) -> None:
-    """Raise ValueError if the rows of a phase cannot be split into equal parts, before the first phase begins."""
+def check_phases(phases: Sequence[Phase], accumulate: int, placement: train.Placement, apart: bool = False) -> None:
+    """Raise ValueError if the rows of a phase cannot be split into equal parts, before the first phase begins.
+
+    `apart` is True if each device has a table of the distinct words of its rows, which each part has to belong to.
+    """
     parts = placement.parts
-    unit = math.lcm(parts, accumulate) if placement.axis is None else parts * accumulate  # pmap's devices split theirs
+    apart = apart or placement.axis is not None  # pmap's devices split their rows
+    unit = parts * accumulate if apart else math.lcm(parts, accumulate)
     for number, phase in enumerate(phases, start=1):
         if phase.rows % unit:
             raise ValueError(
@@ -221,6 +229,11 @@ def start_model(
             f"the data was not prepared with the vocabulary of --init={init}: prepare it again with --tokenizer={init}"
         )
     size = getattr(stored.config, "vocab_size", None)
+    if needed and stored.tokenizer is None and size is not None and tokenizer.vocab_size > size:
+        raise ValueError(
+            f"--init={init} has no vocabulary, and embeddings for {size:,} pieces, but the data was prepared with "
+            f"{tokenizer.vocab_size:,}: prepare it with the model's own tokenizer"
+        )
     if same and size is not None and tokenizer.vocab_size > size:  # only the mask may be missing, see check_sizes
         raise ValueError(
             f"--init={init} has no embedding for {tokenizer.tokens[size]}, which pretraining puts into the texts; "

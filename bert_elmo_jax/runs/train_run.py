@@ -66,6 +66,10 @@ class Run(NamedTuple):
         """Write `run.json`, or raise if the directory was started with other settings."""
         train.same_run(self.workdir, self.settings, self.free, self.added)
 
+    def record_free(self) -> None:
+        """Write the values that free fields have now to `run.json`."""
+        train.record_free(self.workdir, self.settings, self.free)
+
 
 def start_config(config: ConfigDict) -> ConfigDict:
     """Return the config of a run with the fields that suit its device; raise for numbers outside of their range."""
@@ -89,6 +93,12 @@ def lock_run(run: Run, began: Clock) -> Iterator[None]:
 def place_run(config: ConfigDict, parallel: SharedBy) -> train.Placement:
     """Return the devices of a run: the mesh of its config, or for pmap all devices of this process."""
     if parallel == "pmap":
+        data, fsdp, tensor = (config.mesh[axis] for axis in ("data", "fsdp", "tensor"))
+        if (fsdp, tensor) != (1, 1) or data not in (-1, jax.device_count()):
+            raise ValueError(
+                f"a mesh of data={data} × fsdp={fsdp} × tensor={tensor} with --parallel=pmap, which only splits rows "
+                "among all devices: leave out the mesh, or use --parallel=jit"
+            )
         return train.Placement(axis=train.DEVICES)
     return train.Placement(train.make_mesh(**config.mesh))
 
@@ -100,6 +110,7 @@ def train_run(run: Run, placement: train.Placement, trainable: Trainable) -> int
         say(remark)
     if first:
         run.check_same()
+        run.record_free()
         trainable.describe(run.workdir)
         say(f"{run.workdir}: {trainable.summary}, on {describe_devices()}")
     state, parallel = compile_step(trainable, placement)

@@ -3,6 +3,7 @@
 Each program makes the same checks of its own run, but that may be after days of pretraining.
 """
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from ml_collections import ConfigDict
 
 from bert_elmo_jax import train
 from bert_elmo_jax.addresses import local_copy
+from bert_elmo_jax.data.corpora.reading import is_saved_folder
 from bert_elmo_jax.data.pipeline.batches import train_batches
 from bert_elmo_jax.families import all_families, get_family
 from bert_elmo_jax.files import hash_file, read_json, write_json
@@ -58,7 +60,7 @@ def check_data(sweep: Sweep, folders: Folders) -> None:
 def check_same_data(sweep: Sweep, folders: Folders) -> None:
     """Raise if data have changed since runs of the working directory, or the runs they begin with, have read them.
 
-    Files are hashed again only if their size or time has changed; a corpus is represented by its manifest.
+    Files are hashed again only if their size or time has changed.
     """
     reads: dict[str, set[File]] = {}
     for point in sweep.points:  # needs come first
@@ -72,12 +74,13 @@ def check_same_data(sweep: Sweep, folders: Folders) -> None:
             raise ValueError(f"{record} cannot be read ({error!r}): delete it, if the data have not changed") from error
         for file in dict.fromkeys(file for point in sweep.points for file in point.files):
             source = folders.file(file)
-            path = source / "manifest.json" if source.is_dir() else source
-            if not path.is_file():
+            if not (paths := _list_content(source)):
                 continue  # a folder without a corpus, which `check_points` reports
-            stamp = [str(path), path.stat().st_size, path.stat().st_mtime_ns]
+            stamp = [fact for path in paths for fact in (str(path), path.stat().st_size, path.stat().st_mtime_ns)]
             if files.get(file.name, {}).get("stamp") != stamp:
-                files[file.name] = {"stamp": stamp, "digest": hash_file(path)}
+                digests = [hash_file(path) for path in paths]
+                digest = digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
+                files[file.name] = {"stamp": stamp, "digest": digest}
             now = files[file.name]["digest"]
             readers = [point for point in sweep.points if file in reads[point.identity]]
             begun = [point for point in readers if folders.run(point).is_dir()]
@@ -90,6 +93,14 @@ def check_same_data(sweep: Sweep, folders: Folders) -> None:
             for point in readers:
                 runs[point.identity] = {**runs.get(point.identity, {}), file.name: now}
         write_json(record, {"files": files, "runs": runs})
+
+
+def _list_content(source: Path) -> list[Path]:
+    """Return the files that tell whether data have changed; the manifest of a corpus has the hashes of its files."""
+    if is_saved_folder(source):
+        return sorted(path for path in source.rglob("*") if path.suffix in (".arrow", ".json"))
+    path = source / "manifest.json" if source.is_dir() else source
+    return [path] if path.is_file() else []
 
 
 def check_points(sweep: Sweep, folders: Folders) -> None:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from bert_elmo_jax.train.run_guard import STOPPED as STOPPED
     from bert_elmo_jax.train.run_guard import Diverged as Diverged
     from bert_elmo_jax.train.run_guard import only_process as only_process
+    from bert_elmo_jax.train.run_guard import record_free as record_free
     from bert_elmo_jax.train.run_guard import refuse_other_files as refuse_other_files
     from bert_elmo_jax.train.run_guard import same_run as same_run
     from bert_elmo_jax.train.step import State as State

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import numpy as np
 import orbax.checkpoint as ocp
 
 from bert_elmo_jax.files import read_json
 from bert_elmo_jax.json_values import list_of, whole_number
+from bert_elmo_jax.optim import average
 from bert_elmo_jax.train.checkpoint import (
     FILES,
     damage,
@@ -46,12 +46,7 @@ def check_average(average: int | None, keep: int) -> None:
 def average_params(run: str | Path, count: int) -> tuple[list[int], Params]:
     """Return the steps of the last `count` scheduled checkpoints, or of all if there are fewer, and their mean."""
     steps = scheduled_steps(run)[-count:] or [load_params(run)[0]]  # which raises without a checkpoint
-    total: Any = None
-    for step in steps:
-        _, params = load_params(run, step)
-        wide = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), params)
-        total = wide if total is None else jax.tree.map(np.add, total, wide)
-    return steps, jax.tree.map(lambda leaf, like: (leaf / len(steps)).astype(like.dtype), total, params)
+    return steps, average(load_params(run, step)[1] for step in steps)
 
 
 def write_average(
@@ -62,6 +57,7 @@ def write_average(
     All processes of a run call it. `evaluate` returns the held-out figures of parameters.
 
     >>> import tempfile
+    >>> import numpy as np
     >>> from bert_elmo_jax.train.checkpoint import save_params
     >>> run = tempfile.mkdtemp()
     >>> for step in (1, 2, 3):

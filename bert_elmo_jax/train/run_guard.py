@@ -114,6 +114,23 @@ def same_run(
         )
 
 
+def record_free(run: str | Path, settings: Mapping[str, Any], free: tuple[str, ...]) -> None:
+    """Write the values that the fields in `free` have now to `run.json`, which names the data that a run has read.
+
+    >>> import tempfile
+    >>> run = tempfile.mkdtemp()
+    >>> same_run(run, {"steps": 100, "data": "corpora/wiki"})
+    >>> record_free(run, {"steps": 100, "data": "/mnt/wiki"}, ("data",))
+    >>> read_json(Path(run) / "run.json")
+    {'steps': 100, 'data': '/mnt/wiki'}
+    """
+    file = Path(run) / "run.json"
+    recorded = read_json(file)
+    now = {name: settings[name] for name in free if name in settings}
+    if _flat({name: recorded.get(name) for name in now}) != _flat(now):
+        write_text(file, json.dumps(recorded | now, indent=1, ensure_ascii=False, default=str) + "\n")
+
+
 def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
     """Return each value as JSON, under the names on its path."""
     flat: dict[str, str] = {}

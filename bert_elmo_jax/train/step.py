@@ -208,8 +208,8 @@ def make_evaluate(
 ) -> Callable[[State], dict[str, float]]:
     """Return a function that maps a state to the mean of every term and metric of a loss, without dropout.
 
-    `batches()` returns the held-out batches from the beginning; `carry` is the carry of the first batch. Names with a
-    total weight of zero are left out.
+    `batches()` returns the held-out batches from the beginning; `carry` is the carry of the first batch. Metrics with a
+    total weight of zero are left out; raise ValueError for a term.
 
     >>> def loss(params, batch, key, carry):
     ...     return {"square": ((batch["x"] ** 2 * params["w"]).sum(), batch["x"].size)}, {}, carry
@@ -219,23 +219,24 @@ def make_evaluate(
     """
 
     @jax.jit
-    def sums(params: Any, batch: Any, carry: Any) -> tuple[Any, Any]:
-        terms, metrics, carry = loss(params, batch, None, carry)
-        return terms | metrics, carry
+    def sums(params: Any, batch: Any, carry: Any) -> tuple[Any, Any, Any]:
+        return loss(params, batch, None, carry)
 
     def evaluate(state: State) -> dict[str, float]:
         totals: dict[str, np.ndarray] = {}
         pending: Any = None
-        now = carry
+        now, terms = carry, {}
         for batch in batches():
-            batch_sums, now = sums(state.params, put(batch), now)
+            terms, metrics, now = sums(state.params, put(batch), now)
             # The previous result is read while this one is computed.
             if pending is not None:
                 _add(totals, pending)
-            pending = batch_sums
+            pending = terms | metrics
         if pending is None:
             raise ValueError("there is no held-out text to evaluate on: prepare the data with --heldout=0.01 or more")
         _add(totals, pending)
+        if empty := [name for name in terms if not totals[name][1] > 0]:
+            raise ValueError(f"the held-out text has nothing to compute {', '.join(empty)} on: hold more text out")
         return {name: float(total / weight) for name, (total, weight) in totals.items() if weight > 0}
 
     return evaluate

@@ -10,17 +10,10 @@ from . import pretraining
 
 def fields(preset: str) -> ConfigDict:
     """Return the paper's recipe: 90 percent of the steps with rows of 128, the rest with rows of 512."""
-    c = pretraining.fields("bert", BertConfig.preset(preset))
-    c.update(length=128, long_share=0.1, long_length=512)
-    c.long_batch_size = 0  # 0: as in the first phase
+    c = pretraining.masked("bert", BertConfig.preset(preset))
+    c.update(length=128, long_share=0.1, short_share=0.1)
     c.objective = "nsp"  # sop, sentences, documents
     c.coefficients = ConfigDict({"mlm": 1.0, "nsp": 1.0})  # of the terms of the loss; nsp is for pairs (nsp, sop)
-    c.short_share = 0.1
-    c.short_per = "document"  # chunk
-    c.sequences = 1  # the largest number of examples that share a row
-    c.copies = 0  # 0: new examples in every epoch; n: the same n epochs over and over, as in the original
-    c.masking = ConfigDict({"kind": "token", "rate": 0.15, "split": (0.8, 0.1, 0.1)})  # word, span, next
-    c.masking.predictions = config_dict.placeholder(int)  # per row; empty: rate · length
     c.masking.end_rate = config_dict.placeholder(float)  # the rate changes evenly to this one; empty: it stays
     c.masking.rates = config_dict.placeholder(int)  # the number of different rates on this way; empty: 16
     # The first steps, this share of them, have fewer rows: each of these numbers for as many steps as the others.

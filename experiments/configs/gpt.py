@@ -1,6 +1,6 @@
 """GPT: recipes for pretraining GPT-1 and GPT-2, which predict each piece from those before it."""
 
-from ml_collections import ConfigDict, config_dict
+from ml_collections import ConfigDict
 
 from bert_elmo_jax.families.gpt.config import GptConfig
 from bert_elmo_jax.runs.config_files import choose_recipe
@@ -11,17 +11,12 @@ from . import pretraining
 def fields(preset: str) -> ConfigDict:
     """Return a recipe with packed rows of whole documents, or of full length for the objective `sentences`."""
     model = GptConfig.preset(preset)
-    c = pretraining.fields("gpt", model)
-    c.update(length=model.max_positions, long_share=0.0, long_length=model.max_positions)
-    c.long_batch_size = 0  # 0: as in the first phase
+    c = pretraining.masked("gpt", model)
+    c.update(length=model.max_positions, long_length=model.max_positions)
     c.objective = "documents"  # sentences: full rows, across the ends of documents
     c.coefficients = ConfigDict({"lm": 1.0})  # of the terms of the loss
-    c.short_share = 0.0
-    c.short_per = "document"  # chunk
     c.sequences = 8  # the largest number of documents that share a row; none sees another
-    c.copies = 0  # 0: new examples in every epoch; n: the same n epochs over and over
-    c.masking = ConfigDict({"kind": "next", "rate": 0.15, "split": (0.8, 0.1, 0.1)})  # a GPT masks no pieces
-    c.masking.predictions = config_dict.placeholder(int)
+    c.masking.kind = "next"  # a GPT masks no pieces
     c.optimizer.update(name="adamw", schedule="cosine", learning_rate=2.5e-4, warmup=2_000.0)
     return c
 

@@ -1,6 +1,6 @@
 """ModernBERT: recipes for pretraining it, from the sizes of the paper to a small one for a laptop."""
 
-from ml_collections import ConfigDict, config_dict
+from ml_collections import ConfigDict
 
 from bert_elmo_jax.families.modernbert.config import ModernBertConfig
 from bert_elmo_jax.runs.config_files import choose_recipe
@@ -15,17 +15,10 @@ def fields(preset: str) -> ConfigDict:
     in all layers), and 50 billion with a rate that decays to 0. It also raises the batch from 768 rows in the first 50
     billion tokens, and trains by StableAdamW. Here the rate warms up over 3 billion tokens and stays.
     """
-    c = pretraining.fields("modernbert", ModernBertConfig.preset(preset, max_positions=1024, global_theta=10_000.0))
-    c.update(length=1024, long_share=0.0, long_length=8192)
-    c.long_batch_size = 0  # 0: as in the first phase
+    c = pretraining.masked("modernbert", ModernBertConfig.preset(preset, max_positions=1024, global_theta=10_000.0))
+    c.update(length=1024, long_length=8192, sequences=16)
     c.objective = "documents"  # sentences
-    c.coefficients = ConfigDict({"mlm": 1.0})  # of the terms of the loss
-    c.short_share = 0.0
-    c.short_per = "document"  # chunk
-    c.sequences = 16  # the largest number of examples that share a row
-    c.copies = 0  # 0: new examples in every epoch; n: the same n epochs over and over
-    c.masking = ConfigDict({"kind": "token", "rate": 0.3, "split": (0.8, 0.1, 0.1)})  # word, span, next
-    c.masking.predictions = config_dict.placeholder(int)  # per row; empty: rate · length
+    c.masking.rate = 0.3
     c.optimizer.update(name="adamw", schedule="constant", learning_rate=8e-4, warmup=640.0, decay=1e-5)
     c.model.update(remat=True, scan=True)
     return c

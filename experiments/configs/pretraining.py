@@ -44,6 +44,7 @@ def fields(family: str, model: Any) -> ConfigDict:
     c.optimizer.long_warmup = 0.0  # of the second phase
     c.optimizer.update(decay=0.01, gradient_scale=1.0)
     # The largest norm of the gradients, which are scaled down to it, or of row_sgd's step of a row; 1e9 clips nothing.
+    # LAMB does not clip.
     c.optimizer.clip = 1.0
     c.optimizer.b1 = config_dict.placeholder(float)  # of Adam and LAMB; empty: 0.9
     c.optimizer.b2 = config_dict.placeholder(float)  # empty: 0.999

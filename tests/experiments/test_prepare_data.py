@@ -18,6 +18,7 @@ import pytest
 
 from bert_elmo_jax.data.corpora.run_preparation import print_report
 from bert_elmo_jax.data.corpora.runners import ray_runner
+from bert_elmo_jax.data.corpora.store import open_store
 
 from .programs import Done, run_program
 
@@ -57,6 +58,20 @@ def test_many_unknown_words_are_remarked_on(capsys):
     counts["unknown"] = 99
     print_report(manifest, "corpora/novel", 3.0, expects_heldout=True)
     assert "outside the vocabulary" not in capsys.readouterr().out
+
+
+def test_words_of_a_given_vocabulary_are_split_by_its_rule(tmp_path):
+    (tmp_path / "a.txt").write_text("It's dog-eared, isn't it?\n\n" * 3)
+    flags = [f"--input={tmp_path}/a.txt", "--heldout=0", "--workers=1"]
+    first = run(*flags, "--tokenizer=words", "--word_rule=whitespace", f"--output={tmp_path}/first")
+    again = [*flags, f"--tokenizer={tmp_path}/first/tokenizer", f"--output={tmp_path}/second"]
+    refused = run(*again, "--word_rule=punctuation")
+    assert refused.status == 2 and "were split by whitespace; leave --word_rule out" in refused.err
+    second = run(*again)
+    assert (first.status, second.status) == (0, 0), second.err
+    stores = [open_store(tmp_path / name) for name in ("first", "second")]
+    assert [len(store[0][0]) for store in stores] == [4, 4] and stores[1].counts["unknown"] == 0
+    assert json.loads((tmp_path / "second" / "tokenizer" / "words.json").read_text()) == {"rule": "whitespace"}
 
 
 def tree(folder):

@@ -3,7 +3,9 @@
 tests/campaigns/test_kills.py kills such runs.
 """
 
+import json
 import re
+import shutil
 import signal
 
 import jax
@@ -11,11 +13,14 @@ import numpy as np
 import pytest
 
 from bert_elmo_jax import load, train
+from bert_elmo_jax.data.corpora.prepare import Request, prepare
+from bert_elmo_jax.data.corpora.shards import is_heldout
 from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus
 from bert_elmo_jax.data.pipeline.batches import train_batches
 from bert_elmo_jax.plan.plan import build_inputs
 from bert_elmo_jax.runs.config_files import list_recipes, read_config
-from bert_elmo_jax.runs.pretraining import build_objective, build_step, pretrain
+from bert_elmo_jax.runs.pretraining import build_objective, build_pretraining, build_step, pretrain
+from bert_elmo_jax.runs.train_run import place_run
 from bert_elmo_jax.train.checkpoint import load_params
 from bert_elmo_jax.train.metrics import Metrics, read_metrics
 from bert_elmo_jax.weights.parameter_tree import flatten
@@ -159,13 +164,94 @@ def test_a_corpus_without_held_out_text_is_refused_before_the_training(tmp_path)
     assert not (tmp_path / "run" / "checkpoints").exists()
 
 
+def test_a_wrong_optimizer_is_refused_before_the_world_is_generated(tmp_path):
+    config, _ = read_config("bert:toy")
+    config.optimizer.name = "adam"
+    with pytest.raises(ValueError, match=r"config\.optimizer\.name='adam' is not known"):
+        pretrain(config, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def prepare_with_heldout(folder, train, heldout, tokenizer, share=0.02):
+    """Prepare 120 equal documents, and other ones where documents are held out."""
+    text = ""
+    while text.count("\n\n") < 120:
+        text += (heldout if is_heldout(0, 0, len(text.encode()), share) else train) + "\n\n"
+    (folder / "a.txt").write_text(text, encoding="utf-8")
+    prepare(Request((str(folder / "a.txt"),), str(folder / "c"), tokenizer, vocab_size=60, heldout=share))
+    return str(folder / "c")
+
+
+@pytest.mark.parametrize(
+    ("recipe", "train", "heldout", "message"),
+    [
+        ("static:skipgram", "the great ship", "great", "has a sentence with two words that are read"),
+        ("static:glove", "the great ship", "great", "has a sentence with two words that are read"),
+        ("transformer:toy", "a ship\n배", f"a ship\n{'배 ' * 300}", "is a pair that fits into"),
+    ],
+)
+def test_held_out_documents_without_a_row_are_refused_before_the_training(tmp_path, recipe, train, heldout, message):
+    tokenizer = "words" if recipe.startswith("static") else "wordpiece"
+    config, _ = read_config(recipe)
+    config.data = prepare_with_heldout(tmp_path, train, heldout, tokenizer)
+    with pytest.raises(ValueError, match=rf"none of \d documents in its part 'heldout' {message}"):
+        build_pretraining(config, tmp_path / "run", None, place_run(config, "jit"))
+
+
+def test_pmap_with_a_mesh_is_refused():
+    config, _ = read_config("bert:toy")
+    config.mesh.fsdp = 4
+    with pytest.raises(
+        ValueError, match="a mesh of data=-1 × fsdp=4 × tensor=1 with --parallel=pmap, which only splits"
+    ):
+        place_run(config, "pmap")
+
+
+@pytest.mark.long
+def test_data_of_a_run_may_move_and_no_others_take_their_place(tmp_path, corpora):
+    run = tmp_path / "run"
+
+    def start(folder):
+        config, _ = read_config("static:toy")
+        config.update(data=str(folder), steps=1, eval_every=0)
+        assert pretrain(config, run) == 0
+
+    start(corpora("words"))
+    shutil.copytree(corpora("words"), tmp_path / "moved")
+    start(tmp_path / "moved")
+    assert json.loads((run / "run.json").read_text())["data"] == str(tmp_path / "moved")
+    shutil.rmtree(run / "checkpoints")  # as if it had been killed before the first one
+    other = toy_corpus(tmp_path / "other", documents=60, tokenizer="words", heldout=0.2)
+    with pytest.raises(ValueError, match=r"was started with other data, .*moved then, .*other now: use the same data"):
+        start(other)
+    assert json.loads((run / "run.json").read_text())["data"] == str(tmp_path / "moved")
+
+
+def test_given_weights_without_a_vocabulary_are_compared_in_size(goldens, tmp_path, corpora):
+    shutil.copytree(goldens / "bert_tiny", tmp_path / "model")
+    (tmp_path / "model" / "vocab.txt").unlink()
+    config, _ = read_config("bert:toy")
+    config.data = str(corpora("pieces"))
+    with pytest.raises(ValueError, match=r"model has no vocabulary, and embeddings for 200 pieces, but the data was"):
+        build_pretraining(config, tmp_path / "run", str(tmp_path / "model"), place_run(config, "jit"))
+
+
+def test_parts_of_a_batch_have_whole_rows_of_each_device(tmp_path, corpora, monkeypatch):
+    """Each device has a table of the words of its rows, so its rows are split, not those of the batch."""
+    monkeypatch.setattr(train.Placement, "parts", property(lambda self: 2))
+    config, _ = read_config("static:fasttext")
+    config.update(data=str(corpora("words")), batch_size=12, accumulate=4)
+    with pytest.raises(ValueError, match=r"of 12 rows, which 2 devices cannot share .*=4 .* multiples of 8"):
+        build_pretraining(config, tmp_path, None, place_run(config, "jit"))
+
+
 def test_only_an_optimiser_that_leaves_rows_alone_is_given_the_touched_ones(monkeypatch):
     """Adam also moves rows that it has seen before: the update must be the same as on the whole table."""
     touched = []
     monkeypatch.setattr(train, "make_step", lambda *_, **options: touched.append(options.get("touched")) or print)
     for name in ("adagrad", "adamw", "bert_adam", "lamb"):
         config, _ = read_config("elmo:small")
-        config.optimizer.name = name
+        config.optimizer.update(name=name, clip=1.0)
         _, objective = build_objective(config, 100)
         build_step(config, objective)
     assert [rows is not None for rows in touched] == [True, False, False, False]

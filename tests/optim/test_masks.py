@@ -36,6 +36,11 @@ def elmo():
     return filled(lambda: init_elmo_params(config, jax.random.key(0), lm=True))
 
 
+def test_biases_with_a_name_before_do_not_decay_and_the_table_of_mpnet_does():
+    names = ("decoder/output_bias", "context/word_bias", "actions_bias", "relative_bias", "bias_table")
+    assert by_name(decayed(dict.fromkeys(names, 0))) == {name: name in names[-2:] for name in names}
+
+
 def test_bert_decays_only_matrices_and_embeddings(bert):
     mask = by_name(decayed(bert))
     assert all(mask[f"encoder/embeddings/{table}"] for table in ("word", "position", "type"))

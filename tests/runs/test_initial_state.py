@@ -30,11 +30,12 @@ def first_update(method):
 
 @pytest.mark.parametrize("name", ["bert_adam", "adamw", "lamb"])
 def test_fields_of_adam(name):
-    o = options(name=name, b1=0.7, b2=0.98, eps=1e-3, clip=5.0)
-    same = {"b1": 0.7, "b2": 0.98, "eps": 1e-3, "decay": 0.01} | ({} if name == "lamb" else {"clip": 5.0})
+    clip = {} if name == "lamb" else {"clip": 5.0}
+    o = options(name=name, b1=0.7, b2=0.98, eps=1e-3, **clip)
+    same = {"b1": 0.7, "b2": 0.98, "eps": 1e-3, "decay": 0.01} | clip
     expected = first_update(getattr(optim, name)(0.1, **same))
     assert first_update(build_optimizer(o, optax.constant_schedule(0.1))).tolist() == expected.tolist()
-    default = first_update(build_optimizer(options(name=name, clip=5.0), optax.constant_schedule(0.1)))
+    default = first_update(build_optimizer(options(name=name, **clip), optax.constant_schedule(0.1)))
     assert default.tolist() != expected.tolist()
 
 
@@ -44,12 +45,20 @@ def test_fields_of_adam(name):
         ({"b2": 1.0}, r"config.optimizer.b2=1.0: expected a number from 0 to below 1"),
         ({"eps": 0.0}, r"config.optimizer.eps=0.0: expected a number above 0"),
         ({"name": "adagrad", "b1": 0.9}, r"config.optimizer has b1, which adagrad does not have"),
+        ({"name": "adagrad", "decay": 0.1}, r"config.optimizer.decay=0.1: adagrad decays no weights; set it to 0"),
+        ({"name": "row_sgd", "decay": 0.1}, r"config.optimizer.decay=0.1: row_sgd decays no weights; set it to 0"),
+        ({"name": "lamb", "clip": 0.5}, r"config.optimizer.clip=0.5: lamb divides gradients by their norm; set it to"),
     ],
 )
 def test_wrong_fields(changed, message):
     with pytest.raises(ValueError, match=message):
         check_fields(ConfigDict({"optimizer": options(**changed)}))
         build_optimizer(options(**changed), optax.constant_schedule(0.1))
+
+
+@pytest.mark.parametrize(("name", "fields"), [("adagrad", {}), ("adagrad", {"decay": 0.0}), ("lamb", {"clip": 1e9})])
+def test_fields_of_other_optimizers_may_mean_nothing(name, fields):
+    build_optimizer(options(name=name, **fields), optax.constant_schedule(0.1))
 
 
 def test_noam_takes_the_width_of_the_model():

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -189,6 +190,22 @@ def test_data_of_another_folder_are_other_data(read, sweeps, data, tmp_path):
     (tmp_path / "w" / "data.json").write_text("{")
     with pytest.raises(ValueError, match=r"data\.json cannot be read"):
         read("cell(init=bert())")
+
+
+def test_a_saved_data_set_that_has_changed_is_refused(sweeps, tmp_path):
+    saved = tmp_path / "data" / "reviews" / "train"
+    saved.mkdir(parents=True)
+    (saved.parent / "dataset_dict.json").write_text("{}")
+    (saved / "rows.arrow").write_bytes(b"rows")
+    point = sweeps.points.Point("p", "finetune", "finetune", {"train": sweeps.points.File("reviews")})
+    sweep = SimpleNamespace(points=(point,))
+    folders = sweeps.folders.Folders(tmp_path / "w", tmp_path / "data")
+    sweeps.run_sweep.check_same_data(sweep, folders)
+    folders.claim(point)
+    sweeps.run_sweep.check_same_data(sweep, folders)
+    (saved / "rows.arrow").write_bytes(b"other rows")
+    with pytest.raises(ValueError, match="reviews has changed since 1 runs have read it"):
+        sweeps.run_sweep.check_same_data(sweep, folders)
 
 
 def test_made_data_that_somebody_cut_are_refused(sweeps, tmp_path):

@@ -24,6 +24,7 @@ from bert_elmo_jax.train import (
     new_state,
     only_process,
     over_mesh,
+    record_free,
     restore,
     same_run,
     train,
@@ -377,6 +378,8 @@ def test_another_configuration_is_refused(tmp_path):
     config = {"steps": 10, "model": {"layers": 2, "name": "배"}, "mesh": "data"}
     same_run(tmp_path, config, free=("mesh",))
     same_run(tmp_path, {**config, "mesh": "fsdp"}, free=("mesh",))
+    record_free(tmp_path, {**config, "mesh": "fsdp", "steps": 11}, ("mesh",))
+    assert json.loads((tmp_path / "run.json").read_text(encoding="utf-8")) == {**config, "mesh": "fsdp"}
     with pytest.raises(
         ValueError, match=r'model.layers: 2 then, 3 now\nmodel.name: "배" then, nothing now\nseed: nothing'
     ):

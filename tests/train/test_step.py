@@ -15,7 +15,7 @@ from bert_elmo_jax.families.init_params import init_params
 from bert_elmo_jax.families.piece_objective import piece_loss
 from bert_elmo_jax.losses import draw_negatives, sampled_softmax
 from bert_elmo_jax.optim import adagrad, places, values
-from bert_elmo_jax.train import RULES, make_mesh, make_step, new_state, over_mesh, over_pmap
+from bert_elmo_jax.train import RULES, State, make_evaluate, make_mesh, make_step, new_state, over_mesh, over_pmap
 from bert_elmo_jax.train.parallel import DEVICES, check_processes
 
 CONFIG = BertConfig(
@@ -272,3 +272,17 @@ def test_touched_rows_are_the_same_as_the_whole_table(options):
         np.testing.assert_allclose(ours, theirs, atol=1e-5)
     for ours, theirs in zip(jax.tree.leaves(state.optimizer), jax.tree.leaves(expected.optimizer), strict=True):
         np.testing.assert_allclose(ours, theirs, atol=1e-5)
+
+
+def test_an_evaluation_leaves_out_metrics_without_weight_and_refuses_such_terms():
+    def weigh(params, batch, key, carry):
+        return {"term": (batch["x"], batch["term"])}, {"metric": (batch["x"], batch["metric"])}, carry
+
+    def evaluate(**weights):
+        batch = {name: np.float32(value) for name, value in {"x": 6.0, "term": 2.0, "metric": 3.0, **weights}.items()}
+        return make_evaluate(weigh, lambda: [batch])(State(None, None, {}, None, None, None))
+
+    assert evaluate() == {"term": 3.0, "metric": 2.0}
+    assert evaluate(metric=0.0) == {"term": 3.0}
+    with pytest.raises(ValueError, match="the held-out text has nothing to compute term on: hold more text out"):
+        evaluate(term=0.0)

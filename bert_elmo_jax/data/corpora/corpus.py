@@ -8,6 +8,7 @@ import bisect
 import codecs
 import itertools
 import json
+import math
 import random
 import re
 from collections.abc import Iterator, Sequence
@@ -173,8 +174,12 @@ def iterate_sample(sources: Sequence[Source], reading: Reading, megabytes: float
     stretches = max(1, int(megabytes * (1 << 20)) // stretch)
     if total <= stretches * stretch:
         for source in sources:
-            for _ in range(max(1, round(source.copies))):
+            for _ in range(int(source.copies)):
                 yield from iterate_sentences(source, 0, source.size, tally)
+            if share := source.copies % 1:  # of the sentences once more, evenly spread
+                for n, sentence in enumerate(iterate_sentences(source, 0, source.size, tally)):
+                    if math.ceil((n + 1) * share) > math.ceil(n * share):
+                        yield sentence
         return
     coins = random.Random(seed)
     ends = list(itertools.accumulate(sizes))

@@ -17,12 +17,12 @@ from typing import Any, Literal
 
 from bert_elmo_jax.data.corpora.cleaning.clean_texts import Cleaning, clean, name_places
 from bert_elmo_jax.data.corpora.cleaning.filters import read_limits
-from bert_elmo_jax.data.corpora.cleaning.mixtures import check_mixture, mix_sources
+from bert_elmo_jax.data.corpora.cleaning.mixtures import check_mixture, find_owners, mix_sources
 from bert_elmo_jax.data.corpora.corpus import iterate_sample
 from bert_elmo_jax.data.corpora.reading import BadInput, Reading, Source, Tally, describe, find_files, has_text, shown
 from bert_elmo_jax.data.corpora.runners import Report, Runner, run_here
 from bert_elmo_jax.data.corpora.shards import Job, building, file_facts, make_piece_shard, make_word_shard, plan_ranges
-from bert_elmo_jax.data.corpora.store import FORMAT, PARTS, misfits, read_manifest
+from bert_elmo_jax.data.corpora.store import FORMAT, PARTS, WORD_COUNTS, misfits, read_manifest
 from bert_elmo_jax.data.corpora.table_texts import is_table, write_texts
 from bert_elmo_jax.data.corpora.unpack import needs_unpacking, unpack
 from bert_elmo_jax.data.corpora.word_table import MERGED, choose_vocabulary, renumber_shard, write_table
@@ -139,7 +139,8 @@ def hold_output(output: Path) -> Iterator[None]:
 def _prepare_files(
     request: Request, output: Path, files: list[Source], tally: Tally, runner: Runner, phase: Phase
 ) -> dict[str, Any]:
-    _check_plan(output, _plan(request, files))
+    plan = _plan(request, files)
+    _check_plan(output, plan, _earlier_plan(plan, files))
     leftovers = ["plan.json.*.partial", "manifest.json.*.partial", "work/*.partial"]
     if not request.joined:
         leftovers.append(JOINED)
@@ -198,10 +199,20 @@ def _plan(request: Request, files: list[Source]) -> dict[str, Any]:
             del options[name]
     if request.tokenizer not in TRAINED:
         options["tokenizer"] = _load(request.tokenizer).fingerprint
+    if request.mix or request.temperature != 1:  # the shares depend on the inputs that files belong to
+        owners = find_owners(request.inputs, request.reading)
+        options["inputs"] = dict(Counter(shown(owners[source.path]) for source in files))
     sources = [
         {"name": shown(Path(source.path).name), "bytes": source.size, "sample": source.sample} for source in files
     ]
     return {"format": FORMAT, "options": options, "sources": sources}
+
+
+def _earlier_plan(plan: dict[str, Any], files: list[Source]) -> dict[str, Any]:
+    """Return a plan as earlier versions wrote it, whose finished stores stay valid."""
+    options = {name: value for name, value in plan["options"].items() if name != "inputs"}
+    sources = [{**entry, "sample": source.earlier_sample} for entry, source in zip(plan["sources"], files)]
+    return {**plan, "options": options, "sources": sources}
 
 
 def _refuse_others(output: Path) -> None:
@@ -212,8 +223,8 @@ def _refuse_others(output: Path) -> None:
         raise OtherPlan(f"{output} has other files ({', '.join(foreign[:5])}); give an empty --output")
 
 
-def _check_plan(output: Path, plan: dict[str, Any]) -> None:
-    """Write the plan, or raise if the folder was started with another one."""
+def _check_plan(output: Path, plan: dict[str, Any], earlier: dict[str, Any]) -> None:
+    """Write the plan, or raise if the folder was started with another one; `earlier` is as an earlier version's."""
     path = output / "plan.json"
     if not path.exists():
         _refuse_others(output)
@@ -223,10 +234,10 @@ def _check_plan(output: Path, plan: dict[str, Any]) -> None:
     results = [p for p in (*output.iterdir(), *output.glob("work/*")) if not UNFINISHED.search(p.name)]
     # Steps finished with on_bad="error" met no bad input, so they stay valid with "skip".
     milder = {**old, "options": {**old.get("options", {}), "on_bad": plan["options"]["on_bad"]}}
-    if not results or (milder == plan and old["options"]["on_bad"] == "error"):
+    if not results or (milder in (plan, earlier) and old["options"]["on_bad"] == "error"):
         write_json(path, plan)
-    elif old != plan:
-        lines = _differences(old, plan)
+    elif old not in (plan, earlier):
+        lines = min(_differences(old, plan), _differences(old, earlier), key=len)
         more = [f"  and {len(lines) - 20} more"] if len(lines) > 20 else []
         advice = f"Use the previous options or another --output, or delete {output} to start over."
         raise OtherPlan("\n".join([f"{output} was started with other options:", *lines[:20], *more, advice]))
@@ -360,7 +371,10 @@ def _prepare_words(request: Request, jobs: list[Job], runner: Runner, phase: Pha
         with phase("merging words", 0) as report:
             write_table(folders, WordVocabulary.load(output / "tokenizer"), work / "table", report)
     _run_shards(renumber_shard, jobs, output, runner, phase, "numbering words")
-    for name in ("forms.npy", "form_ends.npy"):
+    names = ["forms.npy", "form_ends.npy"]
+    if request.tokenizer not in TRAINED and (work / "table" / WORD_COUNTS).exists():  # earlier versions wrote none
+        names.append(WORD_COUNTS)
+    for name in names:
         shutil.copyfile(work / "table" / name, output / name)
     return tokenizer
 
@@ -393,7 +407,7 @@ def _manifest(
         remedy = "lower --heldout, try another --seed, or check --documents"
         raise BadInput(", ".join(request.inputs), None, problem, remedy)
     table = ["form_ends.npy", "forms.npy"] if _is_words(request) else []
-    table += [DROPPED] * (output / DROPPED).exists()
+    table += [name for name in (DROPPED, WORD_COUNTS) if (output / name).exists()]
     extra = table + sorted(f"tokenizer/{path.name}" for path in (output / "tokenizer").iterdir())
     return {
         **_plan(request, files),

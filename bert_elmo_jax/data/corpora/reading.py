@@ -20,6 +20,7 @@ COMPRESSED = (".gz", ".xz", ".bz2", ".zst")
 UNREADABLE = (".json", ".pdf", ".doc", ".docx", ".xls", ".xlsx", ".hwp", ".hwpx", ".html", ".zip", ".tar", ".7z")
 ARROW_TABLES = (".parquet", ".pq", ".arrow", ".feather")  # compressed inside, and not read if compressed once more
 BLOCK = 1 << 20
+SAMPLE, SAMPLES = 1 << 16, 64  # bytes of a block, and blocks, of which the fingerprint of a large file is made
 
 
 class BadInput(ValueError):
@@ -92,9 +93,10 @@ class Source:
     path: str
     plain: str
     size: int  # bytes of `plain`
-    sample: str  # fingerprint of parts of the content, fast for files of any size
+    sample: str  # fingerprint of the content, of large files of parts of it: fast for files of any size
     rows: bool = False  # True if `plain` has the texts of a table's rows, which `write_texts` has written
     copies: float = 1.0  # times that its documents are in a mixture
+    earlier_sample: str = ""  # the fingerprint in the plans of earlier versions
 
     @cached_property
     def is_json(self) -> bool:
@@ -196,18 +198,29 @@ def guess_encoding(line: bytes) -> str | None:
 
 
 def describe(path: str, plain: str) -> Source:
-    """Return a source with its size and a fingerprint of its head, middle and tail."""
+    """Return a source with its size and a fingerprint: of 64 blocks of it, or of a file up to 4 MB as a whole."""
     if Path(plain).is_dir():
         parts = [describe(str(file), str(file)) for file in sorted(Path(plain).rglob("*.arrow"))]
-        samples = "".join(part.sample for part in parts).encode()
-        return Source(path, plain, sum(part.size for part in parts), hashlib.sha256(samples).hexdigest()[:32])
+        texts = ["".join(part.sample for part in parts), "".join(part.earlier_sample for part in parts)]
+        sample, earlier = (hashlib.sha256(text.encode()).hexdigest()[:32] for text in texts)
+        return Source(path, plain, sum(part.size for part in parts), sample, earlier_sample=earlier)
     size = Path(plain).stat().st_size
+    last = max(0, size - SAMPLE)
+    blocks = [0, *range(SAMPLE, size, SAMPLE)]
+    if len(blocks) > SAMPLES:
+        blocks = [last * k // (SAMPLES - 1) for k in range(SAMPLES)]
+    head_middle_tail = sorted({0, max(0, size // 2 - SAMPLE // 2), last})
+    sample, earlier = (_hash_blocks(plain, size, places) for places in (blocks, head_middle_tail))
+    return Source(path, plain, size, sample, earlier_sample=earlier)
+
+
+def _hash_blocks(path: str, size: int, places: Sequence[int]) -> str:
     digest = hashlib.sha256(str(size).encode())
-    with open(plain, "rb") as raw:
-        for at in sorted({0, max(0, size // 2 - 32768), max(0, size - 65536)}):
-            raw.seek(at)
-            digest.update(raw.read(65536))
-    return Source(path, plain, size, digest.hexdigest()[:32])
+    with open(path, "rb") as raw:
+        for place in places:
+            raw.seek(place)
+            digest.update(raw.read(SAMPLE))
+    return digest.hexdigest()[:32]
 
 
 def has_text(source: Source, tally: Tally) -> bool:

@@ -6,13 +6,13 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from bert_elmo_jax.addresses import local_copy
 from bert_elmo_jax.data.corpora.pair_files import joined_inputs
-from bert_elmo_jax.data.corpora.prepare import DROPPED, Request, prepare, refuse_idle_options
+from bert_elmo_jax.data.corpora.prepare import DROPPED, TRAINED, Request, prepare, refuse_idle_options
 from bert_elmo_jax.data.corpora.reading import Reading
 from bert_elmo_jax.data.corpora.runners import Report, local_runner, ray_runner
 from bert_elmo_jax.data.corpora.store import verify
@@ -41,10 +41,21 @@ def prepare_from_flags(values: Mapping[str, Any], flags_set: Collection[str] = (
         )
 
 
-def read_request(values: Mapping[str, Any], flags_set: Iterable[str] = ()) -> Request:
-    """Return the request in the values of flags; refuse those that were given but mean nothing for the tokenizer."""
+def read_request(values: Mapping[str, Any], flags_set: Collection[str] = ()) -> Request:
+    """Return the request in the values of flags; refuse those that were given but mean nothing for the tokenizer.
+
+    A folder of words brings the rule that they were split by.
+    """
     values = {**values, **{name: os.path.expanduser(values[name]) for name in ("output", "tokenizer")}}  # noqa: PTH111
     values["tokenizer"] = local_copy(values["tokenizer"])
+    vocabulary = values["tokenizer"] if values["tokenizer"] not in TRAINED else ""
+    if vocabulary and (rule := read_json(Path(vocabulary, "words.json"), default={}).get("rule")):
+        if "word_rule" in flags_set and values["word_rule"] != rule:
+            raise ValueError(
+                f"--word_rule={values['word_rule']}: the words of --tokenizer={vocabulary} were split by {rule}; leave "
+                "--word_rule out"
+            )
+        values["word_rule"] = rule
     reading = Reading(**{field.name: values[field.name] for field in dataclasses.fields(Reading)})
     fields = [field.name for field in dataclasses.fields(Request) if field.name not in ("inputs", "reading")]
     request = Request(

@@ -8,6 +8,7 @@ distinct surface form in UTF-8 (`forms.npy`, `form_ends.npy`), first the vocabul
 
 import itertools
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,6 +25,8 @@ FORMAT = 1
 PARTS = ("train", "heldout")
 KEYS = {"options", "sources", "tokenizer", "counts", "skipped", "files", "shards"}
 FILES = ("tokens.npy", "sentences.npy", "documents.npy")
+WORD_COUNTS = "word_counts.npy"  # of the training part, in stores with a given vocabulary; `Store.word_counts`
+SHARD_NAME = re.compile(r"shard-\d{5}")  # as `shards.Job` names them
 HEADER = 128  # bytes that numpy's header takes for an array of any length
 
 
@@ -122,6 +125,12 @@ class Store:
         both = (read_array(self.folder / name, mapped=True).view(np.ndarray) for name in ("forms.npy", "form_ends.npy"))
         return Forms(*both)
 
+    @cached_property
+    def word_counts(self) -> Integer[np.ndarray, "vocab_size"] | None:
+        """Return how often each word of a given vocabulary is in the training part; None for one of this text."""
+        # Stores of earlier versions have none: they use the counts of the text that the vocabulary was trained on.
+        return read_array(self.folder / WORD_COUNTS) if WORD_COUNTS in self.manifest["files"] else None
+
 
 def open_store(folder: str | Path, part: str = "train", *, fingerprint: str | None = None) -> Store:
     """Open a prepared corpus; check the sizes of its files and, if given, the fingerprint of its tokenizer.
@@ -167,10 +176,24 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             raise ValueError(f"{path} has format {manifest['format']}, this version reads {FORMAT}; prepare it again")
         if missing := KEYS - set(manifest) or {p for s in manifest["shards"] for p in ("name", *PARTS) if p not in s}:
             raise KeyError(f"no {', '.join(sorted(missing))}")
+        _check_names(manifest)
         _check_values(folder, manifest)
     except (KeyError, TypeError, AttributeError) as error:
         raise DamagedStore(f"{path} cannot be read ({error}); copy it again, or prepare the corpus again") from error
     return manifest
+
+
+def _check_names(manifest: dict[str, Any]) -> None:
+    """Raise unless every name of a shard or a file lies in the store.
+
+    A store may come from someone else, its files are read, and its damaged shards are deleted.
+    """
+    shards = manifest["shards"]
+    wrong = [shard["name"] for shard in shards if not SHARD_NAME.fullmatch(str(shard["name"]))]
+    files = [name for shard in shards for part in PARTS for name in shard[part]["files"]] + [*manifest["files"]]
+    wrong += [name for name in files if ":" in name or {"", ".", ".."} & {*re.split(r"[/\\]", name)}]
+    if wrong:
+        raise TypeError(f"{wrong[0]!r} is no name of a shard or a file in the store")
 
 
 def _check_values(folder: Path, manifest: dict[str, Any]) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from bert_elmo_jax.data.corpora.shards import Job, building, file_facts, token_dtype
-from bert_elmo_jax.data.corpora.store import PARTS, NpyAppender
+from bert_elmo_jax.data.corpora.store import PARTS, WORD_COUNTS, NpyAppender
 from bert_elmo_jax.files import read_json, write_json
 from bert_elmo_jax.text.words import WORD_SPECIALS, WordVocabulary
 
@@ -69,23 +69,28 @@ def choose_vocabulary(
 def write_table(
     folders: Sequence[Path], vocabulary: WordVocabulary, output: Path, report: Callable[[int], object]
 ) -> None:
-    """Write `forms.npy` and `form_ends.npy`, and in each shard's folder `numbers`, the ids of the forms in its list."""
+    """Write `forms.npy` and `form_ends.npy`, and in each shard's folder `numbers`, the ids of the forms in its list.
+
+    `word_counts.npy` has the count in the training part of each word of the vocabulary, which may be of another text.
+    """
     # A literal "<S>" in a text is an ordinary form; sentence boundaries get their ids elsewhere.
     number_of = {word: number for number, word in enumerate(vocabulary.words) if number >= len(WORD_SPECIALS)}
     numbers: list[list[int]] = [[] for _ in folders]
-    next_id = itertools.count(len(vocabulary))
+    next_id, counts = itertools.count(len(vocabulary)), np.zeros(len(vocabulary), np.int64)
     for folder in folders:
         (folder / "numbers").write_bytes(b"")
 
     def forms() -> Iterator[bytes]:
         """Yield the vocabulary and then all other forms; write the ids of the forms in each shard's list."""
         yield from (word.encode("utf-8") for word in vocabulary.words)
-        for form, _, places in merge_forms(folders):
+        for form, count, places in merge_forms(folders):
             report(len(form))
             number = number_of.get(form)
             if number is None:
                 number = next(next_id)
                 yield form.encode("utf-8")
+            else:
+                counts[number] = count
             for shard, _ in places:  # forms come in the order of the shard's list
                 numbers[shard].append(number)
                 if len(numbers[shard]) >= CHUNK:
@@ -104,6 +109,7 @@ def write_table(
             characters.append(np.frombuffer(b"".join(chunk), np.uint8))
             ends.append(total + np.cumsum([len(form) for form in chunk]))
             total += sum(map(len, chunk))
+        np.save(folder / WORD_COUNTS, counts)
 
 
 def _append(folder: Path, numbers: list[int]) -> None:

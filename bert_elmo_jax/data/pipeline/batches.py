@@ -29,6 +29,7 @@ from bert_elmo_jax.data.rows.masking import Masking
 from bert_elmo_jax.data.rows.pieces import PieceExamples
 
 BUFFER = 4  # batches that each worker keeps ready
+SMALL_WINDOW = 1 << 18  # tokens, which are read in milliseconds
 
 
 class Batches(Iterator[Batch]):
@@ -227,3 +228,18 @@ def eval_batches(
             check_ids(batch, feed.vocab_size)
             yield batch
             batches += 1
+
+
+def check_rows(
+    corpora: str | Path | Mapping[str, float], examples: Examples, batch_size: int, *, part: str = "heldout"
+) -> None:
+    """Raise ValueError if no corpus has a row for `eval_batches`; one batch is made, of little text where it suffices.
+
+    A run evaluates at its end, which may be days later.
+    """
+    folders = check_corpora(corpora).items()
+    for window in (SMALL_WINDOW, WINDOW):  # rows may need more text than a small one has
+        recipes = [Recipe((corpus,), examples, batch_size, 0, window, part, Reader()) for corpus in folders]
+        if any(recipe.feed().batch(recipe.start(), last=0)[0] is not None for recipe in recipes):
+            return
+    recipes[0].feed().batch(recipes[0].start())  # the error of an epoch without rows names the folder and the remedy

@@ -193,10 +193,7 @@ class RowFeed:
 def piece_feed(recipe: Recipe, examples: PieceExamples) -> RowFeed:
     """Return the feed of BERT batches."""
     stores = recipe.stores()
-    for store in stores:
-        if store.manifest["tokenizer"]["kind"] == "words":
-            remedy = "prepare it with --tokenizer=wordpiece or sentencepiece"
-            raise ValueError(f"{store.folder} holds words, but BERT reads word pieces; {remedy}")
+    check_kind(stores, "BERT reads word pieces", words=False)
     vocabulary = vocabulary_of(load_tokenizer(stores[0].folder / "tokenizer"))
 
     def plan(text: Text, key: tuple[int, ...]) -> PieceRows:
@@ -235,10 +232,7 @@ def pair_feed(recipe: Recipe, examples: PairExamples) -> RowFeed:
 def denoising_feed(recipe: Recipe, examples: DenoisingExamples) -> RowFeed:
     """Return the feed of damaged texts with their originals."""
     stores = recipe.stores()
-    for store in stores:
-        if store.manifest["tokenizer"]["kind"] == "words":
-            remedy = "prepare it with --tokenizer=wordpiece or sentencepiece"
-            raise ValueError(f"{store.folder} holds words, but texts are damaged in pieces; {remedy}")
+    check_kind(stores, "texts are damaged in pieces", words=False)
     tokenizer = load_tokenizer(stores[0].folder / "tokenizer")
     frame = (tuple(tokenizer.frame.before), tuple(tokenizer.frame.after))
     plan = partial(plan_denoising_rows, examples=examples, frame=frame, mask=tokenizer.mask_id)
@@ -249,24 +243,25 @@ def denoising_feed(recipe: Recipe, examples: DenoisingExamples) -> RowFeed:
 def neighbour_feed(recipe: Recipe, examples: WindowExamples | CountExamples) -> RowFeed:
     """Return the feed of words with their neighbours."""
     stores = recipe.stores()
-    for store in stores:
-        if (kind := store.manifest["tokenizer"]["kind"]) != "words":
-            raise ValueError(f"{store.folder} holds {kind!r} pieces: prepare it with --tokenizer=words")
+    check_kind(stores, "static vectors are of words", words=True)
     vocabulary = WordVocabulary.load(stores[0].folder / "tokenizer")
 
     def empty(rows: int) -> Batch:
         names = {"places", "subwords", "owners"}
         return {name: np.zeros(*shape) for name, shape in examples.shapes(rows).items() if name not in names}
 
-    frequencies = Frequencies.of(vocabulary, examples.min_count, getattr(examples, "sample", 0.0))
+    sample = getattr(examples, "sample", 0.0)
+    frequencies = Frequencies.of(vocabulary, examples.min_count, sample, stores[0].word_counts)
+    no_row = "has a sentence with two words that are read: prepare more text, or lower config.min_count"
     if isinstance(examples, CountExamples):
         counts = partial(plan_count_rows, examples=examples, frequencies=frequencies)
-        return RowFeed(recipe, stores, counts, empty, count_batch)
+        return RowFeed(recipe, stores, counts, empty, count_batch, no_row=no_row)
     plan = partial(plan_window_rows, examples=examples, frequencies=frequencies)
     fill = partial(window_batch, examples=examples, ends=frequencies.ends)
     if not examples.buckets:
-        return RowFeed(recipe, stores, plan, empty, fill)
-    return RowFeed(recipe, stores, plan, empty, fill, complete=SubwordLists(vocabulary.words, examples))
+        return RowFeed(recipe, stores, plan, empty, fill, no_row=no_row)
+    lists = SubwordLists(vocabulary.words, examples)
+    return RowFeed(recipe, stores, plan, empty, fill, complete=lists, no_row=no_row)
 
 
 def check_ids(batch: Batch, vocab_size: int) -> None:
@@ -291,6 +286,14 @@ def check_ids(batch: Batch, vocab_size: int) -> None:
             )
 
 
+def check_kind(stores: Sequence[Store], problem: str, *, words: bool) -> None:
+    """Raise unless corpora hold words, or pieces."""
+    for store in stores:
+        if ((kind := store.manifest["tokenizer"]["kind"]) == "words") != words:
+            held, remedy = (f"{kind!r} pieces", "words") if words else ("words", "wordpiece or sentencepiece")
+            raise ValueError(f"{store.folder} holds {held}, but {problem}; prepare it with --tokenizer={remedy}")
+
+
 def check_pairs(store: Store) -> None:
     """Raise unless a corpus can hold texts with their translations."""
     counts = store.manifest["counts"].values()
@@ -311,10 +314,8 @@ class WordFeed:
     def __init__(self, recipe: Recipe):
         stores, examples = recipe.stores(), recipe.examples
         assert isinstance(examples, LanguageModelExamples)
-        for store in stores:
-            if (kind := store.manifest["tokenizer"]["kind"]) != "words" and not examples.pieces:
-                problem = f"{store.folder} holds {kind!r} pieces, but this language model reads words"
-                raise ValueError(f"{problem}; prepare it with --tokenizer=words")
+        if not examples.pieces:
+            check_kind(stores, "this language model reads words", words=True)
         self.vocab_size = stores[0].vocab_size
         self.marks = marks_of(stores[0])
         self.examples, self.reader = examples, recipe.reader

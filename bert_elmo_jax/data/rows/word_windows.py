@@ -84,16 +84,19 @@ class Frequencies:
     ends: Float64[np.ndarray, " V"]
 
     @classmethod
-    def of(cls, vocabulary: WordVocabulary, min_count: int, sample: float = 0.0) -> "Frequencies":
-        """Compute them from the counts of a vocabulary; raise if fewer than two words are frequent enough.
+    def of(
+        cls, vocabulary: WordVocabulary, min_count: int, sample: float = 0.0, counts: np.ndarray | None = None
+    ) -> "Frequencies":
+        """Compute them from `counts`, by default the vocabulary's; raise if fewer than two words are frequent enough.
 
         >>> words = WordVocabulary.build({"sea": 900, "배": 100, "rare": 1})
         >>> Frequencies.of(words, min_count=5, sample=0.1).read_shares.round(2).astype(str).tolist()
         ['0.0', '0.0', '0.0', '0.44', '1.0', '0.0']
         """
-        if vocabulary.counts is None:
+        counts = vocabulary.counts if counts is None else counts
+        if counts is None:
             raise ValueError("the vocabulary has no counts.npy, which sampling needs: prepare the corpus again")
-        counts = vocabulary.counts.astype(np.float64)
+        counts = counts.astype(np.float64)
         counts[: len(WORD_SPECIALS)] = 0
         counts[counts < min_count] = 0
         if (counts > 0).sum() < 2:
@@ -125,8 +128,10 @@ class WindowRows:
 
 
 def plan_window_rows(text: Text, examples: WindowExamples, frequencies: Frequencies, key: Key) -> WindowRows:
-    """Draw the words of a window that are read, and cut them into rows in random order."""
+    """Draw the words of a window that are read, and cut them into rows in random order; no row without neighbours."""
     words, sentences = read_words(text, frequencies, generator(*key, CONTENT))
+    if not (np.diff(sentences) == 0).any():
+        words, sentences = words[:0], sentences[:0]
     reach = generator(*key, MASKS).integers(1, examples.window + 1, len(words))
     count = -(-len(words) // examples.length)
     first = generator(*key, ORDER).permutation(count)[:, None] * examples.length

@@ -11,7 +11,7 @@ import pytest
 
 from bert_elmo_jax.data.corpora import shards
 from bert_elmo_jax.data.corpora.prepare import OtherPlan, Request, prepare, refuse_idle_options
-from bert_elmo_jax.data.corpora.reading import BadInput, Reading
+from bert_elmo_jax.data.corpora.reading import BadInput, Reading, describe
 from bert_elmo_jax.data.corpora.store import DamagedStore, open_store, verify
 from bert_elmo_jax.text import load_tokenizer
 from bert_elmo_jax.text.words import split_words
@@ -84,6 +84,19 @@ def test_given_word_vocabulary_is_kept(tmp_path, words, corpus):
     manifest = json.loads((words / "manifest.json").read_text())
     assert again["tokenizer"]["fingerprint"] == manifest["tokenizer"]["fingerprint"]
     assert list(open_store(tmp_path / "again").forms)[:30] == list(open_store(words).forms)[:30]
+
+
+def test_words_of_a_given_vocabulary_are_counted_in_the_text(tmp_path, words):
+    (tmp_path / "a.txt").write_text("river river boat\n\nboat boat never", encoding="utf-8")
+    prepare(ask(tmp_path, tmp_path / "again", words / "tokenizer", shards=2, heldout=0.0), inline, no_bar)
+    store = open_store(tmp_path / "again")
+    counted = dict(zip(store.forms, store.word_counts.tolist()))
+    assert {word: count for word, count in counted.items() if count} == {"river": 2, "boat": 3}
+    assert open_store(words).word_counts is None  # the vocabulary's counts are those of this text
+    verify(tmp_path / "again")
+    (tmp_path / "again" / "word_counts.npy").unlink()
+    prepare(ask(tmp_path, tmp_path / "again", words / "tokenizer", shards=2, heldout=0.0), inline, no_bar)
+    assert open_store(tmp_path / "again").word_counts.sum() == 5
 
 
 def test_decomposed_korean_and_literal_marks_in_a_text(tmp_path):
@@ -211,6 +224,17 @@ def test_same_command_repairs_a_damaged_store(tmp_path, prepared, lost):
     assert tree(tmp_path / "b") == tree(store)
 
 
+def test_a_manifest_that_names_other_folders_deletes_none(tmp_path, corpus, tokenizer_folder, pieces):
+    shutil.copytree(pieces, tmp_path / "store")
+    (tmp_path / "photos").mkdir()
+    manifest = json.loads((pieces / "manifest.json").read_text())
+    manifest["shards"].append({**manifest["shards"][0], "name": "../photos"})
+    (tmp_path / "store" / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(DamagedStore, match=r"'\.\./photos' is no name of a shard"):
+        prepare(ask(corpus, tmp_path / "store", tokenizer_folder, shards=5, heldout=0.1), unwanted, no_bar)
+    assert (tmp_path / "photos").is_dir()
+
+
 def test_files_of_the_user_are_kept(tmp_path, corpus, tokenizer_folder):
     (tmp_path / "out").mkdir()
     film = tmp_path / "out" / "film.partial"
@@ -256,6 +280,30 @@ def test_changed_input_raises(tmp_path, tokenizer_folder):
     write_documents(tmp_path / "a.txt", [["two"]])
     with pytest.raises(OtherPlan, match=r"input a\.txt \(1\): its content has changed"):
         prepare(request, inline, no_bar)
+
+
+@pytest.mark.parametrize(("size", "changed"), [(200_000, 1), (5_000_000, 30_000)])
+def test_a_fingerprint_is_of_all_parts_of_a_file(tmp_path, size, changed):
+    path = str(tmp_path / "a.txt")
+    samples = set()
+    for place in range(0, size, size // 20):
+        text = bytearray(size)
+        text[place : place + changed] = b"r" * changed
+        (tmp_path / "a.txt").write_bytes(text)
+        samples.add(describe(path, path).sample)
+    assert len(samples) == 20
+
+
+def test_a_store_of_an_earlier_version_is_finished(tmp_path, tokenizer_folder):
+    (tmp_path / "a.txt").write_text(("boat \n" * 200_000)[:200_000])
+    request = ask(tmp_path, tmp_path / "out", tokenizer_folder, shards=1, heldout=0.0)
+    prepare(request, inline, no_bar)
+    plan = json.loads((tmp_path / "out" / "plan.json").read_text())
+    plan["sources"][0]["sample"] = "5854a6e365599034df765b1de6814115"  # of three blocks
+    (tmp_path / "out" / "plan.json").write_text(json.dumps(plan))
+    assert prepare(request, unwanted, no_bar)["counts"]
+    with pytest.raises(OtherPlan, match=r"(?s)other options:\n  seed: 0 there, 7 given\nUse the"):
+        prepare(dataclasses.replace(request, seed=7), unwanted, no_bar)
 
 
 def test_skipped_input_of_all_shards_is_counted(tmp_path, tokenizer_folder):

@@ -67,6 +67,18 @@ def test_damaged_and_foreign_manifests_raise(store, tmp_path):
         manifest.write_text(json.dumps(changed))
         with pytest.raises(DamagedStore, match=r"manifest\.json cannot be read .*a wrong value for "):
             open_store(store)
+    for name in ("../shard-00000", "/etc", "..", "shard-1", 3):
+        changed = json.loads(text)
+        changed["shards"][1]["name"] = name
+        manifest.write_text(json.dumps(changed))
+        with pytest.raises(DamagedStore, match=r"is no name of a shard or a file in the store"):
+            open_store(store)
+    for name in ("../secret", "/etc/passwd", "tokenizer/../../secret", "", "C:\\secret", "..\\secret"):
+        changed = json.loads(text)
+        changed["files"][name] = changed["files"]["tokenizer/vocab.txt"]
+        manifest.write_text(json.dumps(changed))
+        with pytest.raises(DamagedStore, match=r"is no name of a shard or a file in the store"):
+            open_store(store)
     manifest.write_text(json.dumps({**json.loads(text), "format": 99}))
     with pytest.raises(ValueError, match="has format 99, this version reads 1"):
         open_store(store)

@@ -56,6 +56,17 @@ def test_an_epoch_has_every_frequent_word_once_and_no_pair_across_sentences(corp
         assert 0 <= counted[word] - count <= 4 * LENGTH  # the last batch continues in the next epoch
 
 
+def test_words_are_frequent_in_the_text_and_not_where_their_vocabulary_is_from(corpus, tmp_path):
+    vocabulary = WordVocabulary.load(corpus / "tokenizer")
+    rare, frequent, more = vocabulary.words[3:6]
+    text = f"{frequent} {more} {frequent} {more}\n\n" * 3 + f"{rare} never\n\n"
+    (tmp_path / "b.txt").write_text(text, encoding="utf-8")
+    request = Request((str(tmp_path / "b.txt"),), str(tmp_path / "store"), str(corpus / "tokenizer"), heldout=0.0)
+    prepare(request, inline, no_bar)
+    batch = next(train_batches(tmp_path / "store", WindowExamples(length=LENGTH, sample=0.0, min_count=4), 4))
+    assert {*batch["words"][batch["segments"] > 0].tolist()} == {4, 5} == {*batch["negatives"].ravel().tolist()}
+
+
 @pytest.mark.parametrize("buckets", [0, 50])
 def test_batches_resume_at_the_next_row(corpus, buckets):
     examples = WindowExamples(length=LENGTH, min_count=1, sample=0.05, buckets=buckets)

@@ -73,6 +73,16 @@ def check_mixture(mix: str, temperature: float, inputs: Sequence[str]) -> None:
         _name_inputs(inputs)
 
 
+def find_owners(inputs: Sequence[str], reading: Reading) -> dict[str, str]:
+    """Return the input of each file, by its name in a mixture."""
+    owners: dict[str, str] = {}
+    tally = Tally(replace(reading, on_bad="skip"))  # bad files have been reported, or counted
+    for pattern in inputs:
+        for path in find_files([pattern], tally):
+            owners.setdefault(path, name_input(pattern))
+    return owners
+
+
 def mix_sources(
     sources: Sequence[Source], inputs: Sequence[str], reading: Reading, mix: str, temperature: float
 ) -> tuple[list[Source], dict[str, dict[str, Any]]]:
@@ -81,11 +91,7 @@ def mix_sources(
     Without weights, shares are proportional to bytes ** temperature: 1 changes nothing, 0 makes them
     equal.
     """
-    owners: dict[str, str] = {}
-    tally = Tally(replace(reading, on_bad="skip"))  # bad files have been reported, or counted
-    for pattern in inputs:
-        for path in find_files([pattern], tally):
-            owners.setdefault(path, name_input(pattern))
+    owners = find_owners(inputs, reading)
     sizes = dict.fromkeys(map(name_input, inputs), 0)
     for source in sources:
         sizes[owners[source.path]] += source.size

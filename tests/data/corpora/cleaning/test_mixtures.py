@@ -1,11 +1,12 @@
 """Mixtures have the shares that were requested; held-out text is never in the training part."""
 
+import dataclasses
 import json
 
 import pytest
 
 from bert_elmo_jax.data.corpora.corpus import iterate_sample
-from bert_elmo_jax.data.corpora.prepare import Request, prepare
+from bert_elmo_jax.data.corpora.prepare import OtherPlan, Request, prepare
 from bert_elmo_jax.data.corpora.reading import Reading, Source
 from bert_elmo_jax.data.corpora.store import open_store
 
@@ -59,6 +60,9 @@ def test_the_sample_for_a_vocabulary_follows_the_mixture(tmp_path):
         sources.append(Source(str(path), str(path), path.stat().st_size, "", copies=copies))
     sample = list(iterate_sample(sources, Reading(), 2.0, 0))
     assert sample.count("b" * 63) / len(sample) == pytest.approx(0.8, abs=0.13)
+    sample = list(iterate_sample(sources, Reading(), 5.0, 0))  # more than there is
+    assert sample.count("b" * 63) / len(sample) == pytest.approx(0.8, abs=0.001)
+    assert len(sample) == pytest.approx(2 << 15, rel=0.001)
 
 
 @pytest.mark.parametrize(
@@ -85,3 +89,15 @@ def test_too_many_copies_are_refused(tmp_path, two_inputs):
     request = Request((*two_inputs, str(tmp_path / "tiny.txt")), str(tmp_path / "no"), temperature=0.0)
     with pytest.raises(ValueError, match=r"would repeat tiny .* 100 times are the most: give it a smaller share"):
         prepare(request, inline, no_bar)
+
+
+def test_files_that_move_to_another_input_are_another_mixture(tmp_path):
+    for name in "abc":
+        (tmp_path / f"{name}.txt").write_text(f"{name} text\n\n" * 9)
+    request = Request(
+        tuple(f"{tmp_path}/{name}.txt" for name in "abc"), str(tmp_path / "out"), "words", heldout=0.0, temperature=0.5
+    )
+    prepare(request, inline, no_bar)
+    other = dataclasses.replace(request, inputs=(f"{tmp_path}/a.txt", f"{tmp_path}/[bc].txt"))
+    with pytest.raises(OtherPlan, match=r"inputs: {'a': 1, 'b': 1, 'c': 1} there, {'a': 1, .*: 2} given"):
+        prepare(other, inline, no_bar)
