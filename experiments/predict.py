@@ -9,11 +9,11 @@ r"""Predictions of a fine-tuned model for a file, or for lines from standard inp
 A file is read like the files of the task; its labels are ignored. A .txt file and standard input have one example per
 line: a text, or words with spaces; pairs, questions (question, context) and choices (text, choice, choice …) have tabs
 between their parts. Tables (.csv, .tsv, .parquet) have the columns of the input, or its text, and then `predicted` and
-`probability`. Other files have JSON lines: id, text, and the label and probabilities, a number, tags, the choice, or
-the answer with its characters and the n best. With a * in --output, each input file has an output, and --workers or
---runner=ray share them out. An existing file is replaced only with --overwrite. A stopped prediction is continued by
-the same command, unless it read standard input. Texts that are longer than the model reads are cut, and the end says
-how many; with --stride=32, classes and numbers of single texts are the mean over parts that overlap.
+`probability`; dates of a .parquet become texts. Other files have JSON lines: id, text, and the label
+and probabilities, a number, tags, the choice, or the answer with its characters and the n best. With a * in --output,
+each input has an output, and --workers or --runner=ray share them out. A stopped prediction is continued by the same
+command, unless it read standard input. Texts that are longer than the model reads are cut, and the end says how many;
+with --stride=32, classes and numbers of single texts are the mean over parts that overlap.
 """
 
 from absl import flags
@@ -35,7 +35,7 @@ def define() -> None:
     flags.DEFINE_string("output", "-", "The file to write: .csv, .tsv, .jsonl, .parquet; - for JSON lines to stdout.")
     flags.DEFINE_bool("overwrite", False, "Replace --output if it exists.")
     flags.DEFINE_bool("guard_formulas", False, "Put a ' before cells of a table that a spreadsheet would compute.")
-    flags.DEFINE_string("encoding", None, "Of the input file; by default as in the run's files.")
+    flags.DEFINE_string("encoding", None, "Of the input. Default: the run's files'; of standard input the locale's.")
     flags.DEFINE_string("text", None, "The column of texts in a table; by default that of the training data, or text.")
     flags.DEFINE_string("pair", None, "The column of second texts.")
     flags.DEFINE_integer("n_best", None, "Candidates for each question; 20, or 1 of a released reader.", lower_bound=1)

@@ -8,9 +8,10 @@ r"""Search over the fields of a config, at random or guided by earlier trials; b
 The program's own flags follow `--`, without --workdir. Each trial is an ordinary run with the fields of --over set: to
 a number of a range (`low..high`; with `,log` every power of ten is equally likely) or to one of several values
 separated by commas; quotes and parentheses protect the commas inside a value. The same command resumes a search that
-was stopped or killed and draws the values that it would have drawn; until a trial has a score, the command may change.
-WORKDIR has table.md, table.csv and report.html with all trials, the best first. Needs the extra `search` (optuna). Exit
-status: 0 done, 2 refused, 75 stopped on request and saved.
+was stopped or killed and draws the values that it would have drawn; until a trial has a score, the command and its
+files may change, afterwards a search on other data is refused. WORKDIR has table.md, table.csv and report.html with all
+trials, the best first. Needs the extra `search` (optuna). Exit status: 0 done, 2 refused, 75 stopped on request and
+saved.
 """
 
 import shlex

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float
 
 from bert_elmo_jax.analysis.probe_plane import probe_plane
-from bert_elmo_jax.evals.nearest import separation
+from bert_elmo_jax.evals.nearest import centroid_accuracy
 from bert_elmo_jax.inference.kept_vectors import VectorFolder
 from bert_elmo_jax.inference.word_layers import Source
 from bert_elmo_jax.report.figures import Dots
@@ -81,7 +81,7 @@ def toy_senses(
             computed = folder.compute(source, [sentence.words for sentence, _ in places], spans)
             for layer in computed.layers:
                 vectors = np.array(computed.layer(layer))
-                by_centroid = separation(vectors, tags, seed=seed).accuracy
+                by_centroid = centroid_accuracy(vectors, tags, seed=seed)
                 probed = probe_plane(vectors, tags, seed=seed)
                 title = Phrase(
                     "{word}: {name}, layer {layer}, {share} right",

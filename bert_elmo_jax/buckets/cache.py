@@ -14,7 +14,7 @@ import re
 import shutil
 import sys
 import uuid
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from pathlib import Path
 
 from bert_elmo_jax.addresses import COPIES
@@ -170,11 +170,20 @@ def _choose_objects(objects: Mapping[str, Stored]) -> dict[str, Stored]:
     chosen = {}
     for name, stored in objects.items():
         parts = CHECKPOINT.fullmatch(name)
-        is_complete = parts is None or f"{name.removesuffix(parts[3] or '')}{MARKER}" in objects
         training_state = parts is not None and (parts[3] or "").startswith("rest/")
-        if is_complete and not training_state and not name.startswith("events/"):
+        if not is_unfinished(name, objects) and not training_state and not name.startswith("events/"):
             chosen[name] = stored
     return chosen
+
+
+def is_unfinished(name: str, names: Container[str]) -> bool:
+    """Return True for a file of a checkpoint without `files.json`.
+
+    >>> is_unfinished("checkpoints/5/params/d", {"checkpoints/4/files.json"})
+    True
+    """
+    checkpoint = CHECKPOINT.fullmatch(name)
+    return checkpoint is not None and f"{name.removesuffix(checkpoint[3] or '')}{MARKER}" not in names
 
 
 def _leave_out_training_state(copy: Path, objects: Mapping[str, Stored]) -> None:

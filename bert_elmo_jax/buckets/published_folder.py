@@ -22,10 +22,9 @@ import time
 import uuid
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
-from typing import Any
 
 from bert_elmo_jax.buckets import lease as leases
-from bert_elmo_jax.buckets.cache import CHECKPOINT, ENTRY, MARKER, find_entry, make_room, use_entry
+from bert_elmo_jax.buckets.cache import ENTRY, MARKER, find_entry, is_unfinished, make_room, use_entry
 from bert_elmo_jax.buckets.objects import (
     Place,
     check_writable,
@@ -101,7 +100,7 @@ class Publisher:
         objects = {name: stored for name, stored in list_objects(self.place).items() if name != leases.LEASE}
         if not is_newest:
             shutil.rmtree(self.folder, ignore_errors=True)
-            complete = {name: stored for name, stored in objects.items() if not _is_unfinished(name, objects)}
+            complete = {name: stored for name, stored in objects.items() if not is_unfinished(name, objects)}
             make_room(sum(stored.size for stored in complete.values()), self.place.address)
             download(self.place, complete, self.folder)
             record = {"files": {**dict.fromkeys(objects), **self._scan()}}
@@ -186,7 +185,7 @@ class Publisher:
                     if not PRIVATE.fullmatch(relative):
                         about = path.stat()
                         files[relative] = (about.st_size, about.st_mtime_ns)
-        return {name: written for name, written in files.items() if not _is_unfinished(name, files)}
+        return {name: written for name, written in files.items() if not is_unfinished(name, files)}
 
     def _record(self, *, published: bool, whole: bool = True) -> None:
         record = {"address": self.place.address, "owner": self._owner, "published": published, "whole": whole}
@@ -228,13 +227,3 @@ def _has_unfinished_vectors(folder: Path, names: Collection[str]) -> bool:
         return bool(description["done"] < description["sentences"])
     except (OSError, ValueError, KeyError, TypeError):
         return True
-
-
-def _is_unfinished(name: str, names: Any) -> bool:
-    """Return True for a file of a checkpoint without `files.json`.
-
-    >>> _is_unfinished("checkpoints/5/params/d", {"checkpoints/4/files.json"})
-    True
-    """
-    checkpoint = CHECKPOINT.fullmatch(name)
-    return checkpoint is not None and f"{name.removesuffix(checkpoint[3] or '')}{MARKER}" not in names

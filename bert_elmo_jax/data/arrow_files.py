@@ -20,6 +20,7 @@ from bert_elmo_jax.json_values import parse_json
 PARQUET, ARROW = (".parquet", ".pq"), (".arrow", ".feather")
 ENDINGS = (*PARQUET, *ARROW)
 INFO = "dataset_info.json"  # next to the files of a saved data set
+INDEX = "__index_level_0__"  # the column of row numbers that pandas writes
 ROWS, LARGEST_TEXTS = 1024, 1 << 26  # rows, and bytes of texts, that become Python objects at once
 LARGEST_METADATA = 64 << 20  # bytes of the strings of a footer, and the number of its lists' items
 MOST_COLUMNS, DEEPEST = 10_000, 16
@@ -33,6 +34,7 @@ class ArrowTable:
     """The columns of a file or folder: their names and types, as text, and the number of rows.
 
     `names` lists the columns with texts, numbers, truth values, lists and objects of them; images are left out.
+    `dated` lists those with dates, times and decimals, which `rows` gives as texts.
     """
 
     path: str
@@ -40,7 +42,13 @@ class ArrowTable:
     kinds: dict[str, str]
     count: int
     names: tuple[str, ...]
+    dated: tuple[str, ...] = ()
     converters: dict[str, Convert] = field(default_factory=dict, repr=False)
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that `rows` can give, in the order of the file."""
+        return [name for name in self.kinds if name in self.names or name in self.dated]
 
     def check_columns(self, columns: Sequence[str]) -> None:
         """Raise if a column is missing, or if its type cannot be read."""
@@ -68,13 +76,13 @@ class ArrowTable:
 
     def rows(self, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
         """Yield the cells of each row in these columns; labels that have names are given as names."""
-        self.check_columns(columns)
+        self.check_columns([name for name in columns if name not in self.dated])
         converters = {name: self.converters[name] for name in columns if name in self.converters}
         for file in self.files:
             with _naming_damage(file):
                 for batch in _batches(file, columns):
                     batch.validate(full=True)  # a damaged file may point outside of its memory
-                    for row in batch.to_pylist():
+                    for row in _spell_dates(batch).to_pylist():
                         try:
                             cells = {name: converters.get(name, _finite)(row[name]) for name in columns}
                         except IndexError as error:
@@ -123,9 +131,10 @@ def open_arrow(path: str | Path) -> ArrowTable:
     if doubled is not None:
         raise BadInput(str(path), None, f"two columns called {doubled!r}", "rename one of them")
     kinds = {column.name: str(column.type) for column in first}
-    names = tuple(column.name for column in first if _is_plain(column.type) and column.name != "__index_level_0__")
+    names = tuple(column.name for column in first if _is_plain(column.type) and column.name != INDEX)
     converters = {name: convert for name in names if (convert := _converter(features.get(name)))}
-    return ArrowTable(str(path), files, kinds, count, names, converters)
+    dated = tuple(column.name for column in first if _is_dated(column.type))
+    return ArrowTable(str(path), files, kinds, count, names, dated, converters)
 
 
 def arrow_files(path: str | Path) -> tuple[Path, ...]:
@@ -290,6 +299,31 @@ def _is_plain(kind: Any) -> bool:
         return all(_is_plain(kind.field(n).type) for n in range(kind.num_fields))
     tests = (types.is_string, types.is_large_string, types.is_integer, types.is_floating, types.is_boolean)
     return any(test(kind) for test in tests) or str(kind) in ("string_view", "null")
+
+
+def _is_dated(kind: Any) -> bool:
+    """Return True for dates, times of day, timestamps and decimals."""
+    from pyarrow import types
+
+    return any(test(kind) for test in (types.is_date, types.is_time, types.is_timestamp, types.is_decimal))
+
+
+def _spell_dates(batch: Any) -> Any:
+    """Return a batch with texts in the place of dates, times and decimals; timestamps with a zone are given in UTC."""
+    import pyarrow
+    from pyarrow import compute
+
+    if not any(_is_dated(column.type) for column in batch.columns):
+        return batch
+    arrays = []
+    for column in batch.columns:
+        zone = getattr(column.type, "tz", None)
+        if zone is not None:  # without it, no database of time zones is needed
+            column = column.cast(pyarrow.timestamp(column.type.unit))
+        if _is_dated(column.type):
+            column = column.cast("string")
+        arrays.append(column if zone is None else compute.binary_join_element_wise(column, "Z", ""))
+    return pyarrow.RecordBatch.from_arrays(arrays, names=batch.schema.names)
 
 
 def _read_features(schema: Any) -> dict[str, Any]:

@@ -1,20 +1,11 @@
-"""Nearest neighbours by cosine, and the separation of groups of vectors."""
+"""Nearest neighbours by cosine, how well centroids tell groups apart, and the plane of most variance."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
 CHUNK = 16_384  # rows read at a time from a memory-mapped file
-
-
-class Separation(NamedTuple):
-    """Held-out accuracy of the nearest centroid, accuracy of the largest group, and a two-dimensional projection."""
-
-    accuracy: float
-    chance: float
-    plane: Float[np.ndarray, "N 2"]
 
 
 def neighbours(
@@ -29,8 +20,8 @@ def neighbours(
     return [(int(row), round(float(near[row]), 3)) for row in order]
 
 
-def separation(vectors: Float[np.ndarray, "N D"], groups: Sequence[str], *, seed: int = 0) -> Separation:
-    """Classify half of each group by the centroids of the other half; `plane` holds two principal components of all."""
+def centroid_accuracy(vectors: Float[np.ndarray, "N D"], groups: Sequence[str], *, seed: int = 0) -> float:
+    """Return the accuracy of the nearest centroid: half of each group is classified by the centroids of the others."""
     names, numbers = np.unique(np.asarray(groups), return_inverse=True)
     counts = np.bincount(numbers, minlength=len(names))
     if len(names) < 2 or counts.min() < 2:
@@ -46,9 +37,7 @@ def separation(vectors: Float[np.ndarray, "N D"], groups: Sequence[str], *, seed
     centroids = np.stack([values[train & (numbers == n)].mean(axis=0) for n in range(len(names))])
     test = values[~train]
     apart = np.square(test).sum(axis=1)[:, None] - 2 * test @ centroids.T + np.square(centroids).sum(axis=1)[None]
-    right = float(np.mean(apart.argmin(axis=1) == numbers[~train]))
-    chance = float(np.bincount(numbers[~train]).max() / (~train).sum())
-    return Separation(right, chance, principal_plane(values))
+    return float(np.mean(apart.argmin(axis=1) == numbers[~train]))
 
 
 def principal_plane(vectors: Float[np.ndarray, "N D"]) -> Float[np.ndarray, "N 2"]:

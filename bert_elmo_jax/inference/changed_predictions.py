@@ -4,7 +4,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bert_elmo_jax.inference.predictions import AnswerSpan, Choice, Entities, Label, Labels, Number, Numbers, Prediction
+import numpy as np
+
+from bert_elmo_jax.inference.predictions import (
+    AnswerSpan,
+    Choice,
+    Entities,
+    Label,
+    Labels,
+    Number,
+    Numbers,
+    Prediction,
+    Tree,
+)
 
 
 @dataclass(frozen=True)
@@ -26,7 +38,7 @@ class Change:
 def changed_predictions(
     before: Sequence[Prediction], after: Sequence[Prediction], *, tolerance: float = 0.05
 ) -> list[Change]:
-    """Return the rows whose label, tags, choice or answer changed, or whose numbers differ by more than `tolerance`.
+    """Return the rows whose label, tags, tree, choice or answer changed, or whose numbers differ by over `tolerance`.
 
     >>> good, better, bad = (Label(label, 0.9, {}) for label in ("good", "good", "bad"))
     >>> [change.row for change in changed_predictions([good, good], [better, bad])]
@@ -40,10 +52,15 @@ def changed_predictions(
 
 def _differs(before: Prediction, after: Prediction, tolerance: float) -> bool:
     if isinstance(before, Number) and isinstance(after, Number):
-        return abs(before.value - after.value) > tolerance
+        return _is_far(before.value, after.value, tolerance)
     if isinstance(before, Numbers) and isinstance(after, Numbers):
-        return any(abs(value - after.values[name]) > tolerance for name, value in before.values.items())
+        return any(_is_far(value, after.values[name], tolerance) for name, value in before.values.items())
     return _decision(before) != _decision(after)
+
+
+def _is_far(before: float, after: float, tolerance: float) -> bool:
+    # NaN is far from every number, but not from NaN.
+    return not np.isclose(before, after, rtol=0.0, atol=tolerance, equal_nan=True)
 
 
 def _decision(prediction: Any) -> Any:
@@ -59,4 +76,6 @@ def _decision(prediction: Any) -> Any:
             return prediction.start, prediction.end, prediction.answer
         case Entities():
             return [(entity.start, entity.end, entity.label) for entity in prediction.entities]
+        case Tree():
+            return prediction.heads, prediction.relations
     return prediction.tags

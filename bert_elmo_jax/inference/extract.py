@@ -97,6 +97,8 @@ def _extract(
     if idle:
         wrong = ", ".join(f"--{name}={options[name]}" for name in options if name in idle)
         raise ValueError(f"{wrong} means nothing for {called}, which {model} is: leave it out")
+    if "pool" in chosen and options.get("units") != "words":
+        raise ValueError(f"--pool={chosen['pool']} joins the pieces of each word: add --units=words, or leave it out")
     read = functools.partial(split_texts, rule := getattr(encoder, "word_rule", None), lines)
     numbers = list(check_layers(layers or encoder.USUAL_LAYERS, encoder.num_layers) or ())
     request = {"dtype": dtype, **OPTIONS, **settings, **options, "layers": numbers, "rule": rule}

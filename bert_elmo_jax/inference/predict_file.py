@@ -11,7 +11,7 @@ from typing import Any, Literal
 import jax
 
 from bert_elmo_jax.addresses import local_copy
-from bert_elmo_jax.data.arrow_files import import_pyarrow, is_arrow, open_arrow
+from bert_elmo_jax.data.arrow_files import INDEX, ArrowTable, import_pyarrow, is_arrow, open_arrow
 from bert_elmo_jax.data.corpora.reading import plain_name
 from bert_elmo_jax.data.tasks.files import (
     BadRow,
@@ -25,6 +25,7 @@ from bert_elmo_jax.data.tasks.files import (
     write_skipped,
 )
 from bert_elmo_jax.data.tasks.layouts import Layout
+from bert_elmo_jax.data.tasks.sentence_files import STS, find_columns
 from bert_elmo_jax.data.tasks.tables import Record, find_format, read_arrow_records, read_records
 from bert_elmo_jax.data.tasks.task import OWN_FILES, Task, stream_examples, task_named
 from bert_elmo_jax.encoders.encoder import fingerprint
@@ -100,9 +101,15 @@ def predict_file(
             ending = ending if ending in TREE_TABLES else CONLLU
         elif ending == CONLLU:
             raise ValueError(f"--output={target}: only a parser writes CoNLL-U, and --model={model} is none")
+        if n_best is not None and loaded.task.kind != "questions":
+            raise ValueError(
+                f"--n_best={n_best} is for questions, and --model={model} predicts {loaded.task.kind}: leave it out"
+            )
         task = name_columns(loaded.task, source, text, pair, aggregation)
+        if source == "-" and encoding:
+            _set_encoding(encoding)
         encoding = encoding or str(read_json(Path(model, "run.json"), default={}).get("encoding", "utf-8"))
-        names = "standard input" if source == "-" else source, "standard output" if path is None else target
+        names = _name_source(source), "standard output" if path is None else target
         print(f"{model} ({loaded.task.name}): {' -> '.join(names)}, on {describe_devices()}", file=sys.stderr)
         columns = read_columns(task, source, encoding, bad_row) if ending in (".csv", ".tsv", ".parquet") else None
         options: dict[str, Any] = {"n_best": n_best or 20, "batch_size": batch_size, "aggregation": aggregation}
@@ -157,12 +164,19 @@ def predict_file(
 
 def name_columns(task: Task, source: str, text: str | None, pair: str | None, aggregation: str | None) -> Task:
     """Return the task with the columns of an input; the training data's are read unless others are named."""
+    if (text or pair) and (source == "-" or all(plain_name(file).endswith(".txt") for file in list_files(source))):
+        flag, name = ("text", text) if text else ("pair", pair)
+        raise ValueError(
+            f"--{flag}={name} names a column of a table, and {_name_source(source)} has lines without columns: leave "
+            "it out, or give a table (.csv, .tsv, .jsonl, .parquet) with --input=…"
+        )
     if (task.kind in ("classification", "regression") and task.layout is None) or aggregation is not None:
         return dataclasses.replace(task, layout=Layout(text or "text", pair))
-    if (text or pair) and not task.pipeline:
+    if text or pair:
         if not isinstance(task.layout, Layout):
+            reads = f"predicts {task.kind}" if task.pipeline else f"was fine-tuned on {task.name}"
             raise ValueError(
-                f"--text and --pair name columns of texts, and the model was fine-tuned on {task.name}: leave them out "
+                f"--text and --pair name columns of texts, and the model {reads}: leave them out "
                 "(without --input=, texts are read from standard input)"
             )
         if pair and task.layout.pair is None:
@@ -192,17 +206,24 @@ def _describe_request(model: Predictor, task: Task, source: str) -> dict[str, An
 
 
 def print_work(model: Predictor) -> None:
-    """Print the pieces that a model with a head has read, its share of padding, and how many texts were cut."""
-    if isinstance(model, TaskModel):  # networks read words, and cut none
+    """Print the pieces that a model with a head has read, its share of padding, and how many texts were cut.
+
+    A network reads words, and cuts those of labelled texts.
+    """
+    cut, units = 0, "words"
+    if isinstance(model, TaskModel):
         print(model.work, file=sys.stderr)
-        if model.work.cut:
-            advice = "--stride=16 reads them in parts" if model.reads_in_parts else "split long texts"
-            texts = "1 text was" if model.work.cut == 1 else f"{model.work.cut:,} texts were"
-            print(
-                f"{texts} longer than the {model.task.max_length} pieces that this model reads (max_length of its "
-                f"training); the rest was not read: {advice}",
-                file=sys.stderr,
-            )
+        cut, units = model.work.cut, "pieces"
+    elif isinstance(model, TaskNetwork):
+        cut = model.cut
+    if cut:
+        advice = "--stride=16 reads them in parts" if model.reads_in_parts else "split long texts"
+        texts = "1 text was" if cut == 1 else f"{cut:,} texts were"
+        print(
+            f"{texts} longer than the {model.task.max_length} {units} that this model reads (max_length of its "
+            f"training); the rest was not read: {advice}",
+            file=sys.stderr,
+        )
 
 
 def _read_examples(
@@ -244,9 +265,18 @@ def _read_lines(task: Task, lines: Iterable[str], source: str, aggregation: str 
             yield example
 
 
+def _set_encoding(encoding: str) -> None:
+    """Set the encoding of standard input, which by default is the locale's."""
+    try:
+        sys.stdin.reconfigure(encoding=encoding)  # type: ignore[union-attr]
+    except LookupError:
+        raise ValueError(f"encoding={encoding!r} is not known; use one of Python's, such as utf-8 or cp949") from None
+
+
 def _standard_input() -> Iterator[str]:
     try:
-        yield from sys.stdin
+        for number, line in enumerate(sys.stdin):
+            yield line if number else line.removeprefix("\ufeff")  # the byte-order mark is no part of the text
     except UnicodeDecodeError as error:  # files report the line themselves
         raise ValueError(f"standard input is not {error.encoding}: {error}; convert it first") from error
 
@@ -264,11 +294,15 @@ def _read_line(task: Task, line: str, source: str, number: int, aggregation: str
     try:
         return to_example(task, value, number) if aggregation is None else to_text(task, value, number)
     except ValueError as error:
-        name = "standard input" if source == "-" else source
+        name = _name_source(source)
         problem = str(error).partition(f"input {number} ")[2] or str(error)
         if not line.strip():
             problem = "a blank line, expected one example per line"
         raise BadRow(name, number, problem, "fix or delete the line") from None
+
+
+def _name_source(source: str) -> str:
+    return "standard input" if source == "-" else source
 
 
 def read_columns(task: Task, source: str, encoding: str, on_bad: OnBad = stop) -> InputRows | None:
@@ -279,19 +313,40 @@ def read_columns(task: Task, source: str, encoding: str, on_bad: OnBad = stop) -
         return None
     if any(plain_name(file).endswith(".txt") for file in files):
         return None
-    required, names, rows = [name for name in (layout.text, layout.pair) if name], dict[str, None](), []
+    names, rows = dict[str, None](), []
     for file in files:
+        required, file_layout = _find_layout(task, layout, file, encoding)
         if is_arrow(file):
-            names |= dict.fromkeys(open_arrow(file).names)
+            table = open_arrow(file)
+            names |= dict.fromkeys(table.columns)
+            _warn_of_other_columns(table)
             records: Iterable[Record] = read_arrow_records(file, required)
         else:
             records = read_records(
-                file, required, layout=layout.table, bare=layout.bare, spare=layout.spare, encoding=encoding,
-                fallback=layout.fallback, on_bad=on_bad,
+                file, required, layout=file_layout.table, bare=file_layout.bare, spare=file_layout.spare,
+                encoding=encoding, fallback=file_layout.fallback, on_bad=on_bad,
             )  # fmt: skip
             names |= dict.fromkeys(name for record in records for name in record.cells)
         rows.append(_numbered(file, records))
     return InputRows(list(names), itertools.chain.from_iterable(rows))
+
+
+def _find_layout(task: Task, layout: Layout, file: str, encoding: str) -> tuple[list[str], Layout]:
+    """Return the columns of a file that hold texts, and the layout in which the task reads the file."""
+    if task.kind != "sentences":
+        return [name for name in (layout.text, layout.pair) if name], layout
+    columns = find_columns(file, dataclasses.replace(layout, label=""), encoding)
+    return list(columns.texts[:2]), STS if columns.bare else layout
+
+
+def _warn_of_other_columns(table: ArrowTable) -> None:
+    others = [f"{name} ({kind})" for name, kind in table.kinds.items() if name not in table.columns and name != INDEX]
+    if others:
+        print(
+            f"warning: the output lacks these columns of {table.path}: {', '.join(others)}; write them as texts or "
+            "numbers to keep them",
+            file=sys.stderr,
+        )
 
 
 def _numbered(file: str, records: Iterable[Record]) -> Iterator[tuple[str, int, Cells]]:

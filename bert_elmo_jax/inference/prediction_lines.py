@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from bert_elmo_jax.data.tasks.examples import ChoiceExample, Question, TextExample
+from bert_elmo_jax.data.tasks.examples import ChoiceExample, Question, SentenceExample, TextExample
 from bert_elmo_jax.data.tasks.trees import write_tree
 from bert_elmo_jax.files import guard_formula
 from bert_elmo_jax.inference.predictions import (
@@ -132,6 +132,8 @@ def input_cells(example: Any) -> Cells:
         return {**cells, "given": example.text}
     if isinstance(example, TextExample):
         return {**cells, "text": example.text, **({} if example.pair is None else {"pair": example.pair})}
+    if isinstance(example, SentenceExample):
+        return {**cells, "text": example.text, "pair": example.pair}
     return cells  # the prediction of tags has the words
 
 

@@ -47,6 +47,10 @@ def score_pairs(
     check_list(pairs)
     if model.task.kind not in ("classification", "regression"):
         raise ValueError(f"score() is for models that read pairs of texts, and this one predicts {model.task.kind}")
+    if not takes_pairs(model.task):
+        raise ValueError(
+            f"score() is for models that read pairs of texts, and {model.source} was trained on single texts"
+        )
     examples = [_to_pair(pair, number) for number, pair in enumerate(pairs)]
     if not examples:
         return np.zeros((0, len(model.labels)) if len(model.labels) > 1 else 0, np.float32)
@@ -57,6 +61,11 @@ def score_pairs(
     scores = scores[:, 0] if scores.ndim == 2 and scores.shape[1] == 1 else scores
     name = model.task.activation or ("sigmoid" if scores.ndim == 1 else "identity")
     return np.asarray(ACTIVATIONS[name](scores), np.float32)
+
+
+def takes_pairs(task: Any) -> bool:
+    """Return True if a task is about pairs of texts; a released model does not say whether it reads them."""
+    return task.kind in ("classification", "regression") and (task.pairs or task.layout is None)
 
 
 def rank_texts(

@@ -70,8 +70,10 @@ class Predictor:
 
     @property
     def reads_in_parts(self) -> bool:
-        """True if `predict` can average the scores of the parts of a long text."""
-        return self.text_rows is not None and self.task.kind in ("classification", "regression") and not self.task.pairs
+        """True if `predict` can average the scores of the parts of a long text, which have no prompt."""
+        task = self.task
+        single = task.kind in ("classification", "regression") and not task.pairs and not task.prompt
+        return self.text_rows is not None and single
 
     def predict(
         self,
@@ -157,7 +159,7 @@ class Predictor:
         if self.text_rows is None or not (self.reads_in_parts if aggregation is None else self.task.kind == "tags"):
             raise ValueError(
                 f"aggregation={aggregation!r} and stride={stride!r} are for taggers with an encoder of pieces, and "
-                "stride alone for classes and numbers of single texts; leave them out"
+                "stride alone for classes and numbers of single texts without a default prompt: leave them out"
             )
         if aggregation not in (None, *AGGREGATIONS):
             raise ValueError(f"aggregation is {aggregation!r}; it is one of {', '.join(AGGREGATIONS)}")

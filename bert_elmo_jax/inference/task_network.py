@@ -10,7 +10,7 @@ from typing import Any
 import jax
 
 from bert_elmo_jax.data.tasks.task import Example, Task
-from bert_elmo_jax.data.tasks.word_rows import Layers
+from bert_elmo_jax.data.tasks.word_rows import Layers, count_cut
 from bert_elmo_jax.encoders.encoder import Loaded
 from bert_elmo_jax.inference.predictions import AnswerOptions, AnswerSpan, Prediction
 from bert_elmo_jax.inference.row_outputs import compute_outputs
@@ -26,6 +26,8 @@ from bert_elmo_jax.text import Lexicon
 
 class TaskNetwork(Predictor, Loaded):
     """A network with its lexicon and the encoder that it reads, if any; made by `load` from a run directory."""
+
+    cut = 0  # the texts that were longer than the words that it reads
 
     def __init__(
         self,
@@ -55,6 +57,8 @@ class TaskNetwork(Predictor, Loaded):
         layers = build_layers(self.config, self.encoder)
         make = functools.partial(self.network.collate, lexicon=self.lexicon, layers=layers, targets=False)
         rows = self.network.reading_rows(self.task, examples, self.lexicon)
+        if self.task.kind == "classification":  # the others read all words
+            self.cut += count_cut(examples, self.task.max_length)  # type: ignore[arg-type]
         return rows, functools.partial(
             compute_outputs, functools.partial(self._outputs, self.params), rows, collate=make
         )

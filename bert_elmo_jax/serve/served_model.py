@@ -14,6 +14,7 @@ from bert_elmo_jax.encoders.sentences import batches
 from bert_elmo_jax.families.sentences import add_prompt, find_head, find_prompt, read_row
 from bert_elmo_jax.inference.entities import AGGREGATIONS
 from bert_elmo_jax.inference.predictions import to_json
+from bert_elmo_jax.inference.rerank import takes_pairs
 from bert_elmo_jax.inference.task_model import TaskModel, to_example, to_text
 from bert_elmo_jax.serve.limits import Limits, RequestError
 
@@ -77,7 +78,7 @@ class ServedModel:
         self.predicts = self.task is not None and hasattr(model, "predict")
         self.pools = hasattr(model, "sentences")  # else vectors are means of words
         self.embeds = self.pools or hasattr(model, "encode")
-        self.ranks = self.kind in ("classification", "regression") and hasattr(model, "rank") and len(model.labels) < 2
+        self.ranks = self.predicts and takes_pairs(self.task) and hasattr(model, "rank") and len(model.labels) < 2
         self.options = find_options(self.kind, model)
         if not self.predicts and not self.embeds:
             raise ValueError(f"{model.source} neither predicts nor encodes texts, so there is nothing to serve")
@@ -99,8 +100,7 @@ class ServedModel:
 
     def describe(self) -> dict[str, Any]:
         """Return facts for clients; no path is among them."""
-        # A released model does not say whether it reads pairs.
-        pairs = self.predicts and (self.task.pairs or (self.task.layout is None and "pair" in self.parts))
+        pairs = self.predicts and (self.task.pairs or takes_pairs(self.task))
         encoder = getattr(self.model, "encoder", None) or self.model
         config = getattr(encoder, "config", None)
         return {

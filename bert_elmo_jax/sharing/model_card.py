@@ -15,6 +15,7 @@ Say = Callable[[str, str], str]  # a sentence in English and in Korean -> the on
 PIPELINES = {
     "classification": "text-classification", "regression": "text-classification", "tags": "token-classification",
     "questions": "question-answering", "sentences": "sentence-similarity", "choice": "multiple-choice",
+    "rank": "text-ranking",
 }  # fmt: skip
 
 

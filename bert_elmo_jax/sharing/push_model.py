@@ -16,6 +16,8 @@ from bert_elmo_jax.files import read_json, write_json, write_sums, write_text
 from bert_elmo_jax.inference.convert import convert
 from bert_elmo_jax.inference.model_kinds import find_kind
 from bert_elmo_jax.inference.read_model import checkpoint_of, read_model
+from bert_elmo_jax.inference.released_task import find_task
+from bert_elmo_jax.inference.rerank import takes_pairs
 from bert_elmo_jax.inference.run_directory import StoredModel, read_figures, read_run_directory
 from bert_elmo_jax.nn.int8_kernels import is_int8
 from bert_elmo_jax.report.language import Language
@@ -29,6 +31,8 @@ USES = {
     "": f"{SENTENCES}\nprint(model.encode(texts))",
     "sentences": f"{SENTENCES}\nprint(model.sentences(texts))",
     "questions": "print(model.predict([('a question', 'a text with the answer')]))",
+    "choice": "print(model.predict([('a text', ['a continuation', 'another continuation'])]))",
+    "rank": "print(model.rank('a query', ['a text', 'another text']))",
 }
 
 
@@ -101,7 +105,13 @@ def describe(source: Path, to: str, license: str) -> Card:
     except FileNotFoundError as error:
         raise ValueError(f"{source} is not a model: {error}") from None
     task = stored.task
-    kind = "" if task is None else task.kind
+    if task is None and not stored.network and find_family(stored.config).inputs.takes_heads:
+        positions = stored.config.max_positions
+        task = find_task(stored.params, str(source), positions=positions, extras=stored.task_fields)
+    kind: str = "" if task is None else task.kind
+    if task is not None and takes_pairs(task) and len(task.labels) < 2 and not task.multi_label:
+        # The files of many rerankers do not say that they are some: they are classifiers of one label.
+        kind = "rank" if kind == "classification" or task.activation else kind
     labels = tuple(map(str, (task.labels if task is not None else stored.labels) or ()))
     longest = task.max_length if task is not None else getattr(stored.config, "max_positions", None)
     reads_files = not (stored.network or is_int8(stored.params) or stored.average_with)
@@ -115,6 +125,10 @@ def describe(source: Path, to: str, license: str) -> Card:
     if stored.sentences is not None:
         kind = kind or "sentences"
     use = USES.get(kind, "print(model.predict(['a text', 'another text']))")
+    if task is not None and kind not in USES and task.pairs:
+        use = "print(model.predict([('a text', 'another text')]))"
+    elif task is not None and task.tag_column:
+        use = f"print(model.predict([(['a', 'text'], {[*(2 * task.tags)[:2]]})]))"
     count = sum(int(np.size(leaf)) for leaf in jax.tree.leaves(stored.params))
     return Card(
         to, find_kind(stored.config).called, kind, labels, count, longest, license, "\n".join([*lines, use]),

@@ -1,4 +1,4 @@
-"""Tests of senses, neighbours, separation and attention heads against hand-computed values and plain loops."""
+"""Tests of senses, neighbours, centroids and attention heads against hand-computed values and plain loops."""
 
 import numpy as np
 import pytest
@@ -49,19 +49,14 @@ def test_neighbours_by_cosine(monkeypatch):
     assert nearest.neighbours(rows, np.array([2.0, 0.0]), 1) == [(0, 1.0)]
 
 
-def test_separation():
+def test_accuracy_of_centroids():
     draw = np.random.default_rng(0)
     groups = ["a", "b", "c"] * 20
     apart = draw.normal(size=(60, 4)) + 20 * np.eye(4)[[ord(g) - ord("a") for g in groups]]
-    separation = nearest.separation(apart, groups)
-    assert separation.accuracy == 1.0
-    assert separation.chance == pytest.approx(1 / 3)
-    assert separation.plane.shape == (60, 2)
-    nothing = nearest.separation(draw.normal(size=(600, 4)), groups * 10)
-    assert abs(nothing.accuracy - 1 / 3) < 0.1
-    assert nearest.separation(apart, groups, seed=3).plane.tolist() == separation.plane.tolist()
+    assert nearest.centroid_accuracy(apart, groups) == 1.0
+    assert abs(nearest.centroid_accuracy(draw.normal(size=(600, 4)), groups * 10) - 1 / 3) < 0.1
     with pytest.raises(ValueError, match="expected at least two groups of two"):
-        nearest.separation(apart[:2], ["a", "b"])
+        nearest.centroid_accuracy(apart[:2], ["a", "b"])
 
 
 def test_plane_keeps_the_two_largest_directions():

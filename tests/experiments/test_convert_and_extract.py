@@ -160,6 +160,7 @@ def test_extract_says_what_is_wrong(tmp_path, goldens, monkeypatch):
         ([model, good, output, "--layers=9"], "there is no layer 9"),
         ([model, good, output, "--batch_size=0"], "batch_size=0: use a whole number, at least 1"),
         ([model, good, output, "--batch_size=-1"], "batch_size=-1"),
+        ([model, good, output, "--pool=last"], "--pool=last joins the pieces of each word: add --units=words"),
         ([model, f"--input={tmp_path}/nothing.txt", output], "nothing.txt, line 2: text 1 is empty, or has nothing"),
         ([model, f"--input={tmp_path}/long.txt", output], "long.txt, line 3: text 2 has"),
         ([model, f"--input={tmp_path}/long.conll", output], "long.conll, line 5: text 1 has"),

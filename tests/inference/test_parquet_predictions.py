@@ -1,6 +1,8 @@
 """Predictions from Parquet to Parquet: the rows, types and order of the input, and one line for wrong inputs."""
 
+import datetime
 import json
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -38,8 +40,9 @@ def predict(source, target, **options):
     return predict_file(MODEL, str(source), str(target), text="premise", pair="hypothesis", batch_size=2, **options)
 
 
-def test_rows_of_parquet_get_predictions_in_any_format(folder):
+def test_rows_of_parquet_get_predictions_in_any_format(folder, capsys):
     assert predict(folder / "all.parquet", folder / "out.parquet") == 5
+    assert "warning: the output lacks these columns of " in (err := capsys.readouterr().err) and "raw (binary)" in err
     table = parquet.read_table(folder / "out.parquet")
     assert {name: table[name].to_pylist() for name in ROWS if name != "raw"} == {
         k: v for k, v in ROWS.items() if k != "raw"
@@ -56,6 +59,29 @@ def test_rows_of_parquet_get_predictions_in_any_format(folder):
     first, second = (folder / "parts.csv").read_text(encoding="utf-8-sig").splitlines()[:2]
     assert first == "n,premise,hypothesis,words,predicted,probability"
     assert second.startswith('1,a river 0,a bank,"[""a"", ""b""]",')
+
+
+ZONED = pyarrow.timestamp("us", "+09:00")
+
+
+def test_dates_and_decimals_become_texts(tmp_path):
+    day = datetime.datetime(2026, 1, 2, 9, 30)
+    seoul = day.replace(tzinfo=datetime.timezone(datetime.timedelta(hours=9)))
+    columns = {
+        "day": pyarrow.array([day.date(), None]), "premise": ["a river", "a bank"], "hypothesis": ["a bank", "a ship"],
+        "at": pyarrow.array([day] * 2, "timestamp[ns]"), "zoned": pyarrow.array([seoul, None], ZONED),
+        "price": [Decimal("1.50")] * 2, "time": [day.time()] * 2,
+    }  # fmt: skip
+    parquet.write_table(pyarrow.table(columns), tmp_path / "in.parquet")
+    predict(tmp_path / "in.parquet", tmp_path / "out.csv")
+    lines = (tmp_path / "out.csv").read_text("utf-8-sig").splitlines()
+    assert lines[0] == "day,premise,hypothesis,at,zoned,price,time,predicted,probability"
+    assert lines[1].startswith("2026-01-02,a river,a bank,2026-01-02 09:30:00.000000000,2026-01-02 00:30:00.000000Z,")
+    assert ",1.50,09:30:00.000000," in lines[1] and lines[2].startswith(",a bank,a ship,") and ",,1.50," in lines[2]
+    predict(tmp_path / "in.parquet", tmp_path / "out.parquet")
+    assert parquet.read_table(tmp_path / "out.parquet")["day"].to_pylist() == ["2026-01-02", None]
+    with pytest.raises(BadInput, match=r"the column 'day' is date32\[day\], expected texts or numbers"):
+        predict_file(MODEL, str(tmp_path / "in.parquet"), str(tmp_path / "x.csv"), text="day", pair="hypothesis")
 
 
 def test_a_stopped_prediction_goes_on_with_the_same_rows(folder, monkeypatch):

@@ -2,7 +2,10 @@
 
 import csv
 import gzip
+import io
+import json
 import re
+import sys
 
 import pytest
 from hypothesis import given
@@ -10,9 +13,15 @@ from hypothesis import strategies as st
 
 from bert_elmo_jax.data.tasks.examples import TextExample
 from bert_elmo_jax.data.tasks.tables import read_records
+from bert_elmo_jax.data.tasks.task import task_named
+from bert_elmo_jax.heads.sentence_head import SentenceHead
 from bert_elmo_jax.inference.predict_file import predict_file
 from bert_elmo_jax.inference.prediction_lines import InputRows, choose_writer, table_rows
 from bert_elmo_jax.inference.predictions import Label, Number
+from bert_elmo_jax.inference.run_directory import write_run_directory
+from bert_elmo_jax.inference.task_model import make_head
+
+from .test_task_model import CONFIG, TOKENIZER, draw_params
 
 
 def test_the_input_is_never_replaced(tmp_path):
@@ -100,3 +109,75 @@ def test_taken_names_get_a_mark_and_odd_characters_are_replaced():
     assert header == ["text", "predicted", "predicted_", "predicted__"]
     rows = table_rows(InputRows(["text", "note"], iter([("-", 2, {"text": "a", "note": "\ud800\0"})])), [])
     assert list(rows([TextExample("a", None, None, None, "-", 2)], [Number(1.0)]))[1] == ["a", "?\ufffd", "1.0"]
+
+
+@pytest.fixture(scope="module")
+def sentence_model(tmp_path_factory):
+    task, head = task_named("sentences", max_length=32), SentenceHead()
+    params = draw_params(make_head(task, None, CONFIG, head))
+    folder = tmp_path_factory.mktemp("sentences") / "run"
+    write_run_directory(folder, CONFIG, params, TOKENIZER, run={}, task=task, sentences=head)
+    return str(folder)
+
+
+STS_ROWS = "news\tMSRpar\t2012\t1\t4.2\tthe ship\tthe old ship\n"
+PAIRS = "id,sentence1,sentence2\n7,the ship,the old ship\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "names", "cells"),
+    [
+        ("sts-dev.csv", STS_ROWS, "genre,filename,year,id,score,sentence1,sentence2", "news,MSRpar,2012,1,4.2,"),
+        ("pairs.csv", PAIRS, "id,sentence1,sentence2", "7,"),
+    ],
+)
+def test_pairs_of_sentences_keep_their_texts_and_columns(sentence_model, tmp_path, name, text, names, cells):
+    source = tmp_path / name
+    source.write_text(text)
+    assert predict_file(sentence_model, str(source), str(tmp_path / "out.jsonl")) == 1
+    row = json.loads((tmp_path / "out.jsonl").read_text())
+    assert list(row) == ["text", "pair", "value"] and (row["text"], row["pair"]) == ("the ship", "the old ship")
+    assert predict_file(sentence_model, str(source), str(tmp_path / "out.csv")) == 1
+    header, line = (tmp_path / "out.csv").read_text("utf-8-sig").splitlines()
+    assert header == f"{names},predicted" and line.startswith(f"{cells}the ship,the old ship,")
+
+
+def test_columns_without_a_name_are_kept(tmp_path):
+    (tmp_path / "in.csv").write_text("text,,\nthe river,one,two\n")
+    predict_file(SENTIMENT, str(tmp_path / "in.csv"), str(tmp_path / "out.csv"))
+    header, line = (tmp_path / "out.csv").read_text("utf-8-sig").splitlines()
+    assert header == "text,,_3,predicted,probability" and line.startswith("the river,one,two,")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "cp949"])
+def test_standard_input_is_read_as_a_file_is(tmp_path, monkeypatch, encoding):
+    data = ("\ufeff강\nthe bank\n" if encoding == "utf-8" else "강\nthe bank\n").encode(encoding)
+    (tmp_path / "in.txt").write_bytes(data)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data), "utf-8"))
+    option = {} if encoding == "utf-8" else {"encoding": encoding}
+    for source in (str(tmp_path / "in.txt"), "-"):
+        predict_file(SENTIMENT, source, str(tmp_path / "out.jsonl"), overwrite=True, **option)
+        lines = [json.loads(line)["text"] for line in (tmp_path / "out.jsonl").read_text("utf-8").splitlines()]
+        assert lines == ["강", "the bank"]
+    with pytest.raises(ValueError, match="encoding='cp9499' is not known"):
+        predict_file(SENTIMENT, "-", encoding="cp9499")
+
+
+READER = "tests/goldens/released_heads/distilbert_qa"
+
+
+@pytest.mark.parametrize(
+    ("model", "name", "options", "message"),
+    [
+        (SENTIMENT, "in.csv", {"n_best": 7}, "--n_best=7 is for questions, and --model=.* predicts classification"),
+        (SENTIMENT, "in.txt", {"text": "review"}, "--text=review names a column of a table, and .*in.txt has lines"),
+        (SENTIMENT, "-", {"pair": "b"}, "--pair=b names a column of a table, and standard input has lines"),
+        (READER, "in.csv", {"text": "review"}, "name columns of texts, and the model predicts questions: leave them"),
+    ],
+)
+def test_options_without_a_meaning_are_refused(tmp_path, model, name, options, message):
+    for file in ("in.txt", "in.csv"):
+        (tmp_path / file).write_text("review\ngood\n")
+    with pytest.raises(ValueError, match=message):
+        predict_file(model, "-" if name == "-" else str(tmp_path / name), str(tmp_path / "out.jsonl"), **options)
+    assert not (tmp_path / "out.jsonl").exists()

@@ -10,6 +10,7 @@ import pytest
 
 from bert_elmo_jax import load
 from bert_elmo_jax.data.tasks.examples import TextExample
+from bert_elmo_jax.data.tasks.layouts import Layout
 from bert_elmo_jax.inference.convert import convert
 
 GOLDENS = Path(__file__).parents[1] / "goldens" / "reranker"
@@ -139,6 +140,20 @@ def test_several_labels_have_scores_and_no_ranking(goldens):
 def test_wrong_requests_are_refused(request_scores, message):
     with pytest.raises(ValueError, match=message):
         request_scores(reranker()[0])
+
+
+def test_models_of_single_texts_have_no_scores(tmp_path):
+    from bert_elmo_jax.serve.served_model import ServedModel
+
+    from .test_task_model import write
+
+    texts = {"text": "review", "label": "stars", "regression": True}
+    model = load(write(tmp_path / "run", "regression", layout=Layout(**texts)))
+    with pytest.raises(ValueError, match=r"read pairs of texts, and .*run was trained on single texts"):
+        model.rank("the ship", ["ship", "the old ship"])
+    assert not ServedModel(model).ranks
+    pairs = load(write(tmp_path / "pairs", "regression", layout=Layout(**texts, pair="answer")))
+    assert len(pairs.rank("the ship", ["ship", "the old ship"])) == 2 and ServedModel(pairs).ranks
 
 
 def test_a_tagger_has_no_scores(goldens):

@@ -248,7 +248,7 @@ def test_no_texts_have_no_vectors(runs):
     model = load(runs["sst2"])
     assert model.encode([], layers=[0, 1]).layers.shape == (2, 0, 0, 16) and list(model.encode([])) == []
     assert model.sentences([]).shape == (0, 16)
-    assert model.score([]).shape == (0, 2) and load(runs["stsb"]).score([]).shape == (0,)
+    assert load(runs["rte"]).score([]).shape == (0, 2) and load(runs["stsb"]).score([]).shape == (0,)
     assert load(runs["stsb"]).rank("ship", []) == []
 
 
@@ -335,8 +335,11 @@ def test_long_texts_are_read_in_parts_whose_scores_are_averaged(runs, tmp_path, 
     ends = range(0, len(ids) - 4, 26)  # of 30 pieces each, two of the row's 32 are special
     assert len(model.text_rows([to_example(model.task, long, 0)], 4)[0]) == len(ends)
     assert together[0] != model.predict([long])[0] and model.work.cut == 1
-    with pytest.raises(ValueError, match="stride alone for classes and numbers of single texts; leave them out"):
+    with pytest.raises(ValueError, match="stride alone for classes and numbers of single texts"):
         load(runs["rte"]).predict([("a", "b")], stride=4)
+    prompted = load(write(tmp_path / "prompted", "sst2", labels=("a", "b"), prompt="where ? "))
+    with pytest.raises(ValueError, match="single texts without a default prompt"):
+        prompted.predict([long], stride=4)
     (tmp_path / "in.txt").write_text(f"{long}\n{short}\n")
     predict_file(str(runs["sst2"]), str(tmp_path / "in.txt"), str(tmp_path / "out.jsonl"), stride=4)
     lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()]

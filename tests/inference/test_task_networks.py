@@ -10,6 +10,7 @@ import pytest
 from bert_elmo_jax import load
 from bert_elmo_jax.data.tasks.task import task_named
 from bert_elmo_jax.inference.model_kinds import find_kind, get_kind
+from bert_elmo_jax.inference.predict_file import print_work
 from bert_elmo_jax.inference.predictions import Label
 from bert_elmo_jax.inference.run_directory import write_run_directory
 from bert_elmo_jax.inference.task_network import TaskNetwork
@@ -81,11 +82,13 @@ def test_texts_are_predicted(tmp_path):
         model.predict([("배", "river")])
 
 
-def test_pairs_are_predicted_and_long_ones_cut(tmp_path):
+def test_pairs_are_predicted_and_long_ones_cut(tmp_path, capsys):
     model = load(write(tmp_path / "run", "esim"))
     short, cut, both = model.predict([("배 " * 4, "river"), ("배 " * 900, "river"), ("river", "배 " * 4)])
     assert cut.probabilities == pytest.approx(short.probabilities, abs=1e-6)
     assert both.probabilities != pytest.approx(short.probabilities, abs=1e-4)
+    print_work(model)
+    assert "1 text was longer than the 4 words that this model reads" in capsys.readouterr().err
     for wrong in ("배", ("배",), ("배", ""), ["배", "배"]):
         with pytest.raises(ValueError, match=r"expected \(text, pair\), two texts that are not empty"):
             model.predict([wrong])

@@ -1,6 +1,7 @@
 """A model is shared with a card of its facts; the hub is faked."""
 
 import json
+import re
 import shutil
 import types
 from pathlib import Path
@@ -19,6 +20,8 @@ from bert_elmo_jax.inference.verify import verify_folder
 from bert_elmo_jax.sharing.model_card import Card, write_card
 from bert_elmo_jax.sharing.push_model import push_model
 from bert_elmo_jax.train.checkpoint import load_params, save_params
+
+from ..inference.test_task_model import write
 
 BERT = "tests/goldens/bert_tiny"
 FROZEN = Path("tests/goldens/frozen_runs")
@@ -192,6 +195,31 @@ def test_a_head_that_reads_other_layers_is_shared_as_a_run_directory(tmp_path):
     for file in folder.rglob("*"):
         assert not file.is_file() or str(tmp_path).encode() not in file.read_bytes(), file
     assert load(folder, verify=True).predict(["[MASK]"]) == load(tmp_path / "run").predict(["[MASK]"])
+
+
+RELEASED = "tests/goldens/released_heads"
+
+
+@pytest.mark.parametrize(
+    ("name", "call", "pipeline"),
+    [
+        ("swag", "predict([('a text', ['a continuation', 'another continuation'])])", "multiple-choice"),
+        ("rte", "predict([('a text', 'another text')])", "text-classification"),
+        ("rank", "rank('a query', ['a text', 'another text'])", "text-ranking"),
+        (f"{RELEASED}/bert_ner", "predict(['a text', 'another text'])", "token-classification"),
+        (f"{RELEASED}/roberta_nli3", "predict(['a text', 'another text'])", "text-classification"),
+        ("tests/goldens/reranker", "rank('a query', ['a text', 'another text'])", "text-ranking"),
+    ],
+)
+def test_the_python_of_a_card_runs(tmp_path, capsys, name, call, pipeline):
+    source = Path(name) if "/" in name else write(tmp_path / "run", name, labels=("0", "1") if name == "rte" else ())
+    folder = push_model(source, "me/model", dry_run=True, output=tmp_path / "out", say=len)
+    card = (folder / "README.md").read_text("utf-8")
+    assert f'pipeline_tag: "{pipeline}"' in card
+    code = re.search(r"```python\n(.*?)```", card, re.DOTALL)[1]
+    assert f"print(model.{call})" in code
+    exec(code.replace("'me/model'", repr(str(folder))), {})
+    assert capsys.readouterr().out
 
 
 def test_wrong_requests_are_one_line(run, hub, monkeypatch, tmp_path):

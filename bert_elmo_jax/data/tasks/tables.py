@@ -130,6 +130,7 @@ def read_arrow_records(
     columns = {spelled.get(name, spelled.get(name.split(".")[0], name)): None for name in required}
     columns |= dict.fromkeys(name for name in table.names if optional is None or name in optional)
     table.check_columns(list(columns))
+    columns |= dict.fromkeys(table.columns if optional is None else ())
     if not table.count:
         raise BadRow(path, 1, "no rows, expected examples", "check that it was written or downloaded completely")
     for number, cells in enumerate(table.rows(list(columns)), start=1):
@@ -178,6 +179,7 @@ def _table(
         doubled = next((name for name in names if name and names.count(name) > 1), None)
         if doubled is not None:
             raise BadRow(path, first_line, f"two columns called {doubled!r}", "rename one of them")
+        names = _name_columns(names)
     elif (
         len(bare) <= len(names) <= len(bare) + spare
         and set(required) <= set(bare)
@@ -206,6 +208,23 @@ def _table(
     if not records:
         raise BadRow(path, first_line, "a header without rows, expected examples", "add rows")
     return records
+
+
+def _name_columns(names: Sequence[str]) -> list[str]:
+    """Return names with one, its number, for each column without a name but the first, so that no cell is lost.
+
+    >>> _name_columns(["text", "", ""])
+    ['text', '', '_3']
+    """
+    named, unnamed = [], 0
+    for number, name in enumerate(names, start=1):
+        unnamed += not name
+        if not name and unnamed > 1:
+            name = f"_{number}"
+            while name in names:
+                name += "_"
+        named.append(name)
+    return named
 
 
 def _is_header(cells: Sequence[str], bare: Sequence[str]) -> bool:

@@ -12,12 +12,14 @@ from bert_elmo_jax.data.tasks.task import Task, task_named
 from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.families import get_family
 from bert_elmo_jax.files import write_text
+from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.report.figures import Lines
 from bert_elmo_jax.report.language import Language, choose_language, translator
 from bert_elmo_jax.report.page import draw_code, draw_details, draw_figures, draw_table, write_page
 from bert_elmo_jax.runs.config_files import NAMED, check_program, override, read_config, read_flags, show_value
+from bert_elmo_jax.runs.data_facts import describe_corpora, describe_files
 from bert_elmo_jax.runs.field_ranges import check_fields
-from bert_elmo_jax.runs.pretraining import build_objective, list_figures
+from bert_elmo_jax.runs.pretraining import build_objective, list_figures, load_corpora
 from bert_elmo_jax.runs.start_run import say
 from bert_elmo_jax.runs.task_scores import list_scores, score_name
 from bert_elmo_jax.sweeps.folders import write_command
@@ -25,6 +27,7 @@ from bert_elmo_jax.sweeps.points import FLAGS
 from bert_elmo_jax.sweeps.report import format_csv
 from bert_elmo_jax.sweeps.runners import Processes, check_devices, stop_asked
 from bert_elmo_jax.sweeps.search.trials import Search, find_study, import_optuna, list_trials, read_space, run_trials
+from bert_elmo_jax.weights.digest import digest
 
 ENDS = {"COMPLETE": "done", "PRUNED": "ended early", "FAIL": "failed", "RUNNING": "not done"}
 
@@ -68,7 +71,7 @@ def run_search(
     search = Search(program, base.file, space, score, lowest, Path(workdir), base.fields, base.options)
     import_optuna()  # an error before anything is written
     settings = {"program": program, "words": list(words), "over": over, "score": score, "lowest": lowest}
-    settings |= {"sampler": sampler, "end_bad": end_bad, "seed": seed}
+    settings |= {"sampler": sampler, "end_bad": end_bad, "seed": seed, "data": hash_inputs(program, base)}
     with train.only_process(search.workdir):
         study = find_study(search.workdir, settings, trials)
         runner = Processes(1, [device] if device else [], search.workdir.absolute() / "compiled")
@@ -115,6 +118,24 @@ def read_command(program: str, words: Sequence[str]) -> Command:
     override(config, [f"{name}={text}" for name, text in fields.items()])
     check_fields(config)
     return Command(file, fields, options, config)
+
+
+def hash_inputs(program: str, command: Command) -> dict[str, str]:
+    """Return the fingerprints of the local data and of the local model that the trials of a command begin with.
+
+    Scores on different data cannot be compared, so a search whose files have changed does not continue.
+    """
+    config, init = command.config, command.options.get("init")
+    if program == "finetune":
+        facts = describe_files({part: config[part] for part in ("train", "dev", "test")})
+    elif config.data == "toyworld":  # made by each trial, from fields of its config
+        facts = {}
+    else:
+        facts = describe_corpora(load_corpora(config, Path(), get_family(config.family).inputs))
+    hashes = {name: fact["fingerprint"][:16] for name, fact in facts.items()}
+    if init and Path(init).expanduser().is_dir():
+        hashes["init"] = digest(read_model(init).params)[:16]
+    return hashes
 
 
 def name_score(program: str, config: ConfigDict) -> str:

@@ -12,7 +12,7 @@ from ml_collections import ConfigDict
 
 from bert_elmo_jax import train
 from bert_elmo_jax.did_you_mean import did_you_mean
-from bert_elmo_jax.files import is_locked
+from bert_elmo_jax.files import is_locked, read_json
 from bert_elmo_jax.runs.config_files import list_fields, parse_value, parse_values, show_value
 from bert_elmo_jax.runs.field_ranges import check_field
 from bert_elmo_jax.sweeps.folders import CALLS, DONE
@@ -133,11 +133,13 @@ def open_study(workdir: Path, lowest: bool, bad: bool) -> Any:
 def find_study(workdir: Path, settings: Mapping[str, Any], trials: int) -> Any:
     """Open or create the study of a search; `asked` may change as long as no trial has a score.
 
-    If all trials were refused, the study restarts, because the cause may have been fixed.
+    If all trials were refused, the study restarts, because the cause may have been fixed. An earlier version recorded
+    no `data`, so its searches continue on any.
     """
     how = workdir, settings["lowest"], settings["end_bad"]
     try:
-        train.same_run(workdir, settings)
+        free = () if "data" in read_json(workdir / "run.json", default={"data": {}}) else ("data",)
+        train.same_run(workdir, settings, free)
     except ValueError:
         if not (workdir / JOURNAL).is_file() or has_scores(open_study(*how)):
             raise

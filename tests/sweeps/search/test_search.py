@@ -339,6 +339,29 @@ def test_as_long_as_nothing_came_of_it_something_else_may_be_asked(trial_runs, t
     assert trial_runs(over, {**other, "trials": 3}) == [5]
 
 
+def test_trials_on_other_data_are_not_compared(trial_runs, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("t.tsv", "d.tsv"):
+        Path(name).write_text("sentence\tlabel\neasy\t1\n")
+    assert trial_runs(RATES, {"trials": 1}) == [0]
+    Path("d.tsv").write_text("sentence\tlabel\nhard\t0\n")
+    with pytest.raises(ValueError, match=r"w was started with another configuration:\ndata\.dev: .* then, .* now"):
+        trial_runs(RATES, {"trials": 2})
+    settings = json.loads(Path("w/run.json").read_text())
+    assert settings.pop("data").keys() == {"train", "dev"}
+    Path("w/run.json").write_text(json.dumps(settings))  # as an earlier version wrote it
+    assert trial_runs(RATES, {"trials": 2}) == [1]
+
+
+def test_the_first_model_and_the_corpora_of_trials_are_data(parts, goldens, tmp_path):
+    words = ["--config=experiments/configs/bert.py:toy", f"--init={goldens / 'bert_tiny'}"]
+    command = parts.run_search.read_command("pretrain", words)
+    assert parts.run_search.hash_inputs("pretrain", command).keys() == {"init"}
+    command.config.data = str(tmp_path / "nosuch")
+    with pytest.raises(FileNotFoundError, match="nosuch"):
+        parts.run_search.hash_inputs("pretrain", command)
+
+
 def test_the_same_command_after_its_cause_was_mended(trial_runs):
     with pytest.raises(ValueError, match="refused"):
         trial_runs(RATES, {"trials": 1}, refuse=(0,))
