@@ -21,6 +21,7 @@ from bert_elmo_jax.data.tasks.word_rows import (
     count_cut,
     make_text_rows,
     make_word_rows,
+    words_of_sentences,
     words_of_texts,
 )
 from bert_elmo_jax.inference.predictions import (
@@ -84,22 +85,26 @@ def check_task(name: str, task: Task) -> None:
         )
 
 
-def tag_predictions(task: Task, rows: Sequence[WordRow], outputs: Sequence[tuple[np.ndarray, np.ndarray]]) -> list[Any]:
-    """Return the predictions of a tagger for rows."""
+def tag_predictions(
+    task: Task, sentences: Sequence[Any], rows: Sequence[WordRow], outputs: Sequence[tuple[np.ndarray, np.ndarray]]
+) -> list[Any]:
+    """Return the predictions of a tagger for the rows of sentences, with the words as they were given."""
     predictions, kind = [], CharacterTags if task.characters else Tags
     for row, (numbers, shares) in zip(rows, outputs):
         tags = tuple(task.labels[tag] for tag in numbers[: row.width])
-        predictions.append(kind(row.words, tags, tuple(np.clip(shares[: row.width], 0.0, 1.0).tolist())))
+        predictions.append(
+            kind(sentences[row.example].words, tags, tuple(np.clip(shares[: row.width], 0.0, 1.0).tolist()))
+        )
     return predictions
 
 
 def tree_predictions(
-    task: Task, rows: Sequence[WordRow], outputs: Sequence[tuple[np.ndarray, np.ndarray]]
+    task: Task, sentences: Sequence[Any], rows: Sequence[WordRow], outputs: Sequence[tuple[np.ndarray, np.ndarray]]
 ) -> list[Any]:
-    """Return the predictions of a parser for rows."""
+    """Return the predictions of a parser for the rows of sentences, with the words as they were given."""
     return [
         Tree(
-            row.words,
+            sentences[row.example].words,
             tuple(heads[: row.width].tolist()),
             tuple(task.labels[number] for number in relations[: row.width]),
         )
@@ -178,11 +183,11 @@ NETWORKS: Mapping[str, Network] = {
         counted="num_tags",
         loss=tagger.tagger_loss,
         outputs=_best_tags,
-        words=lambda task, examples: (sentence.words for sentence in examples),
+        words=lambda task, examples: words_of_sentences(examples),
         training_rows=lambda task, examples, lexicon: (make_word_rows(examples, lexicon, task.labels), []),
         reading_rows=lambda task, examples, lexicon: make_word_rows(examples, lexicon, task.labels, labelled=False),
         collate=_collate_words,
-        predictions=lambda task, examples, rows, outputs, n_best: tag_predictions(task, rows, outputs),
+        predictions=lambda task, examples, rows, outputs, n_best: tag_predictions(task, examples, rows, outputs),
     ),
     "bcn": _of_texts(text_classifiers.BcnConfig, None),
     "esim": _of_texts(text_classifiers.EsimConfig, True),
@@ -206,10 +211,10 @@ NETWORKS: Mapping[str, Network] = {
         counted="num_labels",
         loss=parser.parser_loss,
         outputs=lambda config, task, encode: functools.partial(parser.parse, config, encode=encode),
-        words=lambda task, examples: (sentence.words for sentence in examples),
+        words=lambda task, examples: words_of_sentences(examples),
         training_rows=lambda task, examples, lexicon: make_training_rows(examples, lexicon, task.labels, task.tags),
         reading_rows=lambda task, examples, lexicon: make_tree_rows(examples, lexicon, task.tags),
         collate=collate_trees,
-        predictions=lambda task, examples, rows, outputs, n_best: tree_predictions(task, rows, outputs),
+        predictions=lambda task, examples, rows, outputs, n_best: tree_predictions(task, examples, rows, outputs),
     ),
 }

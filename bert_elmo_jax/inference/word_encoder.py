@@ -22,10 +22,12 @@ def word_encoder(path: str) -> Encoder:
     stored = read_model(path)
     if stored.network:
         raise ValueError(f"{path} is a task network and has no layers; give the encoder that it was trained with")
-    params = {"encoder": {name: part for name, part in stored.params["encoder"].items() if name != "pooler"}}
     family = find_family(stored.config)
     tokenizer = stored.tokenizer if family.inputs.reads_vocabulary(stored.config, ()) else None
-    encoder: Encoder = family.inputs.make_encoder(family, stored.config, params, tokenizer, str(path))
+    # With its heads first: the vectors of GloVe are sums with the head's, which also shows the words without training.
+    full = family.inputs.make_encoder(family, stored.config, stored.params, tokenizer, str(path))
+    params = {"encoder": {name: part for name, part in full.params["encoder"].items() if name != "pooler"}}
+    encoder: Encoder = family.inputs.make_encoder(family, full.config, params, full.reads, str(path))
     encoder.check_words()
     return encoder
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 import flax.linen as nn
 import jax
@@ -22,6 +22,8 @@ Encode = Callable[[Any, Batch, PRNGKeyArray | None], Float[Array, "L B T D"]]
 
 NEW = -1  # the id of a word whose vector is in `brought`
 FILTER_WIDTH = 3  # characters
+CharacterEncoder = Literal["cnn", "gru", "lstm"]
+CHARACTER_ENCODERS: tuple[CharacterEncoder, ...] = get_args(CharacterEncoder)
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ class CharacterReader:
     3
     """
 
-    encoder: Literal["cnn", "gru", "lstm"] = "cnn"
+    encoder: CharacterEncoder = "cnn"
     size: int = 128
     embedding_size: int = 16
     layers: int = 1
@@ -84,7 +86,7 @@ class NetworkConfig:
     mix_l2: float = 0.1
     tuned: bool = False
     layers: str = ""
-    character_encoder: Literal["cnn", "gru", "lstm"] = "cnn"
+    character_encoder: CharacterEncoder = "cnn"
     character_size: int = 128
     character_embedding_size: int = 16
     character_layers: int = 1
@@ -112,9 +114,10 @@ class NetworkConfig:
         if bool(self.encoder_layers) != bool(self.encoder_width):
             shown = f"encoder_layers={self.encoder_layers} and encoder_width={self.encoder_width}"
             raise ValueError(f"{shown}: set both or neither")
-        if self.character_encoder not in (encoders := ("cnn", "gru", "lstm")):
-            hint = did_you_mean(self.character_encoder, encoders)
-            raise ValueError(f"character_encoder={self.character_encoder!r}: use one of {', '.join(encoders)}{hint}")
+        if self.character_encoder not in CHARACTER_ENCODERS:
+            hint = did_you_mean(self.character_encoder, CHARACTER_ENCODERS)
+            usual = ", ".join(CHARACTER_ENCODERS)
+            raise ValueError(f"character_encoder={self.character_encoder!r}: use one of {usual}{hint}")
         if self.character_encoder == "cnn" and self.character_layers > 1:
             raise ValueError(f"character_layers={self.character_layers}: the cnn has one layer; use gru or lstm")
         if self.encoder_columns and not self._has_columns:

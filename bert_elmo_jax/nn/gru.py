@@ -7,14 +7,13 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
-import flax.linen as nn
 import jax
 import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Float32, Int, PRNGKeyArray
 
 from bert_elmo_jax.nn.any_array import AnyArray
-from bert_elmo_jax.nn.lstm import before_each_step, product
+from bert_elmo_jax.nn.lstm import before_each_step, init_directions, product
 from bert_elmo_jax.nn.run_steps import Loop, run_steps
 from bert_elmo_jax.nn.step_products import step_product, step_product_transposed, sum_products
 
@@ -80,17 +79,8 @@ def init_bigru(key: PRNGKeyArray, inputs: int, size: int) -> dict[str, dict[str,
     >>> init_bigru(jax.random.key(0), 5, 3)["backward"]["state_kernel"].shape
     (3, 9)
     """
-    draw_input, draw_state = nn.initializers.glorot_uniform(), nn.initializers.orthogonal()
-    fresh = {}
-    for direction, sub in zip(("forward", "backward"), jax.random.split(key, 2)):
-        keys = jax.random.split(sub, 2)
-        fresh[direction] = {
-            "input_kernel": draw_input(keys[0], (inputs, 3 * size), jnp.float32),
-            "state_kernel": draw_state(keys[1], (size, 3 * size), jnp.float32),
-            "bias": jnp.zeros(3 * size),
-            "state_bias": jnp.zeros(size),
-        }
-    return fresh
+    fresh = init_directions(key, inputs, size, 3 * size)
+    return {direction: {**params, "state_bias": jnp.zeros(size)} for direction, params in fresh.items()}
 
 
 def _step(

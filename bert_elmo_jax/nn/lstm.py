@@ -88,14 +88,19 @@ def init_bilstm(key: PRNGKeyArray, inputs: int, size: int) -> dict[str, dict[str
     >>> init_bilstm(jax.random.key(0), 5, 3)["backward"]["state_kernel"].shape
     (3, 12)
     """
+    return init_directions(key, inputs, size, 4 * size)
+
+
+def init_directions(key: PRNGKeyArray, inputs: int, size: int, gates: int) -> dict[str, dict[str, Array]]:
+    """Initialise the parameters of both directions of a network of `size` cells, with `gates` numbers in all gates."""
     draw_input, draw_state = nn.initializers.glorot_uniform(), nn.initializers.orthogonal()
     fresh = {}
     for direction, sub in zip(("forward", "backward"), jax.random.split(key, 2)):
         keys = jax.random.split(sub, 2)
         fresh[direction] = {
-            "input_kernel": draw_input(keys[0], (inputs, 4 * size), jnp.float32),
-            "state_kernel": draw_state(keys[1], (size, 4 * size), jnp.float32),
-            "bias": jnp.zeros(4 * size),
+            "input_kernel": draw_input(keys[0], (inputs, gates), jnp.float32),
+            "state_kernel": draw_state(keys[1], (size, gates), jnp.float32),
+            "bias": jnp.zeros(gates),
         }
     return fresh
 

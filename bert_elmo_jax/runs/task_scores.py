@@ -14,7 +14,7 @@ from bert_elmo_jax.data.tasks.task import Task
 from bert_elmo_jax.evals import entities, glue, squad, trees
 from bert_elmo_jax.evals.intervals import Interval, bootstrap_interval, correlation_interval, share_interval
 from bert_elmo_jax.inference.predictions import AnswerSpan, Choice, Label, Number
-from bert_elmo_jax.text import word_spans
+from bert_elmo_jax.text.words import split_line
 
 NEVER = 1e9  # larger than any score
 ANSWERS: dict[type, str] = {Number: "value", Choice: "choice", Label: "label"}
@@ -52,7 +52,7 @@ def score_unknown(
         training_words = set(chain.from_iterable(words_of_questions(train)))
         chosen = [
             n for n, question in enumerate(examples)
-            if any(not training_words.issuperset(word_spans(answer.text).words) for answer in question.answers)
+            if any(not training_words.issuperset(split_line(answer.text, "punctuation")) for answer in question.answers)
         ]  # fmt: skip
         if not chosen:
             return {}

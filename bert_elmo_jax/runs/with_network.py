@@ -9,6 +9,7 @@ import functools
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +21,7 @@ from bert_elmo_jax.data.tasks.batches import Collate
 from bert_elmo_jax.data.tasks.labels import find_scheme
 from bert_elmo_jax.data.tasks.task import Task
 from bert_elmo_jax.data.tasks.tree_rows import find_root_relation
+from bert_elmo_jax.data.tasks.word_rows import words_of_sentences
 from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.evals.entities import entities
 from bert_elmo_jax.families import find_family
@@ -31,6 +33,7 @@ from bert_elmo_jax.inference.task_networks import NETWORKS, check_task
 from bert_elmo_jax.inference.word_encoder import fill_cache, find_columns, layer_shape, word_encoder
 from bert_elmo_jax.inference.word_layers import Encoder
 from bert_elmo_jax.networks import NetworkConfig, init_network, network_coefficients
+from bert_elmo_jax.networks.word_network import CHARACTER_ENCODERS
 from bert_elmo_jax.runs.initial_state import choose
 from bert_elmo_jax.runs.prepared_task import Predict, PreparedTask, Put
 from bert_elmo_jax.runs.start_run import say
@@ -40,7 +43,7 @@ from bert_elmo_jax.text import Lexicon, WordVectors, read_vectors, width_of
 from bert_elmo_jax.text.lexicon import FROM_FILE, MOST_VECTORS, OFTEN, places_of
 from bert_elmo_jax.text.word_features import WordFeatures
 
-CHARACTERS = ("none", "cnn", "gru", "lstm")
+CHARACTERS = ("none", *CHARACTER_ENCODERS)
 # The values that fields had before they were fields.
 ADDED = {
     "directions": "both", "character_vectors": "", "character_size": 128, "character_embedding_size": 16,
@@ -140,9 +143,10 @@ def build_features(config: ConfigDict, task: Task, train: Sequence[Any]) -> Word
         raise ValueError(f"config.gazetteer=true {lists}, and --task={task.name} has none: leave it out")
     if not (suffix or capitals or gazetteer):
         return None
-    counts = Counter(word for sentence in train for word in sentence.words)
+    words = list(words_of_sentences(train))
+    counts = Counter(chain.from_iterable(words))
     phrases = {
-        (n, kind, " ".join(sentence.words[begin:end]))
+        (n, kind, " ".join(words[n][begin:end]))
         for n, sentence in enumerate(train if gazetteer else ()) for kind, begin, end in entities(sentence.tags)
     }  # fmt: skip
     return WordFeatures.build(counts, suffix, capitals, (phrase[1:] for phrase in phrases), config.min_count)

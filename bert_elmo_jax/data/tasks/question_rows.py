@@ -4,6 +4,7 @@ Contexts are read whole up to a number of words, longer ones in windows that ove
 question has one row: the window with the most context around the answer.
 """
 
+import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -16,6 +17,8 @@ from bert_elmo_jax.data.tasks.files import BadRow
 from bert_elmo_jax.data.tasks.rows import best_windows, find_parts
 from bert_elmo_jax.data.tasks.word_rows import Batch, Layers, WordRow, collate_words
 from bert_elmo_jax.text import Lexicon, word_spans
+from bert_elmo_jax.text.composition import compose, find_original
+from bert_elmo_jax.text.words import WordSpans, split_line
 
 TRAINED_ON = 400  # words of a context in training, as in Seo et al. 2017
 READ_AT_ONCE = 1024  # words of a context in prediction; self-attention is quadratic in this
@@ -141,9 +144,24 @@ def words_of_questions(questions: Sequence[Question]) -> Iterator[tuple[str, ...
     [('배는', '강가에'), ('어디', '?'), ('어디', '?')]
     """
     for context in dict.fromkeys(question.context for question in questions):
-        yield word_spans(context).words
+        yield composed_words(context).words
     for question in questions:
-        yield word_spans(question.text).words
+        yield tuple(split_line(question.text, "punctuation"))
+
+
+def composed_words(text: str) -> WordSpans:
+    r"""Return the words of a text, composed (NFC), and their offsets in the text as it was given.
+
+    >>> words, spans = composed_words("\u1112\u1161\u11ab 글")
+    >>> words, spans.tolist()
+    (('한', '글'), [[0, 3], [4, 5]])
+    """
+    if unicodedata.is_normalized("NFC", text):
+        return word_spans(text)
+    composed, places = compose(text)
+    words, spans = word_spans(composed)
+    originals = [find_original(places, start, end) for start, end in spans.tolist()]
+    return WordSpans(words, np.array(originals, np.int32).reshape(-1, 2))
 
 
 def _windows(
@@ -152,12 +170,12 @@ def _windows(
     """Yield the windows of each question, and the characters of the words of its context."""
     if limit < 2:
         raise ValueError(f"limit={limit}: a reader needs at least 2 words of the context at a time")
-    context, context_words, ids = None, word_spans(""), lexicon.ids([])
+    context, context_words, ids = None, composed_words(""), lexicon.ids([])
     for number, question in enumerate(questions):
         if question.context != context:  # questions about the same context are adjacent
-            context, context_words = question.context, word_spans(question.context)
+            context, context_words = question.context, composed_words(question.context)
             ids = lexicon.ids(context_words.words)
-        question_words = word_spans(question.text).words
+        question_words = tuple(split_line(question.text, "punctuation"))
         for name, words in (("context", context_words.words), ("text", question_words)):
             if not words:
                 problem = f"question {question.id!r}: its {name} has no words"

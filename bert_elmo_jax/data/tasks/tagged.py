@@ -96,21 +96,15 @@ def _columns(lines: Sequence[str], path: str, layout: TagLayout, tagged: bool) -
         return
     tabs = "\t" in usual[1]
     width = len(_cells(usual[1], tabs))
-    for name, column in (("word", layout.word), ("tag", layout.tag))[: 1 + tagged]:
-        if not -width <= column < width:
-            problem = f"{width} column{'s'[: width != 1]}, expected a {name} in column {column} (counted from 0)"
-            raise BadRow(
-                path, usual[0], problem, "give the right column, or check the separator (tabs or spaces, no commas)"
-            )
-    if tagged and layout.word % width == layout.tag % width:
-        problem = f"{width} column{'s'[: width != 1]}, expected words and tags in two of them"
-        raise BadRow(path, usual[0], problem, "add the tags, or give the columns of both")
+    _check_columns(layout, width, path, usual[0], tagged)
+    alone = layout.characters and width == 1  # a line of a space is a character, too
     gathered = _Gathered(path, tagged)
     for number, line in enumerate(lines, start=1):
-        if not line.strip():
+        blank = not line.strip()
+        if blank and not (alone and line):
             yield from gathered.end()
             continue
-        cells = _cells(line, tabs)
+        cells = [line] if blank else _cells(line, tabs)
         comment = _COMMENT.match(line) and (len(cells) != width or (tabs and _COMMENT_CELL.match(cells[0])))
         if cells[0] == _DOCUMENT:
             yield from gathered.end()
@@ -127,6 +121,20 @@ def _columns(lines: Sequence[str], path: str, layout: TagLayout, tagged: bool) -
     yield from gathered.end()
 
 
+def _check_columns(layout: TagLayout, width: int, path: str, line: int, tagged: bool) -> None:
+    """Raise for a column that is not among the `width` of a line, and for words and tags in one column."""
+    assert isinstance(layout.word, int) and isinstance(layout.tag, int)
+    for name, column in (("word", layout.word), ("tag", layout.tag))[: 1 + tagged]:
+        if not -width <= column < width:
+            problem = f"{width} column{'s'[: width != 1]}, expected a {name} in column {column} (counted from 0)"
+            raise BadRow(
+                path, line, problem, "give the right column, or check the separator (tabs or spaces, no commas)"
+            )
+    if tagged and layout.word % width == layout.tag % width:
+        problem = f"{width} column{'s'[: width != 1]}, expected words and tags in two of them"
+        raise BadRow(path, line, problem, "add the tags, or give the columns of both")
+
+
 def _conllu(lines: Sequence[str], path: str, layout: TagLayout, tagged: bool) -> Iterator[TaggedSentence]:
     assert isinstance(layout.word, int) and isinstance(layout.tag, int)
     gathered = _Gathered(path, tagged)
@@ -136,10 +144,11 @@ def _conllu(lines: Sequence[str], path: str, layout: TagLayout, tagged: bool) ->
         elif _NEW_DOCUMENT.match(line):
             gathered.new_document()
         elif cells := conllu_cells(line, len(gathered.words) + 1, path, number):
+            _check_columns(layout, _CONLLU_COLUMNS, path, number, tagged)
             if tagged and cells[layout.tag] == "_":
                 problem = f"no tag (_) in column {layout.tag}"
                 raise BadRow(path, number, problem, "tag the word, or choose another column")
-            gathered.add(number, cells[layout.word], cells[layout.tag], characters=False)
+            gathered.add(number, cells[layout.word], cells[layout.tag] if tagged else "", characters=False)
     yield from gathered.end()
 
 
@@ -219,7 +228,7 @@ class _Gathered:
             raise bad(f"{word!r}, expected a single character", "read words with another layout")
         if self.tagged and not tag.strip():
             raise bad(f"no tag for {word!r}", "add the tag (O for none)")
-        self.words.append(word)
+        self.words.append(word if characters else word.strip(" \t"))
         self.tags.append(tag.strip())
         self.lines.append(line)
 

@@ -9,7 +9,7 @@ from jaxtyping import Int32
 
 from bert_elmo_jax.data.tasks.examples import ParsedSentence
 from bert_elmo_jax.data.tasks.files import BadRow
-from bert_elmo_jax.data.tasks.word_rows import Batch, Layers, WordRow, collate_words
+from bert_elmo_jax.data.tasks.word_rows import Batch, Layers, WordRow, collate_words, words_of_sentences
 from bert_elmo_jax.text import Lexicon
 
 SHIFT = 0
@@ -79,11 +79,11 @@ def make_tree_rows(sentences: Sequence[ParsedSentence], lexicon: Lexicon, tags: 
     """Return one row per sentence, without its tree; unknown tags share an id."""
     numbers = {tag: number for number, tag in enumerate(tags, start=UNKNOWN_TAG + 1)}
     rows = []
-    for n, sentence in enumerate(sentences):
+    for n, (sentence, words) in enumerate(zip(sentences, words_of_sentences(sentences))):
         ids = None
         if tags:
             ids = np.array([numbers.get(tag, UNKNOWN_TAG) for tag in sentence.tags or ()], np.int32)
-        rows.append(TreeRow(n, sentence.words, lexicon.ids(sentence.words), ids))
+        rows.append(TreeRow(n, words, lexicon.ids(words), ids))
     return rows
 
 

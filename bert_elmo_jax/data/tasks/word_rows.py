@@ -1,16 +1,17 @@
 """Tagged sentences, texts and text pairs as rows of words for a task network, and rows as batches of few shapes."""
 
-from collections.abc import Callable, Sequence
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from jaxtyping import Int32
 
-from bert_elmo_jax.data.tasks.examples import TaggedSentence, TextExample
+from bert_elmo_jax.data.tasks.examples import ParsedSentence, TaggedSentence, TextExample
 from bert_elmo_jax.data.tasks.labels import label_ids, tag_ids
-from bert_elmo_jax.text import Lexicon, character_table, split_words
-from bert_elmo_jax.text.words import UNK_WORD
+from bert_elmo_jax.text import Lexicon, character_table
+from bert_elmo_jax.text.words import UNK_WORD, split_line
 
 Batch = dict[str, np.ndarray]
 CHARACTERS = 50  # characters per word, including its two boundary marks
@@ -48,15 +49,21 @@ class WordRow:
 Layers = Callable[[Sequence[WordRow], int, int], Batch]
 
 
+def words_of_sentences(sentences: Sequence[TaggedSentence] | Sequence[ParsedSentence]) -> Iterator[tuple[str, ...]]:
+    """Yield the words of each sentence, composed (NFC), as vocabularies have them."""
+    for sentence in sentences:
+        yield tuple(unicodedata.normalize("NFC", word) for word in sentence.words)
+
+
 def make_word_rows(
     sentences: Sequence[TaggedSentence], lexicon: Lexicon, labels: Sequence[str], *, labelled: bool = True
 ) -> list[WordRow]:
     """Return one row per sentence; rows with labels are for training."""
     rows = []
-    for n, sentence in enumerate(sentences):
+    for n, (sentence, words) in enumerate(zip(sentences, words_of_sentences(sentences))):
         tags = tag_ids(sentence, labels) if labelled else None
-        features = None if lexicon.features is None else lexicon.features.ids(sentence.words, training=labelled)
-        rows.append(WordRow(n, sentence.words, lexicon.ids(sentence.words), tags, features))
+        features = None if lexicon.features is None else lexicon.features.ids(words, training=labelled)
+        rows.append(WordRow(n, words, lexicon.ids(words), tags, features))
     return rows
 
 
@@ -141,16 +148,16 @@ class TextRow:
 
 
 def words_of_texts(example: TextExample, limit: int) -> list[tuple[str, ...]]:
-    """Return the first words of each text; a text without words becomes `<UNK>`."""
+    """Return the first words of each text, composed (NFC); a text without words becomes `<UNK>`."""
     texts = (example.text,) if example.pair is None else (example.text, example.pair)
-    return [tuple(split_words(text)[:limit]) or (UNK_WORD,) for text in texts]
+    return [tuple(split_line(text, "punctuation")[:limit]) or (UNK_WORD,) for text in texts]
 
 
 def count_cut(examples: Sequence[TextExample], limit: int) -> int:
     """Return the number of texts that are truncated to `limit` words."""
     texts = (text for example in examples for text in (example.text, example.pair) if text is not None)
     # A text has at most as many words as characters, so most texts need not be split.
-    return sum(len(text) > limit and len(split_words(text)) > limit for text in texts)
+    return sum(len(text) > limit and len(split_line(text, "punctuation")) > limit for text in texts)
 
 
 def make_text_rows(

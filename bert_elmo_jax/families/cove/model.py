@@ -72,7 +72,10 @@ def look_up_vectors(
 ) -> Float[Array, "B T D"]:
     """Return the word vectors of ids from the model's own table; without `train_vectors` they have no gradient."""
     table = jnp.asarray(params["encoder"]["embeddings"]["word"])
-    return embed(table if config.train_vectors else jax.lax.stop_gradient(table), words)
+    if not config.train_vectors:
+        return embed(jax.lax.stop_gradient(table), words)
+    known = jnp.asarray(words) != config.unk_id  # unknown words stay zero, as encoders read them
+    return embed(table, words) * known[..., None].astype(table.dtype)
 
 
 def stack_layers(layers: tuple[Float[AnyArray, "B T _"], ...], width: int) -> Float[Array, "L B T {width}"]:

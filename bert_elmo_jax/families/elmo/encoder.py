@@ -15,6 +15,7 @@ from bert_elmo_jax.encoders.encoded import show_shapes
 from bert_elmo_jax.encoders.encoder import BAR_FROM
 from bert_elmo_jax.encoders.rows import Words, shorten
 from bert_elmo_jax.encoders.sentences import batches, to_words
+from bert_elmo_jax.encoders.unfamiliar_texts import SAMPLE, warn_of_unknown_words
 from bert_elmo_jax.encoders.word_encoder import EncodedWords, Sentence, WordEncoder, write_layers
 from bert_elmo_jax.families import find_decoder
 from bert_elmo_jax.families.elmo import batch as batching
@@ -110,6 +111,12 @@ class ElmoEncoder(WordEncoder):
             )
         return self._reads
 
+    def count_unknown(self, words: Sequence[str]) -> int:
+        """Return how many of the words are unknown to the vocabulary of word input; 0 if characters are read."""
+        if self.config.input == "characters":
+            return 0
+        return int((self.vocabulary.ids(words) == self.vocabulary.unk_id).sum())
+
     @property
     def tokenizer(self) -> "SentenceBatches":
         """The object that makes the arrays of sentences for `module`."""
@@ -137,6 +144,7 @@ class ElmoEncoder(WordEncoder):
         """
         check_list(sentences)
         batch_size, warmup = self._check_batch_size(batch_size), check_whole("warmup", warmup, 0)
+        self._check_state(state, warmup)
         words = [to_words(text, number) for number, text in enumerate(sentences)]
         if not words:
             return self._blank(words)
@@ -144,6 +152,7 @@ class ElmoEncoder(WordEncoder):
             if warmup:
                 raise ValueError("state and warmup were both given: a warm state replaces the one given; leave one out")
             state = check_state(state, self.zero_state(len(words)), axis=2)
+        warn_of_unknown_words(self, words[:SAMPLE])
         encoded = self._blank(words)
         bar = len(words) >= BAR_FROM if progress is None else progress
         after = self._fill(list(encoded), words, batch_size, bar, warmup, state)
@@ -154,6 +163,7 @@ class ElmoEncoder(WordEncoder):
     ) -> Iterator[ElmoEncoded]:
         """Yield the results of `encode` in batches; options are checked at once, sentences one after the other."""
         warmup = check_whole("warmup", warmup, 0)
+        self._check_state(None, warmup)
         return self._stream(sentences, batch_size, functools.partial(self._fill, warmup=warmup))
 
     def extract(
@@ -247,6 +257,7 @@ class ElmoEncoder(WordEncoder):
         the ids of the marks: only "given", then the default, is possible.
         """
         self.check_process()
+        self._check_state(state)
         reads, other = ("words", "characters") if self.config.input == "words" else ("characters", "words")
         arguments = {"characters": characters, "words": words}
         if arguments[reads] is None or arguments[other] is not None:
@@ -274,6 +285,12 @@ class ElmoEncoder(WordEncoder):
         for n, size in enumerate(counts):
             padded[:, n, :size] = layers[:, n, first : first + size]
         return ElmoEncoded(padded, mask.astype(np.int32), None, after)
+
+    def _check_state(self, state: State | None, warmup: int = 0) -> None:
+        """Raise if a state was given, or is to be made by `warmup`, and the model has none."""
+        if self.config.reader == "attention" and (state is not None or warmup):
+            name = "warmup" if warmup else "state"
+            raise ValueError(f"{self.source} reads with attention, and so has no state: leave out {name}=")
 
     def _fill(
         self,

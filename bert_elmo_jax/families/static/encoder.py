@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -129,7 +130,10 @@ class StaticEncoder(WordEncoder):
                 continue
             cells = [cell.strip() for cell in line.split("\t" if "\t" in line else ",")]
             try:
-                pairs.append((cells[0], cells[1], float(cells[scores_at])))
+                score = float(cells[scores_at])
+                if not math.isfinite(score):
+                    raise ValueError
+                pairs.append((cells[0], cells[1], score))
             except (IndexError, ValueError):
                 if not first_line or len(cells) < 3 or not all(cells[:3]):
                     raise ValueError(

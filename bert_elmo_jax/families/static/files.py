@@ -36,16 +36,17 @@ class VectorFile(NamedTuple):
 
 def read_config(path: str | Path) -> StaticConfig:
     """Return the configuration of a file of vectors."""
-    vocabulary, file = read_file(str(path))
+    vocabulary, file = read_file(str(path), Path(path).stat().st_mtime_ns)
     try:
         return StaticConfig(len(vocabulary), file.rows.shape[1], **file.fields)
     except ValueError as error:
+        read_file.cache_clear()
         raise ValueError(f"{path}: {error}") from None
 
 
 def read_weights(path: str | Path, *, config: StaticConfig) -> tuple[dict[str, Any], Report]:
     """Return the table of vectors; the report has the vocabulary, with the three marks, whose vectors are zero."""
-    vocabulary, file = read_file(str(path))
+    vocabulary, file = read_file(str(path), Path(path).stat().st_mtime_ns)
     read_file.cache_clear()
     table = np.zeros((config.table_size, config.hidden_size), np.float32)
     places = {word: place for place, word in enumerate(file.words)}
@@ -59,8 +60,12 @@ def read_weights(path: str | Path, *, config: StaticConfig) -> tuple[dict[str, A
 
 
 @functools.lru_cache(maxsize=1)  # for the configuration, and then for the weights
-def read_file(path: str) -> tuple[WordVocabulary, VectorFile]:
-    """Return the vocabulary and the rows of a file, whose format its first bytes show."""
+def read_file(path: str, changed: int) -> tuple[WordVocabulary, VectorFile]:
+    """Return the vocabulary and the rows of a file, whose format its first bytes show.
+
+    A file that has `changed` since the last call (a time) is read again.
+    """
+    del changed
     with open(path, "rb") as file:
         start = file.read(4)
     if start == MAGIC:
@@ -80,6 +85,9 @@ def read_file(path: str) -> tuple[WordVocabulary, VectorFile]:
         raise ValueError(f"{path} has no vector of a word")
     if spaced:
         named = f"{len(spaced):,} words with white space are left out, such as {min(spaced)!r}"
+        warnings.warn(f"{path}: {named}", stacklevel=2)
+    if marks := [word for word in WORD_SPECIALS if word in vectors.words]:
+        named = f"the vectors of {', '.join(marks)} are left out, because these marks have zeros here"
         warnings.warn(f"{path}: {named}", stacklevel=2)
     return WordVocabulary([*WORD_SPECIALS, *words], source=path), vectors
 
@@ -141,5 +149,6 @@ def read_fasttext(path: Path) -> VectorFile:
         if str(path) in str(error):
             raise
         raise ValueError(f"{path} is no complete model of fastText ({error}); copy it again") from None
-    fields = {"method": "fasttext", "buckets": buckets, "shortest": shortest, "longest": longest}
+    # fastText reads 0 as 1.
+    fields = {"method": "fasttext", "buckets": buckets, "shortest": shortest or 1, "longest": longest}
     return VectorFile(tuple(words), table, fields if longest > 0 and buckets > 0 else {})

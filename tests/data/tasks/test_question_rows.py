@@ -1,6 +1,7 @@
 """Questions as rows of words: answers are exact spans of the context, for any words and windows."""
 
 import dataclasses
+import unicodedata
 
 import numpy as np
 import pytest
@@ -9,8 +10,9 @@ from hypothesis import strategies as st
 
 from bert_elmo_jax.data.tasks import Answer, BadRow, Question
 from bert_elmo_jax.data.tasks.batches import TaskBatches, digest
-from bert_elmo_jax.data.tasks.question_rows import collate_questions, reading_rows, training_rows
+from bert_elmo_jax.data.tasks.question_rows import collate_questions, reading_rows, training_rows, words_of_questions
 from bert_elmo_jax.text import Lexicon, split_words
+from bert_elmo_jax.text.words import split_line
 
 LEXICON = Lexicon(["배는", "the"], "unk", width=4)
 PARTS = ["배는 ", "강가에", " ", "\r\n", "\t", "the sea", ", ", "café", "cafe\u0301 ", "😀", "👍🏽", "漢字", "$3.50"]
@@ -41,7 +43,7 @@ def test_answers_are_spans_of_the_context(context, limit, data):
             training_rows([question], LEXICON, limit)
         return
     rows, windowed, inexact, left_out = training_rows([question], LEXICON, limit)
-    words = split_words(context)
+    words = split_line(context, "punctuation")
     if left_out:
         assert rows == []
         assert len(split_words(context[start:end])) > limit - limit // 2  # the windows overlap by half
@@ -51,7 +53,7 @@ def test_answers_are_spans_of_the_context(context, limit, data):
     assert windowed == (len(words) > limit)
     assert row.words == tuple(words[row.begin : row.begin + row.width])
     for word, (first, behind) in zip(row.words, row.spans.tolist()):
-        assert context[first:behind] == word
+        assert unicodedata.normalize("NFC", context[first:behind]) == word
     [(begin, behind)] = spans_of(row)
     answer = context[start:end].strip()
     assert answer in context[begin:behind]
@@ -86,6 +88,19 @@ def test_inside_a_word_and_exactly():
     for row, (context, _, shown) in zip(rows, INSIDE):
         [(begin, behind)] = spans_of(row)
         assert context[begin:behind] == shown
+
+
+def test_answers_are_cut_from_a_decomposed_context():
+    context = unicodedata.normalize("NFD", "나는 강가에 있다")
+    answer = unicodedata.normalize("NFD", "강가에")
+    lexicon = Lexicon(["나는", "강가에", "있다", "어디"], "unk", width=4)
+    question = asking(context, answer, text=unicodedata.normalize("NFD", "어디 강가에"))
+    [row], _, inexact, _ = training_rows([question], lexicon)
+    assert (row.words, row.ids.tolist(), inexact) == (("나는", "강가에", "있다"), [1, 2, 3], 0)
+    assert (row.question, row.question_ids.tolist()) == (("어디", "강가에"), [4, 2])
+    [(begin, behind)] = spans_of(row)
+    assert context[begin:behind] == answer
+    assert list(words_of_questions([question])) == [row.words, row.question]
 
 
 def test_several_answers_each_once():

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_elmo_jax.data.tasks import TaggedSentence, TagLayout, find_scheme, find_tags, read_tagged, tag_ids
+from bert_elmo_jax.data.tasks.files import BadRow
 from bert_elmo_jax.evals.entities import entities
 
 
@@ -56,6 +57,9 @@ def test_klue_has_one_character_per_line(read):
     [sentence] = read(text, "klue_ner")
     assert "".join(sentence.words) == "경찰은 #1"
     assert entities(sentence.tags) == [("OG", 0, 2)]
+    # A space is a character without tags, too; a blank line ends a sentence.
+    sentences = read("## klue-1\t경찰\n경\n찰\n \n은\n\n#\n1\n", "klue_ner", tagged=False)
+    assert ["".join(sentence.words) for sentence in sentences] == ["경찰 은", "#1"]
 
 
 def test_conll_u(read):
@@ -68,6 +72,14 @@ def test_conll_u(read):
     assert rows(sentences) == [[("de", "ADP"), ("el", "DET"), ("#", "SYM")], [("côte sud", "NOUN")]]
     assert [(sentence.line, sentence.document) for sentence in sentences] == [(4, 0), (10, 1)]
     assert rows(read(text, "ud_xpos"))[0][0] == ("de", "IN")
+    for word, tag, tagged, message in (
+        (1, 12, True, r"a\.txt:4: 10 columns, expected a tag in column 12 \(counted from 0\)"),
+        (-11, 3, False, r"a\.txt:4: 10 columns, expected a word in column -11"),
+        (1, -9, True, r"a\.txt:4: 10 columns, expected words and tags in two of them"),
+    ):
+        with pytest.raises(BadRow, match=message):
+            read(text, TagLayout(word, tag, False, "conllu"), tagged=tagged)
+    assert read(text, TagLayout(1, 12, False, "conllu"), tagged=False)[0].words == ("de", "el", "#")
 
 
 def test_json_lines_and_words_alone(read):
@@ -87,6 +99,7 @@ def test_json_lines_and_words_alone(read):
         assert [sentence.words for sentence in read(text, layout, tagged=False)] == words
     # Other spaces are part of a word.
     assert rows(read("a\u00a0b O\n\u3000x O\n")) == [[("a\u00a0b", "O"), ("\u3000x", "O")]]
+    assert rows(read("서울 \tO \n 역\tO\n")) == [[("서울", "O"), ("역", "O")]]  # but blanks at its ends are not
 
 
 def test_invalid_layouts_are_refused(read):

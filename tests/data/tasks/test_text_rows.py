@@ -1,5 +1,7 @@
 """Texts and pairs as rows of words: truncation, empty texts, and batches."""
 
+import unicodedata
+
 import numpy as np
 import pytest
 
@@ -26,6 +28,15 @@ def test_words_and_numbers():
     assert unlabelled.label is None
     with pytest.raises(BadRow, match=r"train\.tsv:7: the label 'maybe' is not in the training data"):
         make_text_rows([example("배", label="maybe", line=7)], LEXICON, LABELS, 9)
+
+
+def test_decomposed_texts_have_the_same_words():
+    texts = ["배를 탔다.", unicodedata.normalize("NFD", "배를 탔다.")]
+    lexicon = Lexicon(["배를", "탔다", "."], "unk", width=4)
+    one, other = make_text_rows([example(text) for text in texts], lexicon, LABELS, 9)
+    assert one.texts[0].ids.tolist() == other.texts[0].ids.tolist() == [1, 2, 3]
+    assert one.texts[0].words == other.texts[0].words
+    assert count_cut([example(unicodedata.normalize("NFD", "배를 탔다"))], 2) == 0
 
 
 def test_empty_and_truncated_texts():

@@ -1,10 +1,15 @@
 """Words are padded to a few widths in characters, which do not change the output of the network."""
 
+import unicodedata
+
 import jax
 import numpy as np
 
-from bert_elmo_jax.data.tasks.examples import TaggedSentence
+from bert_elmo_jax.data.tasks.examples import ParsedSentence, TaggedSentence
+from bert_elmo_jax.data.tasks.task import Task
+from bert_elmo_jax.data.tasks.tree_rows import make_tree_rows
 from bert_elmo_jax.data.tasks.word_rows import WordRow, characters_of, collate_words, make_word_rows
+from bert_elmo_jax.inference.task_networks import tag_predictions, tree_predictions
 from bert_elmo_jax.networks.word_network import WordInput
 from bert_elmo_jax.text import Lexicon
 
@@ -40,3 +45,18 @@ def test_rows_and_batches_of_words():
     batch = collate_words([row], 2, Lexicon(["배"], "characters", width=4))
     shapes = {"words": (2, 8), "lengths": (2,), "characters": (2, 8, 16), "tags": (2, 8)}
     assert {name: array.shape for name, array in batch.items()} == shapes
+
+
+def test_decomposed_words_have_the_same_ids():
+    words = ("배를", "탔다")
+    decomposed = TaggedSentence(tuple(unicodedata.normalize("NFD", word) for word in words), None, "dev.txt", (1, 2), 0)
+    lexicon = Lexicon(words, "unk", width=4)
+    [row] = make_word_rows([decomposed], lexicon, (), labelled=False)
+    assert (row.words, row.ids.tolist()) == (words, [1, 2])
+    [tree] = make_tree_rows([ParsedSentence(decomposed.words, None, None, None, "dev.txt", (1, 2), None)], lexicon)
+    assert (tree.words, tree.ids.tolist()) == (words, [1, 2])
+    outputs = [(np.zeros(2, np.int32), np.ones(2, np.float32))]
+    [tags] = tag_predictions(Task("tags", "tags", labels=("A",)), [decomposed], [row], outputs)
+    assert tags.words == decomposed.words  # as in the file
+    [tree] = tree_predictions(Task("trees", "trees", labels=("A",)), [decomposed], [tree], [outputs[0][:1] * 2])
+    assert tree.words == decomposed.words

@@ -12,7 +12,9 @@ from ml_collections import ConfigDict
 from bert_elmo_jax.data.corpora.toy_corpus import toy_pairs
 from bert_elmo_jax.families.cove.config import CoveConfig
 from bert_elmo_jax.families.cove.decoder import cove_decoder, init_cove_params
+from bert_elmo_jax.families.cove.encoder import CoveEncoder
 from bert_elmo_jax.families.cove.family import FAMILY
+from bert_elmo_jax.families.cove.model import look_up_vectors
 from bert_elmo_jax.families.cove.objective import read_table, score_targets
 from bert_elmo_jax.families.pair_objective import held_out_pair_loss
 from bert_elmo_jax.text import WordVocabulary
@@ -99,6 +101,22 @@ def test_word_vectors_are_trained_only_on_request(params, trained):
     assert bool(np.asarray(grads["encoder"]["embeddings"]["word"]).any()) == trained
     lstm_grads = {name: part for name, part in grads["encoder"].items() if name != "embeddings"}
     assert all(np.asarray(leaf).any() for leaf in jax.tree.leaves([lstm_grads, grads["decoder"]]))
+
+
+def test_an_unknown_word_is_zero_in_training_as_in_encode(params):
+    """A trained table once gave it a vector in training, and `encode` reads zeros."""
+    table = np.ones((20, 5), np.float32)
+    moved = {"encoder": {"embeddings": {"word": table}}}
+    words = np.array([[3, 2]])
+    config = dataclasses.replace(CONFIG, train_vectors=True)
+    vocabulary = WordVocabulary(["<S>", "</S>", "<UNK>", *(f"w{n}" for n in range(17))])
+    encoder = CoveEncoder(config, {**params, "encoder": {**params["encoder"], **moved["encoder"]}}, vocabulary)
+    trained = np.asarray(look_up_vectors(config, moved, words))[0]
+    np.testing.assert_array_equal(trained, encoder.vectors_of(["w0", "zebra"]))
+    np.testing.assert_array_equal(trained, [[1.0] * 5, [0.0] * 5])
+    unread = jax.grad(lambda tree: look_up_vectors(config, tree, words).sum())(moved)
+    assert np.flatnonzero(np.asarray(unread["encoder"]["embeddings"]["word"]).any(axis=1)).tolist() == [3]
+    np.testing.assert_array_equal(look_up_vectors(CONFIG, moved, words)[0], table[[3, 2]])  # a fixed table is as it is
 
 
 @pytest.mark.long

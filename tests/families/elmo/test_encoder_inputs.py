@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from bert_elmo_jax.encoders.unfamiliar_texts import UnfamiliarTexts
 from bert_elmo_jax.families.elmo.encoder import ElmoEncoder
 from bert_elmo_jax.families.elmo.model import Elmo
 from bert_elmo_jax.text.characters import boundary_characters, character_table
@@ -210,3 +211,11 @@ def test_words_of_any_kind(elmo):
     assert np.abs(elmo.encode([["x" * 47]]).last - elmo.encode([["x" * 48]]).last).max() > 1e-3
     mark = elmo.forward(boundary_characters(50)[:1][None]).layers
     assert np.abs(encoding.layers[0, 0, 0] - mark[0, 0, 0]).max() > 1e-3
+
+
+def test_unknown_words_of_word_input_are_counted_and_warned_of(by_words, elmo):
+    known = [VOCABULARY.words[-1]] * 3
+    assert by_words.count_unknown([*known, "zebra"]) == 1 and elmo.count_unknown(["zebra"]) == 0
+    by_words.encode([[*known, "zebra"]])
+    with pytest.warns(UnfamiliarTexts, match=r"weights: 50% of the words of these texts are unknown \(1 of 2\)"):
+        by_words.encode([[known[0], "zebra"]])

@@ -1,5 +1,6 @@
 """Static vectors: one step against a plain loop, vectors of gensim, files and refusals, training on a toy text."""
 
+import os
 import struct
 
 import jax
@@ -20,11 +21,12 @@ from bert_elmo_jax.data.rows.word_windows import (
     window_batch,
 )
 from bert_elmo_jax.families.static.config import StaticConfig
-from bert_elmo_jax.families.static.files import MAGIC
+from bert_elmo_jax.families.static.files import MAGIC, read_config
 from bert_elmo_jax.families.static.model import init_static_params
 from bert_elmo_jax.families.static.objective import glove_loss, touched_by_counts, touched_by_windows, window_loss
 from bert_elmo_jax.inference.run_directory import write_run_directory
-from bert_elmo_jax.runs.with_network import open_vectors
+from bert_elmo_jax.inference.word_encoder import encode_words, word_encoder
+from bert_elmo_jax.runs.with_network import open_vectors, save_encoder
 from bert_elmo_jax.text import WordVocabulary
 from bert_elmo_jax.text.subwords import Subwords
 
@@ -166,6 +168,22 @@ def test_words_below_min_count_are_unknown(method, tmp_path):
     np.testing.assert_allclose(run.vectors_of(WORDS[3:-1]), expected, atol=1e-7)
 
 
+@pytest.mark.parametrize("method", ["skipgram", "glove", "fasttext"])
+def test_task_networks_read_the_vectors_of_a_run(method, tmp_path):
+    """The head `context`, which task networks lack, once was missing where the vectors were made."""
+    run_of_one_step(tmp_path / "run", method)
+    run, encoder = load(tmp_path / "run"), word_encoder(str(tmp_path / "run"))
+    words = [*WORDS[3:-1], "zebra"]
+    [[layer]] = encode_words(encoder, [words])
+    np.testing.assert_array_equal(layer, run.vectors_of(words))
+    trained = encoder.word_function()(encoder.params["encoder"], encoder.word_batch([words], 1, len(words)), None)
+    np.testing.assert_allclose(trained[0, 0], layer, atol=1e-7)
+    save_encoder(tmp_path / "network" / "encoder", encoder)
+    stored = word_encoder(str(tmp_path / "network" / "encoder"))
+    assert set(stored.params) == {"encoder"} and stored.fingerprint == encoder.fingerprint
+    np.testing.assert_array_equal(encode_words(stored, [words])[0][0], layer)
+
+
 @pytest.fixture(scope="module")
 def vectors(goldens):
     return load(goldens / "static_tiny" / "gensim.bin")
@@ -212,6 +230,13 @@ def test_pairs_of_simlex_as_published(vectors, tmp_path):
     lines += [f"{a}\t{b}\tN\t{vectors.similarity(a, b):.4f}\t4.5" for a, b in pairs]
     (tmp_path / "SimLex-999.txt").write_text("\n".join(lines), encoding="utf-8")
     assert vectors.score_pairs(tmp_path / "SimLex-999.txt")["spearman"] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("score", ["NaN", "inf", "high"])
+def test_scores_of_pairs_that_are_no_numbers_are_named(vectors, tmp_path, score):
+    (tmp_path / "pairs.csv").write_text(f"river,bank,7\nsea,ship,{score}\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=rf"pairs\.csv:2: 'sea,ship,{score}'; expected two words and a number"):
+        vectors.score_pairs(tmp_path / "pairs.csv")
 
 
 def test_analogies_of_words_with_zeros_lower_the_share(tmp_path):
@@ -302,6 +327,28 @@ def test_hostile_files_of_vectors(tmp_path, name, content, message):
         load(tmp_path / name)
 
 
+def test_a_file_that_is_mended_is_read_again(tmp_path):
+    file = tmp_path / "v.bin"
+    file.write_bytes(pack_fasttext(shortest=7))
+    for _ in range(2):
+        with pytest.raises(ValueError, match=r"v\.bin: longest is 6, below shortest, 7"):
+            load(file)
+    file.write_bytes(pack_fasttext(shortest=3))
+    assert load(file).words == ("the", "cat")
+    read_config(file)  # without the weights
+    file.write_bytes(pack_fasttext(words=("sea", "ship")))
+    os.utime(file, ns=(1, 1))
+    assert load(file).words == ("sea", "ship")
+
+
+def test_a_shortest_gram_of_no_characters_has_one_as_in_fasttext(tmp_path):
+    for shortest in (0, 1):
+        (tmp_path / f"{shortest}.bin").write_bytes(pack_fasttext(shortest=shortest))
+    none, one = (load(tmp_path / f"{shortest}.bin") for shortest in (0, 1))
+    assert none.config == one.config and none.config.shortest == 1
+    np.testing.assert_array_equal(none.vectors_of(["zebra", "the"]), one.vectors_of(["zebra", "the"]))
+
+
 def test_a_byte_order_mark_is_no_part_of_a_word(tmp_path):
     (tmp_path / "valid.bin").write_bytes(pack_fasttext())
     (tmp_path / "marked.txt").write_bytes(b"\xef\xbb\xbfthe 1 2\ncat 3 4\n")
@@ -313,6 +360,9 @@ def test_words_with_spaces_of_unicode_are_kept_and_others_counted(tmp_path):
     with pytest.warns(UserWarning, match=r"v\.vec: 1 words with white space are left out, such as 'New York'"):
         read = load(tmp_path / "v.vec")
     assert read.words == ("sea", "New\u00a0York", "배\u3000산")
+    (tmp_path / "marks.txt").write_text("<UNK> 1 2\nsea 1 2\n</S> 3 4\n", encoding="utf-8")
+    with pytest.warns(UserWarning, match=r"marks\.txt: the vectors of </S>, <UNK> are left out"):
+        assert load(tmp_path / "marks.txt").words == ("sea",)
     read.save_vectors(tmp_path / "again.vec")
     assert load(tmp_path / "again.vec").words == read.words
 
