@@ -98,6 +98,14 @@ def to_ids(
     return array.astype(np.int64)
 
 
+def to_mask(name: str, values: Any, shape: tuple[int, ...]) -> Int[np.ndarray, "..."] | None:
+    """Return a mask of this shape, or None for None; raise if it holds other numbers than 0 and 1."""
+    mask = None if values is None else to_ids(name, values, shape)
+    if mask is not None and not np.isin(mask, (0, 1)).all():
+        raise ValueError(f"{name} holds other numbers than 0 (padding) and 1 (real); packed rows give segments")
+    return mask
+
+
 def check_lengths(lengths: Any, rows: int, width: int) -> Int[np.ndarray, " B"]:
     """Return the number of words of each row, by default all; raise unless each is a whole number up to `width`.
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from bert_elmo_jax.exports.jaxpr_to_onnx import convert_function
@@ -15,6 +16,7 @@ from bert_elmo_jax.exports.onnx_graph import check_opset
 from bert_elmo_jax.exports.plain_forward import plain_forward
 from bert_elmo_jax.exports.plain_graph import PlainForward
 from bert_elmo_jax.exports.plain_writer import plain_writer
+from bert_elmo_jax.families.init_params import param_shapes
 from bert_elmo_jax.families.sentence_files import write_sentence_files
 from bert_elmo_jax.files import stage_folder, write_bytes, write_json, write_sums
 from bert_elmo_jax.inference.convert import publish_folder, write_tokenizer
@@ -23,6 +25,7 @@ from bert_elmo_jax.inference.task_model import TaskModel
 from bert_elmo_jax.inference.task_network import TaskNetwork
 from bert_elmo_jax.text.sentencepiece import SentencePiece
 from bert_elmo_jax.text.tokenizer_json import tokenizer_json
+from bert_elmo_jax.weights.parameter_tree import nest
 
 NEEDED = {"onnx": ("onnx", "onnxruntime"), "stablehlo": ("flatbuffers",)}  # libraries of the extra `export`
 LARGEST = 2**31 - 2**20  # bytes of one file of ONNX; a larger model has its weights in a second file
@@ -62,7 +65,7 @@ def export_model(
         raise ValueError(f"to={to!r} is not known; it is one of {', '.join(NEEDED)}")
     if int8 and to != "onnx":
         raise ValueError(f"int8 is for ONNX, not for --to={to}: leave it out")
-    target = Path(folder).resolve()
+    target = Path(folder).expanduser().resolve()
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise ValueError(f"{target} is not empty; give another --output")
     _check_libraries(to)
@@ -85,6 +88,11 @@ def export_model(
     return {str(file.relative_to(target)): file.stat().st_size for file in sorted(files)}
 
 
+def _to_float32(leaf: Any) -> np.ndarray:
+    """Return an array in float32 if it holds floating numbers, whose other types the graph does not mix."""
+    return np.asarray(leaf, np.float32 if jnp.issubdtype(leaf.dtype, jnp.floating) else None)
+
+
 def _check_libraries(to: str) -> None:
     """Raise ImportError, in one line, if a library of the extra is missing."""
     for name in NEEDED[to]:
@@ -101,7 +109,7 @@ def _write_onnx(folder: Path, name: str, plain: PlainForward, opset: int, int8: 
 
     file = folder / "onnx" / f"{name}.onnx"
     file.parent.mkdir(exist_ok=True)
-    params = jax.tree.map(np.asarray, plain.params)
+    params = jax.tree.map(_to_float32, plain.params)
     graph = convert_function(plain.function, params, plain.symbolic_inputs(), plain.outputs, opset=opset)
     if sum(array.nbytes for array in jax.tree.leaves(params)) > LARGEST:
         onnx.save(graph, file, save_as_external_data=True, location=f"{name}.onnx_data")
@@ -232,8 +240,13 @@ def _write_config(folder: Path, model: Any) -> None:
             fields["problem_type"] = f"{kind}_classification"
     elif task is not None and task.kind == "regression":
         fields |= {"labels": list(task.labels) or None, "problem_type": "regression"}
-    parts = [name for name in model.params if name in ("encoder", "classify", "tag", "span", "decoder")]
-    writers[0](folder, {name: model.params[name] for name in parts}, model.config, **fields)
+    head = model.head.name if isinstance(model, TaskModel) else "decoder"
+    params = {name: model.params[name] for name in ("encoder", head) if name in model.params}
+    if isinstance(model, TaskModel) and model.head.features is not None:  # the file's classes read a pooled vector
+        shapes = param_shapes(model.family, model.config, pooler=True)
+        pooler = {path: np.zeros(shape, np.float32) for path, shape in shapes.items() if "encoder/pooler/" in path}
+        params["encoder"] = {**nest(pooler).get("encoder", {}), **params["encoder"]}
+    writers[0](folder, params, model.config, **fields)
     for weights in folder.glob("*.safetensors*"):
         weights.unlink()
 

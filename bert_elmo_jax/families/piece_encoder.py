@@ -230,10 +230,9 @@ class PieceEncoder(Encoder):
         if mask is not None and segments is not None:
             raise ValueError("mask and segments were both given; segments marks real pieces too: leave out mask")
         ids = arguments.to_ids("tokens", tokens)
-        optional = {"types": types, "mask": mask, "positions": positions, "segments": segments}
+        optional = {"types": types, "positions": positions, "segments": segments}
         arrays = {name: None if a is None else arguments.to_ids(name, a, ids.shape) for name, a in optional.items()}
-        if arrays["mask"] is not None and not np.isin(arrays["mask"], (0, 1)).all():
-            raise ValueError("mask holds other numbers than 0 (padding) and 1 (real); packed rows give segments")
+        arrays["mask"] = arguments.to_mask("mask", mask, ids.shape)
         arguments.check_batch(self.config, ids, arrays["types"], arrays["positions"])
         if arrays["segments"] is not None and not ((arrays["segments"] >= 0) & (arrays["segments"] < 2**31)).all():
             raise ValueError(

@@ -105,9 +105,10 @@ def save_sentences(encoder: Any, folder: str | Path) -> None:
         raise ValueError(f"{encoder.source} is {encoder.family.called}, which has no format for transformers")
     tokenizer = encoder.tokenizer  # raises without one
     # The weights come last: a part of a folder, of a process that was killed, is no model with another pooling.
-    Path(folder).mkdir(parents=True, exist_ok=True)
-    write_sentence_files(Path(folder), head, encoder.params, encoder.config)
-    tokenizer.save(Path(folder))
+    folder = Path(folder).expanduser()
+    folder.mkdir(parents=True, exist_ok=True)
+    write_sentence_files(folder, head, encoder.params, encoder.config)
+    tokenizer.save(folder)
     writers[0](folder, {"encoder": encoder.params["encoder"]}, encoder.config)
 
 

@@ -14,6 +14,7 @@ from jaxtyping import Array, Bool, Float, Float32, Int, PRNGKeyArray
 
 from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.heads.features import pieces_of_segments
+from bert_elmo_jax.nn.activations import gelu
 from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.nn.pooling import LOW
 
@@ -24,7 +25,7 @@ ACTIVATIONS: Mapping[str, Any] = {
     "identity": lambda x: x,
     "tanh": jnp.tanh,
     "relu": jax.nn.relu,
-    "gelu": partial(jax.nn.gelu, approximate=False),
+    "gelu": gelu,
     "sigmoid": jax.nn.sigmoid,
     "silu": jax.nn.silu,
 }

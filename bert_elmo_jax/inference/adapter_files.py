@@ -99,8 +99,9 @@ def save_adapter(
     for name, part in (parts or {}).items():
         if name in TASK_HEADS:
             check_bias(family, name, part)
-    write_adapter(Path(folder), family, encoder.config, adapters, merge, parts or {}, params, base=str(encoder.source))
-    return Path(folder)
+    folder = Path(folder).expanduser()
+    write_adapter(folder, family, encoder.config, adapters, merge, parts or {}, params, base=str(encoder.source))
+    return folder
 
 
 def add_adapter(model: StoredModel, folder: str | Path) -> StoredModel:

@@ -47,7 +47,7 @@ def convert(
     of its files in `SHA256SUMS`; the report has the digest of the tensors.
     """
     target = Path(target).expanduser()
-    if target.exists() and any(target.iterdir()):
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise ValueError(f"{target} is not empty; give another --to")
     if adapter is not None and average != 1:
         raise ValueError(f"--adapter={adapter} with --average={average}: give one of both")
@@ -168,8 +168,8 @@ def average_checkpoints(run: str | Path, count: int) -> tuple[list[int], dict[st
             f"{run} holds {len(steps)} checkpoints, of steps {', '.join(map(str, steps))}; an average of {count} was "
             "requested: use fewer, or train with a larger --config.keep"
         )
-    params = optim.average(load_params(run, step)[1] for step in steps[-count:])
-    if lora := read_json(run / "model.json").get("lora"):
-        params = read_adapted(run, lora, params)
+    lora, trained = read_json(run / "model.json").get("lora"), (load_params(run, step)[1] for step in steps[-count:])
+    # The mean of adapters is not the adapter of the mean, so they are merged first.
+    params = optim.average((read_adapted(run, lora, params) for params in trained) if lora else trained)
     check_finite(params, f"the average of {run}")
     return steps[-count:], params

@@ -91,10 +91,12 @@ def write_run_directory(
     if is_run_directory(folder):
         raise FileExistsError(f"{folder} already holds a model: write to another folder")
     description = describe(config, params, tokenizer, **fields)
+    if (folder / "checkpoints").exists() and read_json(folder / "run.json", default={}) != dict(run):
+        raise FileExistsError(f"{folder / 'checkpoints'} exists, and load would read it: write to another folder")
     folder.mkdir(parents=True, exist_ok=True)
-    shutil.rmtree(folder / "checkpoints" / str(step), ignore_errors=True)  # of a call that was killed
+    write_json(folder / "run.json", dict(run))  # first, as the mark of a call that may be killed
+    shutil.rmtree(folder / "checkpoints", ignore_errors=True)
     save_params(folder, step, params)
-    write_json(folder / "run.json", dict(run))
     write_description(folder, description, tokenizer)
 
 

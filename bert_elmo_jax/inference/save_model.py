@@ -60,6 +60,9 @@ def save(
     True
     """
     folder = Path(folder).expanduser()
+    labels = labels if isinstance(labels, str) else list(labels)
+    if encoder is not None and not hasattr(encoder, "reads"):
+        raise TypeError(f"{encoder!r:.80} is no encoder: give one as load() returns it")
     params = jax.tree.map(np.asarray, dict(encoder.params if params is None else params))
     check_finite(params, "params")
     run = {"program": "save", "from": str(encoder.source)}
@@ -89,9 +92,8 @@ def save(
     usual = USUAL_TASKS[heads[0]] if len(heads) == 1 else None
     chosen = _choose_task(params, task, labels, usual)
     positions = encoder.config.max_positions
-    chosen = dataclasses.replace(
-        chosen, max_length=length or min(384 if chosen.kind == "questions" else chosen.max_length, positions)
-    )
+    usual_length = 384 if chosen.kind == "questions" and not isinstance(task, Task) else chosen.max_length
+    chosen = dataclasses.replace(chosen, max_length=length or min(usual_length, positions))
     check_length(chosen, positions)
     head = make_head(chosen, features, encoder.config)
     if head.pooled and not family.pooler:
@@ -200,10 +202,12 @@ def _save_network(
         words = encoder.reads
         bare = family.inputs.make_encoder(family, encoder.config, {"encoder": tree}, words, str(encoder.source))
         described = describe_encoder(bare)
+        describe(network, params, lexicon, task=task, encoder=described)  # raises before anything is written
         # Before the network, which makes the folder a model; a save that was killed may have left it.
+        part = {**run, "part": "encoder"}
         if not is_run_directory(folder) and is_run_directory(folder / "encoder"):
-            if read_json(folder / "encoder" / "run.json", default={}) != run:
+            if read_json(folder / "encoder" / "run.json", default={}) != part:
                 raise FileExistsError(f"{folder / 'encoder'} already holds a model: write to another folder")
             shutil.rmtree(folder / "encoder")
-        write_run_directory(folder / "encoder", bare.config, bare.params, bare.reads, run=run)
+        write_run_directory(folder / "encoder", bare.config, bare.params, bare.reads, run=part)
     write_run_directory(folder, network, params, lexicon, run=run, task=task, encoder=described)

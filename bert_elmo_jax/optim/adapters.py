@@ -67,10 +67,10 @@ def lora(
 ) -> Lora:
     """Return adapters for the kernels of some layers, and `merge(params, adapters)`.
 
-    `targets` are names of layers, or ends of their paths: "query", "attention/query", "feed_forward/up"; "all" is
-    every kernel of the encoder's layers. Tables of embeddings are named in the same way, such as "embeddings/word".
-    The numbers of an adapter depend on the key (default: of the seed 0) and on its path alone. An adapter begins as
-    zero.
+    `targets` are names of layers of the encoder, or ends of their paths: "query", "attention/query",
+    "feed_forward/up"; "all" is every kernel of its layers. Tables of embeddings are named in the same way, such as
+    "embeddings/word". Heads have no adapters. The numbers of an adapter depend on the key (default: of the seed 0) and
+    on its path alone. An adapter begins as zero.
 
     >>> params = {"query": {"kernel": jnp.ones((6, 4)), "bias": jnp.ones(4)}, "key": {"kernel": jnp.ones((6, 4))}}
     >>> adapters, merge = lora(params, rank=2, targets=["query"])
@@ -86,7 +86,8 @@ def lora(
         raise ValueError(f"rank={rank!r}: expected a whole number from 1")
     if not alpha > 0:
         raise ValueError(f"alpha={alpha!r}: expected a number above 0")
-    kernels, tables = dict(list_kernels(params)), dict(list_tables(params))
+    encoder = {"encoder": params["encoder"]} if "encoder" in params else params
+    kernels, tables = dict(list_kernels(encoder)), dict(list_tables(encoder))
     adapters: dict[str, Any] = {}
     key = jax.random.key(0) if key is None else key
     for path in choose_targets(kernels, targets, tables):

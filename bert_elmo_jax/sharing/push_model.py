@@ -69,7 +69,7 @@ def push_model(
     if output is None and dry_run:
         output = (Path() if is_address(model) else source.parent) / f"{source.resolve().name}_hub"
     if output is not None:
-        folder = write_folder(source, to, Path(output), license=license, language=language)
+        folder = write_folder(source, to, Path(output).expanduser(), license=license, language=language)
         say(f"Written: {folder}, with {', '.join(sorted(file.name for file in folder.iterdir()))}")
         if api is not None:
             upload(api, folder, to, private, say)

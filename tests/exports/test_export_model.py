@@ -11,10 +11,11 @@ import sys
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from bert_elmo_jax import load
+from bert_elmo_jax import load, save
 from bert_elmo_jax.data.tasks.answers import find_answers
 from bert_elmo_jax.data.tasks.rows import make_rows
 from bert_elmo_jax.exports import export_model as module
@@ -22,7 +23,9 @@ from bert_elmo_jax.exports import load_graph, runner
 from bert_elmo_jax.exports.export_model import export_model, to_int32
 from bert_elmo_jax.exports.plain_forward import plain_forward
 from bert_elmo_jax.exports.quantised_changes import compare_quantised, list_changes, read_lines
-from bert_elmo_jax.heads.sentence_head import SentenceHead
+from bert_elmo_jax.families.init_params import init_reader
+from bert_elmo_jax.heads.features import Features
+from bert_elmo_jax.heads.sentence_head import Dense, SentenceHead
 from bert_elmo_jax.inference.task_model import to_example
 from bert_elmo_jax.text import train_sentencepiece
 from bert_elmo_jax.text.tokenizer_json import tokenizer_json
@@ -285,6 +288,31 @@ def test_a_regression_of_several_numbers_gives_each_its_name(tmp_path):
     [ours], [theirs] = read_module(tmp_path / "out").predict(["The river"]), model.predict(["The river"])
     assert ours["values"] == pytest.approx(theirs.values, abs=1e-5) and len(ours["values"]) == 3
     assert list_changes([ours], [ours]) == ["int8 moves numbers by up to 0% of the largest"]
+
+
+def test_vectors_are_of_single_texts_and_dense_layers_have_a_gelu(onnxruntime, tmp_path):
+    model = load(GOLDENS / "bert_tiny")
+    layer = Dense(model.width, 4, activation="gelu")
+    model.params["sentence"] = {"dense_0": {"kernel": np.eye(model.width, 4, dtype=np.float32), "bias": np.zeros(4)}}
+    model.sentence_head = SentenceHead(("mean",), (layer,))
+    export_model(model, tmp_path / "out", to="onnx")
+    run = read_module(tmp_path / "out")
+    assert np.abs(np.array(run.predict(["the river"])) - model.sentences(["the river"])).max() < 1e-5
+    with pytest.raises(ValueError, match="expected one text, not empty"):
+        run.predict([("the river", "a boat")])
+
+
+def test_a_head_on_features_and_parameters_in_bfloat16_are_exported(onnxruntime, tmp_path):
+    encoder, features = load(GOLDENS / "bert_tiny"), Features(layers=(-1,))
+    params = {"encoder": {k: v for k, v in encoder.params["encoder"].items() if k != "pooler"}}
+    params["classify"] = {"kernel": np.ones((encoder.width, 2), np.float32), "bias": np.array([0.0, 0.5], np.float32)}
+    params |= init_reader(features, encoder.width, jax.random.key(0))
+    params = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.bfloat16), params)
+    model = load(save(tmp_path / "model", encoder, params, labels=["a", "b"], features=features))
+    export_model(model, tmp_path / "out", to="onnx")
+    [ours], [theirs] = read_module(tmp_path / "out").predict(["the river"]), model.predict(["the river"])
+    assert (ours["label"], ours["probability"]) == (theirs.label, pytest.approx(theirs.probability, abs=2e-2))
+    assert json.loads((tmp_path / "out" / "config.json").read_text())["id2label"] == {"0": "a", "1": "b"}
 
 
 def test_a_reader_says_that_there_is_no_answer(tmp_path):

@@ -29,6 +29,7 @@ from bert_elmo_jax.runs.framed import frame_texts
 from bert_elmo_jax.runs.with_head import Start
 from bert_elmo_jax.runs.with_network import build_lexicon
 from bert_elmo_jax.text import train_wordpiece
+from bert_elmo_jax.train.checkpoint import load_params, save_params
 from bert_elmo_jax.train.metrics import read_metrics
 
 from ..conftest import GOLDENS
@@ -268,6 +269,21 @@ def test_a_save_that_was_killed_is_no_model_and_can_be_repeated(tmp_path, monkey
         encoder.save_sentences(tmp_path / "sentences")
     with pytest.raises(FileNotFoundError, match="holds no weights"):  # rather than a model with another pooling
         load(tmp_path / "sentences")
+
+
+def test_checkpoints_of_a_loop_are_neither_deleted_nor_read_in_place_of_what_is_saved(tmp_path):
+    encoder, params = bert_params(classify=HEAD)
+    for step in (0, 5):
+        save_params(tmp_path / f"run_{step}", step, params)
+        with pytest.raises(FileExistsError, match="checkpoints exists, and load would read it: write to"):
+            save(tmp_path / f"run_{step}", encoder, params, labels=np.array(["a", "b"]))
+        assert load_params(tmp_path / f"run_{step}")[0] == step
+
+
+def test_a_task_keeps_its_own_length(tmp_path):
+    encoder, params = bert_params(span={"kernel": np.zeros((64, 2), np.float32), "bias": np.zeros(2, np.float32)})
+    save(tmp_path / "answers", encoder, params, task=dataclasses.replace(task_named("squad"), max_length=32))
+    assert load(tmp_path / "answers").task.max_length == 32
 
 
 def two_layers():

@@ -75,6 +75,13 @@ def test_a_table_of_embeddings_is_adapted_only_when_it_is_named():
     assert "embeddings" not in lora(params, 2, "all").adapters["encoder"]
 
 
+def test_heads_have_no_adapters():
+    params = {**make_params(), "classify": {"kernel": jnp.ones((6, 2))}}
+    assert lora(params, 2, "all").adapters.keys() == {"encoder"}
+    with pytest.raises(ValueError, match="the target 'classify' names no layer"):
+        lora(params, 2, ["classify"])
+
+
 def test_an_adapter_does_not_depend_on_the_others():
     few, _ = lora(make_params(), 2, ["query"], key=jax.random.key(7))
     many, _ = lora(make_params(), 2, ["query", "key", "up"], key=jax.random.key(7))

@@ -11,11 +11,12 @@ from bert_elmo_jax import load, train
 from bert_elmo_jax.heads.features import Features
 from bert_elmo_jax.heads.task_head import TaskHead
 from bert_elmo_jax.inference import write_run_directory
-from bert_elmo_jax.inference.convert import convert
+from bert_elmo_jax.inference.adapter_files import read_adapted
+from bert_elmo_jax.inference.convert import average_checkpoints, convert
 from bert_elmo_jax.runs.config_files import read_config
 from bert_elmo_jax.runs.finetuning import finetune
 from bert_elmo_jax.runs.with_head import find_obstacle
-from bert_elmo_jax.train.checkpoint import load_params
+from bert_elmo_jax.train.checkpoint import load_params, save_params
 from bert_elmo_jax.train.metrics import read_metrics
 from bert_elmo_jax.weights.parameter_tree import flatten
 
@@ -68,6 +69,18 @@ def test_checkpoints_hold_what_is_trained_and_load_merges(run, model):
     assert step == 6
     losses = [line["loss"] for line in read_metrics(run) if "loss" in line]
     assert losses[-1] < losses[0]
+
+
+def test_the_mean_of_checkpoints_is_that_of_the_models(run, model, tmp_path):
+    shutil.copytree(run, tmp_path / "run")
+    step, trained = load_params(run)
+    halved = jax.tree.map(lambda leaf: np.asarray(leaf) / 2, trained)
+    save_params(tmp_path / "run", step + 1, halved)
+    _, mean = average_checkpoints(tmp_path / "run", 2)
+    fields = json.loads((run / "model.json").read_text())["lora"]
+    models = [flatten(read_adapted(run, fields, params)) for params in (trained, halved)]
+    for name, value in flatten(mean).items():
+        np.testing.assert_allclose(value, (models[0][name] + models[1][name]) / 2, rtol=1e-6, atol=1e-7)
 
 
 @pytest.mark.long

@@ -64,9 +64,7 @@ class BartEncoder(PieceEncoder):
         """
         ids = arguments.to_ids("tokens", tokens)
         arguments.check_batch(self.config, ids)
-        real = None if mask is None else arguments.to_ids("mask", mask, ids.shape)
-        if real is not None and not np.isin(real, (0, 1)).all():
-            raise ValueError("mask holds other numbers than 0 (padding) and 1 (real)")
+        real = arguments.to_mask("mask", mask, ids.shape)
         if target is None:
             decoded = np.asarray(shift_right(ids, None, self.config.start_id))
         else:

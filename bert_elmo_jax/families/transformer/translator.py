@@ -64,9 +64,7 @@ class Translator(PieceEncoder):
         c = self.config
         tokens = arguments.to_ids("source", source)
         arguments.check_batch(c, tokens)
-        mask = None if source_mask is None else arguments.to_ids("source_mask", source_mask, tokens.shape)
-        if mask is not None and not np.isin(mask, (0, 1)).all():
-            raise ValueError("source_mask holds other numbers than 0 (padding) and 1 (real)")
+        mask = arguments.to_mask("source_mask", source_mask, tokens.shape)
         read = {"tokens": tokens.astype(np.int32), "segments": None if mask is None else mask.astype(np.int32)}
         return self._run_pair(self.working_params, read, self._target(target, len(tokens)), every=True, maps=True)
 
