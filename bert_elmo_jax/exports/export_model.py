@@ -1,5 +1,6 @@
 """Write a model for other programs: ONNX or StableHLO, with its tokenizer, labels and a runner."""
 
+import dataclasses
 import importlib
 import logging
 import re
@@ -74,6 +75,10 @@ def export_model(
     with stage_folder(target) as stage:
         loaded: Any = load(model) if isinstance(model, str | Path) else model
         graphs = plain_writer(loaded) if generate else {"model": plain_forward(loaded)}
+        graphs = {
+            name: dataclasses.replace(plain, params=jax.tree.map(_to_float32, plain.params))
+            for name, plain in graphs.items()
+        }
         differences = {}
         for name, plain in graphs.items():
             runs = (
@@ -109,9 +114,8 @@ def _write_onnx(folder: Path, name: str, plain: PlainForward, opset: int, int8: 
 
     file = folder / "onnx" / f"{name}.onnx"
     file.parent.mkdir(exist_ok=True)
-    params = jax.tree.map(_to_float32, plain.params)
-    graph = convert_function(plain.function, params, plain.symbolic_inputs(), plain.outputs, opset=opset)
-    if sum(array.nbytes for array in jax.tree.leaves(params)) > LARGEST:
+    graph = convert_function(plain.function, plain.params, plain.symbolic_inputs(), plain.outputs, opset=opset)
+    if sum(array.nbytes for array in jax.tree.leaves(plain.params)) > LARGEST:
         onnx.save(graph, file, save_as_external_data=True, location=f"{name}.onnx_data")
     else:
         onnx.save(graph, file)

@@ -226,7 +226,7 @@ def test_a_side_that_fails_or_lacks_its_libraries(speed, tmp_path):
         pass
     with pytest.raises(ValueError, match=r"--peer_python=.* does not start"):
         turns.check_interpreter(str(file), ["torch"], "peer_python")
-    with pytest.raises(ValueError, match="lacks no_such_library: run `make peers`"):
+    with pytest.raises(ValueError, match="lacks no_such_library: install them there"):
         turns.check_interpreter(sys.executable, ["no_such_library", "json"], "peer_python")
 
 
