@@ -6,7 +6,7 @@ The columns are perplexity, all parameters, and the F1 of a tagger on the layers
 Paper and expected score: none for these rows; Józefowicz et al. 2016, https://arxiv.org/abs/1602.02410, table 1:
 characters in place of word vectors cost no perplexity (30.0 and 30.6) at 1.04 and 1.8 billion parameters.
 Scales: toy (minutes on two cores) and laptop (novels, entities; not measured).
-Cost: toy, five minutes of processor time in 9 runs.
+Cost: toy, six minutes of processor time in 9 runs.
 Command: python -m experiments.sweep --sweep=elmo_inputs --jobs=2 --workdir=runs/sweeps
 """
 

@@ -17,7 +17,7 @@ them. All biLMs read single sentences, because attention carries no state. No ru
 Paper and expected score: none; the papers change several of these at once. Scales: toy (words of several senses in the
 toy world; one pretraining per row, three seeds of the task), laptop (novels, a quarter of UNER English EWT; each seed
 has a pretraining of its own).
-Cost: toy, about ten minutes of processor time in 26 runs (estimated from the first three); laptop is not measured yet.
+Cost: toy, 14 minutes of processor time in 26 runs; laptop is not measured yet.
 Command: python -m experiments.sweep --sweep=elmo_to_bert --jobs=2 --workdir=runs/sweeps
 """
 
