@@ -1,10 +1,12 @@
 """docs/architecture.md and how_to_add.md describe the code; outside a family's folder, no code asks for a family."""
 
 import ast
+import builtins
 import configparser
 import dataclasses
 import functools
 import re
+import symtable
 from pathlib import Path
 
 import pytest
@@ -308,3 +310,32 @@ def test_modules_import_each_other_in_no_circle():
 
 def test_circles_are_found():
     assert find_circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == {("a", "b", "c")}
+
+
+def find_undefined(source, name="source"):
+    """Return the global names that functions and classes of a module read and that it never binds, with their lines.
+
+    The linter cannot look for them, because the names in the shapes of annotations are none of Python's.
+    """
+    module = symtable.symtable(source, name, "exec")
+    bound = {*dir(builtins), "__file__", "__path__", "__spec__"}
+    bound |= {symbol.get_name() for symbol in module.get_symbols() if symbol.is_assigned() or symbol.is_imported()}
+
+    def look(table):
+        for inner in table.get_children():
+            reads = [s.get_name() for s in inner.get_symbols() if s.is_global() and s.is_referenced()]
+            yield from (f"{name}:{inner.get_lineno()}: {read}" for read in reads if read not in bound)
+            yield from look(inner)
+
+    return list(look(module))
+
+
+def test_no_function_reads_a_name_that_is_nowhere():
+    files = [path for folder in (PACKAGE, ROOT / "experiments") for path in sorted(folder.rglob("*.py"))]
+    found = [line for path in files for line in find_undefined(path.read_text("utf-8"), str(path.relative_to(ROOT)))]
+    assert not found
+
+
+def test_undefined_names_are_found():
+    source = "import os\ndef f(x): return os.sep + lost(x)\nclass C:\n    y = 1\n    z = y + gone\n"
+    assert find_undefined(source) == ["source:2: lost", "source:3: gone"]

@@ -17,7 +17,13 @@ from bert_elmo_jax.families.sentences import find_head
 from bert_elmo_jax.files import read_json
 from bert_elmo_jax.heads.features import Features
 from bert_elmo_jax.heads.sentence_head import NAME
-from bert_elmo_jax.inference.run_directory import check_finite, describe_encoder, is_run_directory, write_run_directory
+from bert_elmo_jax.inference.run_directory import (
+    check_finite,
+    describe,
+    describe_encoder,
+    is_run_directory,
+    write_run_directory,
+)
 from bert_elmo_jax.inference.task_model import make_head
 from bert_elmo_jax.inference.task_networks import NETWORKS, check_task, network_name
 from bert_elmo_jax.weights.parameter_tree import flatten

@@ -29,6 +29,7 @@ from bert_elmo_jax.runs.framed import frame_texts
 from bert_elmo_jax.runs.with_head import Start
 from bert_elmo_jax.runs.with_network import build_lexicon
 from bert_elmo_jax.text import train_wordpiece
+from bert_elmo_jax.text.lexicon import Lexicon
 from bert_elmo_jax.train.checkpoint import load_params, save_params
 from bert_elmo_jax.train.metrics import read_metrics
 
@@ -221,6 +222,23 @@ def test_own_loop_with_an_elmo_has_the_losses_of_finetune(tmp_path, monkeypatch)
 def test_own_loop_with_an_elmo_on_two_devices(tmp_path):
     expected, losses, _ = train_tagger(tmp_path, put_on_two())
     np.testing.assert_allclose(losses, expected, rtol=1e-4)
+
+
+def test_a_network_is_saved_beside_its_encoder_and_no_trained_one_is_deleted(tmp_path):
+    elmo, lexicon = word_encoder(GOLDENS / "elmo_tiny"), Lexicon(["boat", "river"], "unk", width=4)
+    layers, width = layer_shape(elmo)
+    sizes = {"num_words": 2, "word_size": 4, "lstm_size": 3, "encoder_layers": layers, "encoder_width": width}
+    network = TaggerConfig(num_tags=2, **sizes)
+    params = init_network(network, jax.random.key(0), *lexicon.table())
+
+    def save_network(folder):
+        return save(folder, elmo, params, labels=["A", "O"], network=network, lexicon=lexicon)
+
+    assert load(save_network(tmp_path / "one")).task.labels == ("A", "O")
+    trained = save(tmp_path / "two" / "encoder", elmo)
+    with pytest.raises(FileExistsError, match="encoder already holds a model: write to another folder"):
+        save_network(tmp_path / "two")
+    assert load(trained).fingerprint == load(GOLDENS / "elmo_tiny").fingerprint
 
 
 def bert_params(**parts):
