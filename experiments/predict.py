@@ -9,11 +9,11 @@ r"""Predictions of a fine-tuned model for a file, or for lines from standard inp
 A file is read like the files of the task; its labels are ignored. A .txt file and standard input have one example per
 line: a text, or words with spaces; pairs, questions (question, context) and choices (text, choice, choice …) have tabs
 between their parts. Tables (.csv, .tsv, .parquet) have the columns of the input, or its text, and then `predicted` and
-`probability`; dates of a .parquet become texts. Other files have JSON lines: id, text, and the label
-and probabilities, a number, tags, the choice, or the answer with its characters and the n best. With a * in --output,
-each input has an output, and --workers or --runner=ray share them out. A stopped prediction is continued by the same
-command, unless it read standard input. Texts that are longer than the model reads are cut, and the end says how many;
-with --stride=32, classes and numbers of single texts are the mean over parts that overlap.
+`probability`; dates of a .parquet become texts. Other files have JSON lines: id, text, and the label and probabilities,
+a number, tags, the choice, or the answer with its characters and the n best. With a * in --output, each input has an
+output, and --workers or --runner=ray share them out. A stopped prediction is continued by the same command, unless it
+read standard input. Texts that are longer than the model reads are cut, and the end says how many; with --stride=32,
+classes and numbers of single texts are the mean over parts that overlap.
 """
 
 from absl import flags

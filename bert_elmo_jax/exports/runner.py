@@ -92,12 +92,8 @@ def predict(texts: Any, first: int = 0) -> Any:
     """
     if not texts:
         return []
-    expected, counts = (
-        ("a question, a tab and the context", [2])
-        if MODEL["kind"] == "read"
-        else ("one text", [1])
-        if MODEL["kind"] == "sentences"
-        else ("a text or a pair", [1, 2])
+    expected, counts = {"read": ("a question, a tab and the context", [2]), "sentences": ("one text", [1])}.get(
+        MODEL["kind"], ("a text or a pair", [1, 2])
     )
     for number, text in enumerate(texts, first):
         parts = [text] if isinstance(text, str) else text

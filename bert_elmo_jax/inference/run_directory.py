@@ -91,11 +91,14 @@ def write_run_directory(
     if is_run_directory(folder):
         raise FileExistsError(f"{folder} already holds a model: write to another folder")
     description = describe(config, params, tokenizer, **fields)
-    if (folder / "checkpoints").exists() and read_json(folder / "run.json", default={}) != dict(run):
-        raise FileExistsError(f"{folder / 'checkpoints'} exists, and load would read it: write to another folder")
+    checkpoints = folder / "checkpoints"
+    stored = [path.name for path in checkpoints.iterdir()] if checkpoints.exists() else []
+    was_killed = read_json(folder / "run.json", default={}) == dict(run)
+    if stored and not (was_killed and all(name.partition(".")[0] == str(step) for name in stored)):
+        raise FileExistsError(f"{checkpoints} exists, and load would read it: write to another folder")
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / "run.json", dict(run))  # first, as the mark of a call that may be killed
-    shutil.rmtree(folder / "checkpoints", ignore_errors=True)
+    shutil.rmtree(checkpoints, ignore_errors=True)
     save_params(folder, step, params)
     write_description(folder, description, tokenizer)
 

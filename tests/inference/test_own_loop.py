@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import json
+import shutil
 from pathlib import Path
 
 import jax
@@ -278,6 +279,10 @@ def test_a_save_that_was_killed_is_no_model_and_can_be_repeated(tmp_path, monkey
     killed_before("mine", lambda: save(tmp_path / "mine", encoder), monkeypatch)
     with pytest.raises(FileNotFoundError, match=r"no model\.json, which is written last"):
         load(tmp_path / "mine")
+    save_params(tmp_path / "mine", 5, encoder.params)  # of a loop that goes on in the folder
+    with pytest.raises(FileExistsError, match="write to another folder"):
+        save(tmp_path / "mine", encoder)
+    shutil.rmtree(tmp_path / "mine" / "checkpoints" / "5")
     save(tmp_path / "mine", encoder)
     assert load(tmp_path / "mine").fingerprint == encoder.fingerprint
     form = next(iter(encoder.family.formats))
