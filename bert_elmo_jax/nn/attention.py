@@ -10,6 +10,7 @@ does not take it.
 import inspect
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import flax.linen as nn
@@ -22,6 +23,7 @@ from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.nn.dropout import dropout as drop
 from bert_elmo_jax.nn.layers import Dense
+from bert_elmo_jax.nn.matrix_product import float32_scores
 from bert_elmo_jax.nn.rotary import Angles, rotate
 from bert_elmo_jax.nn.splash import splash
 
@@ -72,7 +74,7 @@ def attention_maps(
     >>> attention_maps(same, same, jnp.array([[1, 1, 2, 0]]))[0, 0].tolist()
     [[0.5, 0.5, 0.0, 0.0], [0.5, 0.5, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0]]
     """
-    scores = jnp.einsum("btah,bsah->bats", query, key, preferred_element_type=jnp.float32)
+    scores = float32_scores(partial(jnp.einsum, "btah,bsah->bats"), query, key)
     scores = scores / math.sqrt(query.shape[-1])
     if bias is not None:
         scores = scores + jnp.broadcast_to(bias.astype(jnp.float32), scores.shape)

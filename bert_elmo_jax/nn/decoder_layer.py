@@ -5,6 +5,7 @@ of the earlier pieces kept in memory. Both use the same parameters, and their nu
 """
 
 import math
+from functools import partial
 from typing import Any, NamedTuple
 
 import flax.linen as nn
@@ -16,6 +17,7 @@ from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.nn.attention import visible
 from bert_elmo_jax.nn.dropout import dropout
 from bert_elmo_jax.nn.layers import Dense, LayerNorm
+from bert_elmo_jax.nn.matrix_product import float32_scores
 from bert_elmo_jax.nn.transformer import FeedForward, LayerParts
 
 
@@ -37,7 +39,7 @@ def cross_maps(
     >>> cross_maps(ones, ones, sees)[0, 0].tolist()
     [[1.0, 0.0], [0.5, 0.5]]
     """
-    scores = jnp.einsum("buah,bsah->baus", query, keys, preferred_element_type=jnp.float32)
+    scores = float32_scores(partial(jnp.einsum, "buah,bsah->baus"), query, keys)
     scores = scores / math.sqrt(query.shape[-1])
     if sees is not None:
         scores = jnp.where(jnp.broadcast_to(sees[:, None], scores.shape), scores, jnp.finfo(jnp.float32).min)

@@ -1,7 +1,8 @@
-"""The products of a dense layer and of a softmax over words, with gradients of their own where XLA's are slow."""
+"""The products of dense layers, of attention and of a softmax over words, with own gradients where XLA's are slow."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import jax
@@ -111,6 +112,37 @@ def _backward(residuals: Any, g: Array) -> tuple[Array, Array]:
 multiply_in_tiles.defvjp(_forward, _backward)
 
 
+def float32_scores(
+    product: Callable[..., Array], x: Float[Array, "..."], y: Float[Array, "..."]
+) -> Float32[Array, "..."]:
+    """Return `product(x, y, preferred_element_type=float32)`, linear in arrays of one type, and summed in float32.
+
+    >>> x = jnp.ones((2, 4, 8), jnp.bfloat16)
+    >>> float32_scores(partial(jnp.einsum, "btd,bsd->bts"), x, x).dtype
+    dtype('float32')
+    """
+    if x.dtype != jnp.float32 and _narrow_is_fast():
+        return _narrow_scores(product, x, y)
+    return product(x, y, preferred_element_type=jnp.float32)
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(0,))
+def _narrow_scores(product: Callable[..., Array], x: Array, y: Array) -> Array:
+    return product(x, y, preferred_element_type=jnp.float32)
+
+
+def _scores_forward(product: Callable[..., Array], x: Array, y: Array) -> tuple[Array, Any]:
+    return _narrow_scores(product, x, y), (x, y)
+
+
+def _scores_backward(product: Callable[..., Array], inputs: Any, g: Array) -> Any:
+    narrow = inputs[0].dtype
+    return jax.vjp(partial(product, preferred_element_type=narrow), *inputs)[1](g.astype(narrow))
+
+
+_narrow_scores.defvjp(_scores_forward, _scores_backward)
+
+
 def word_logits(x: Float[Array, "*B D"], words: Float[AnyArray, "V D"]) -> Float32[Array, "*B V"]:
     """Return the products of vectors with all word embeddings, computed in the type of `x` and summed in float32."""
     words = jnp.asarray(words)
@@ -130,16 +162,22 @@ def _logits_forward(x: Array, words: Array) -> tuple[Array, Any]:
 
 def _logits_backward(residuals: Any, g: Array) -> tuple[Array, Array]:
     x, words, of_type = residuals
-    # The gradient of float32 logits is float32. JAX would multiply it by 16-bit matrices in float32, which takes a GPU
-    # five times as long; rounded like them, it is as exact as the gradients of all other layers.
-    if jax.default_backend() != "cpu" or fast_bfloat16():
-        g = g.astype(x.dtype)
+    g = g.astype(x.dtype) if _narrow_is_fast() else g
     to_x = lax.dot_general(g, words.astype(g.dtype), (((1,), (0,)), ((), ())), preferred_element_type=jnp.float32)
     to_words = lax.dot_general(g, x.astype(g.dtype), (((0,), (0,)), ((), ())), preferred_element_type=jnp.float32)
     return to_x.astype(x.dtype), to_words.astype(of_type.dtype)
 
 
 _word_logits.defvjp(_logits_forward, _logits_backward)
+
+
+def _narrow_is_fast() -> bool:
+    """Return whether the gradient of scores in float32 should be rounded to the 16 bits of what was multiplied.
+
+    JAX would multiply it by 16-bit matrices in float32, which takes a GPU five times as long, and a CPU twice. Rounded
+    like them, it is as exact as the gradients of all other layers.
+    """
+    return jax.default_backend() != "cpu" or fast_bfloat16()
 
 
 def _transpose(x: Float[Array, "N I"]) -> Float[Array, "I N"]:

@@ -1,12 +1,15 @@
 """The dense product's own gradients equal JAX's."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import random
 
 from bert_elmo_jax.nn import dense, matrix_product
-from bert_elmo_jax.nn.matrix_product import multiply, multiply_in_tiles, word_logits
+from bert_elmo_jax.nn.matrix_product import float32_scores, multiply, multiply_in_tiles, word_logits
 
 
 def _gradients(product, *inputs):
@@ -97,3 +100,25 @@ def test_word_logits_are_multiplied_in_16_bits_where_that_is_faster(monkeypatch)
         shown = str(jax.make_jaxpr(jax.grad(lambda x, words: word_logits(x, words).sum(), (0, 1)))(*arrays))
         products = [line for line in shown.splitlines() if "dot_general" in line]
         assert len(products) == 3 and ("bf16[2,5]" in shown) == fast
+
+
+@pytest.mark.parametrize("fast", [True, False])
+def test_scores_have_gradients_of_their_inputs_type(monkeypatch, fast):
+    monkeypatch.setattr(matrix_product, "fast_bfloat16", lambda: fast)
+    x, y, g = (
+        random.normal(random.key(n), shape) for n, shape in enumerate([(2, 5, 3, 4), (2, 6, 3, 4), (2, 3, 5, 6)])
+    )
+    g = g.astype(jnp.bfloat16).astype(jnp.float32)
+
+    product = partial(jnp.einsum, "btah,bsah->bats")
+
+    def gradients(scores, *inputs):
+        return jax.grad(lambda x, y: (scores(x, y) * g).sum(), (0, 1))(*inputs)
+
+    narrow = x.astype(jnp.bfloat16), y.astype(jnp.bfloat16)
+    exact = gradients(product, *(array.astype(jnp.float32) for array in narrow))
+    for ours, full in zip(gradients(partial(float32_scores, product), *narrow), exact):
+        assert ours.dtype == jnp.bfloat16
+        np.testing.assert_allclose(ours.astype(jnp.float32), full, rtol=2**-7, atol=2**-7)
+    shown = str(jax.make_jaxpr(jax.grad(lambda x, y: float32_scores(product, x, y).sum(), (0, 1)))(*narrow))
+    assert ("bf16[2,3,5,6]" in shown) == fast  # the gradient of the scores is rounded before it is multiplied
