@@ -99,8 +99,17 @@ def score(task: str, labels: Values, predictions: Values) -> dict[str, float]:
             truth, guess = _numbers(labels, predictions)
             figures[name] = _f1(truth >= 3, guess >= 3)
         elif name == "f1":
-            figures[name] = f1(labels, predictions, "1" if np.asarray(labels).dtype.kind == "U" else 1)
+            truth, guess = _pair(labels, predictions)
+            names = truth.dtype.kind == "U"
+            if names and not {*truth.tolist(), *guess.tolist()} <= {"0", "1"}:
+                raise ValueError(
+                    f"labels such as {truth[0].item()!r}: {task} has the labels 0 and 1; for the F1 of another one use "
+                    "f1(labels, predictions, positive=…)"
+                )
+            figures[name] = f1(labels, predictions, "1" if names else 1)
         elif task == "klue_re":
+            if _pair(labels, predictions)[0].dtype.kind != "U":
+                raise ValueError("klue_re leaves out the label no_relation: give names of labels, not numbers")
             figures[name] = micro_f1(labels, predictions, ("no_relation",))
         else:
             figures[name] = METRICS[name](labels, predictions)
@@ -141,7 +150,7 @@ def _numbers(labels: Values, predictions: Values) -> tuple[Float64[np.ndarray, "
 
 
 def _two(labels: Values, predictions: Values) -> tuple[np.ndarray, np.ndarray]:
-    truth, guess = np.asarray(labels), np.asarray(predictions)
+    truth, guess = (_names(np.asarray(side)) for side in (labels, predictions))
     if truth.shape != guess.shape or truth.ndim != 1:
         raise ValueError(
             f"labels of shape {truth.shape} and predictions of shape {guess.shape}: expected lists of equal length"
@@ -152,6 +161,13 @@ def _two(labels: Values, predictions: Values) -> tuple[np.ndarray, np.ndarray]:
         if values.dtype.kind not in "Ubiuf":
             raise ValueError(f"{side} such as {values.tolist()[0]!r}: expected all of them to be names, or numbers")
     return truth, guess
+
+
+def _names(values: np.ndarray) -> np.ndarray:
+    """Return names in an array of objects, such as a column of pandas, as an array of texts; others as they are."""
+    if values.dtype.kind == "O" and all(isinstance(value, str) for value in values.tolist()):
+        return values.astype(str)
+    return values
 
 
 def _correlation(first: Float[np.ndarray, "N"], second: Float[np.ndarray, "N"]) -> float:

@@ -27,7 +27,7 @@ from bert_elmo_jax.data.tasks.files import (
 from bert_elmo_jax.data.tasks.layouts import Layout
 from bert_elmo_jax.data.tasks.sentence_files import STS, find_columns
 from bert_elmo_jax.data.tasks.tables import Record, find_format, read_arrow_records, read_records
-from bert_elmo_jax.data.tasks.task import OWN_FILES, Task, stream_examples, task_named
+from bert_elmo_jax.data.tasks.task import OWN_FILES, Task, has_plain_lines, stream_examples, task_named
 from bert_elmo_jax.encoders.encoder import fingerprint
 from bert_elmo_jax.files import read_json
 from bert_elmo_jax.inference.document_model import DocumentModel
@@ -132,7 +132,7 @@ def predict_file(
         )
         skipped.clear()  # the columns of the same rows were read
         total, parts = _read_examples(task, source, encoding, AHEAD * batch_size, aggregation, bad_row)
-        lines = choose_writer(ending, columns, out.header, guard_formulas)
+        lines = choose_writer(ending, columns, out.header, guard_formulas, task.tag_column)
         count = 0
         with progress_bar(total, "predicting", "examples", shown=path is not None) as bar:
             bar.shapes = set()
@@ -237,14 +237,28 @@ def _read_examples(
         counts, parts = zip(*(_read_file(task, file, encoding, aggregation, on_bad) for file in list_files(source)))
         total = sum(counts)
     examples = itertools.chain.from_iterable(parts)
+    if task.context and source != "-":  # there, every line is a document
+        return total, _whole_documents(examples, size)
     return total, iter(lambda: list(itertools.islice(examples, size)), [])
+
+
+def _whole_documents(sentences: Iterable[Any], size: int) -> Iterator[Sequence[Any]]:
+    """Yield `size` sentences or more, and all of a document, because a sentence is read with those around it."""
+    part: list[Any] = []
+    for _, document in itertools.groupby(sentences, lambda sentence: (sentence.file, sentence.document)):
+        part += document
+        if len(part) >= size:
+            yield part
+            part = []
+    if part:
+        yield part
 
 
 def _read_file(
     task: Task, file: str, encoding: str, aggregation: str | None, on_bad: OnBad
 ) -> tuple[int, Iterable[Any]]:
     """Return the number of a file's examples, and the examples; an error of a table comes before the first one."""
-    if plain_name(file).endswith(".txt"):
+    if has_plain_lines(file, task, encoding):
         lines = read_lines(file, encoding)
         return len(lines), _read_lines(task, lines, file, aggregation, on_bad)
     if is_arrow(file):  # read twice, because few examples are in memory at a time
@@ -311,7 +325,7 @@ def read_columns(task: Task, source: str, encoding: str, on_bad: OnBad = stop) -
     tables = [is_arrow(file) or bool(find_format(file)) for file in files]
     if not isinstance(layout, Layout) or not files or not (all(tables) or layout.table):
         return None
-    if any(plain_name(file).endswith(".txt") for file in files):
+    if any(has_plain_lines(file, task, encoding) for file in files):
         return None
     names, rows = dict[str, None](), []
     for file in files:

@@ -3,10 +3,11 @@
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from bert_elmo_jax.data.tasks.examples import ChoiceExample, Question, SentenceExample, TextExample
-from bert_elmo_jax.data.tasks.trees import write_tree
+from bert_elmo_jax.data.tasks.trees import word_lines, write_tree
 from bert_elmo_jax.files import guard_formula
 from bert_elmo_jax.inference.predictions import (
     AnswerSpan,
@@ -45,7 +46,9 @@ class InputRows:
         return next(cells for name, number, cells in self._rows if (name, number) == (file, line))
 
 
-def choose_writer(ending: str, columns: InputRows | None, header: list[str], guarded: bool = False) -> Writer:
+def choose_writer(
+    ending: str, columns: InputRows | None, header: list[str], guarded: bool = False, tag_column: str = ""
+) -> Writer:
     """Return a function that turns examples and predictions into the lines of a file with this ending.
 
     `columns` come from `read_columns`. `header` is empty, or has the names that a table already begins with.
@@ -57,7 +60,7 @@ def choose_writer(ending: str, columns: InputRows | None, header: list[str], gua
             for _, row in cells(examples, predictions)
         )
     if ending == CONLLU:
-        return conllu_lines
+        return partial(conllu_lines, tag_column=tag_column)
     if ending not in (".csv", ".tsv"):
         return json_lines
     rows, join = table_rows(columns, header, guarded), _csv if ending == ".csv" else _tsv
@@ -74,10 +77,13 @@ def json_lines(examples: Sequence[Any], predictions: Sequence[Prediction]) -> It
         yield json.dumps({**input_cells(example), **to_json(prediction)}, ensure_ascii=False)
 
 
-def conllu_lines(examples: Sequence[Any], predictions: Sequence[Any]) -> Iterator[str]:
+def conllu_lines(examples: Sequence[Any], predictions: Sequence[Any], tag_column: str = "") -> Iterator[str]:
     """Yield the lines of each tree in CoNLL-U, with all other columns and comments of the input."""
     for example, tree in zip(examples, predictions):
-        yield write_tree(tree.words, tree.heads, tree.relations, example.source)
+        source = example.source
+        if source is None:
+            source = word_lines(tree.words, example.tags, tag_column)
+        yield write_tree(source, tree.heads, tree.relations)
 
 
 def table_rows(

@@ -14,7 +14,7 @@ from bert_elmo_jax import train
 from bert_elmo_jax.data.tasks.batches import Collate
 from bert_elmo_jax.data.tasks.document_rows import collate_documents, make_document_rows
 from bert_elmo_jax.data.tasks.files import read_lines
-from bert_elmo_jax.data.tasks.task import Task, read_examples
+from bert_elmo_jax.data.tasks.task import Task, has_plain_lines, read_examples
 from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.families import Family, all_families, get_family
 from bert_elmo_jax.families.documents import count_parts
@@ -151,7 +151,7 @@ def read_unlabelled(config: ConfigDict, task: Task) -> list[str]:
     """Return the texts of the files of `config.unlabelled`: tables as --train, or .txt files with a text per line."""
     texts: list[str] = []
     for file in filter(None, (part.strip() for part in config.unlabelled.split(","))):
-        if Path(file).suffix == ".txt":
+        if has_plain_lines(file, task, config.encoding):
             file_texts = [line.strip() for line in read_lines(file, config.encoding) if line.strip()]
         else:
             examples: Sequence[Any] = read_examples(file, task, labelled=False, encoding=config.encoding)

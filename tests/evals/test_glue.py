@@ -80,6 +80,16 @@ INVALID = [  # metric, labels, predictions and message
 ]
 
 
+def test_names_that_are_not_numbers_have_no_positive_one():
+    names = ["equivalent", "not_equivalent"]
+    with pytest.raises(ValueError, match=r"mrpc has the labels 0 and 1; .* use f1\(labels, predictions, positive=…\)"):
+        glue.score("mrpc", names, names)
+    with pytest.raises(ValueError, match="give names of labels, not numbers"):
+        glue.score("klue_re", [0, 1], [1, 1])
+    column = np.array(names, object)  # as pandas keeps texts
+    assert glue.f1(column, column, positive="equivalent") == 1.0
+
+
 def test_invalid_inputs_raise(as_users_run):
     for metric, labels, predictions, message in INVALID:
         with pytest.raises(ValueError, match=message):

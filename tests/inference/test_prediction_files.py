@@ -15,7 +15,7 @@ from bert_elmo_jax.data.tasks.examples import TextExample
 from bert_elmo_jax.data.tasks.tables import read_records
 from bert_elmo_jax.data.tasks.task import task_named
 from bert_elmo_jax.heads.sentence_head import SentenceHead
-from bert_elmo_jax.inference.predict_file import predict_file
+from bert_elmo_jax.inference.predict_file import _read_examples, predict_file
 from bert_elmo_jax.inference.prediction_lines import InputRows, choose_writer, table_rows
 from bert_elmo_jax.inference.predictions import Label, Number
 from bert_elmo_jax.inference.run_directory import write_run_directory
@@ -181,3 +181,15 @@ def test_options_without_a_meaning_are_refused(tmp_path, model, name, options, m
     with pytest.raises(ValueError, match=message):
         predict_file(model, "-" if name == "-" else str(tmp_path / name), str(tmp_path / "out.jsonl"), **options)
     assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_documents_are_not_cut(tmp_path):
+    file = tmp_path / "a.conll"
+    file.write_text(
+        "".join(f"-DOCSTART- O\n\n{'sea O' + chr(10) * 2}" + "ship O\n\n" * 4 for _ in range(3)), encoding="utf-8"
+    )
+    task = task_named("conll", context=True)
+    total, parts = _read_examples(task, str(file), "utf-8", 6)
+    assert (total, [len(part) for part in parts]) == (15, [10, 5])
+    _, parts = _read_examples(task_named("conll"), str(file), "utf-8", 6)
+    assert [len(part) for part in parts] == [6, 6, 3]

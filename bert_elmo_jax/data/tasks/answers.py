@@ -175,14 +175,14 @@ def choose(
             distinct.setdefault(span.text, span)
     if threshold is not None or not distinct:
         distinct.setdefault("", none)
+    answer = next((span for span in ranked if span.text), None)
+    null_score = math.inf if answer is None else null - answer.score
+    if answer is None or (threshold is not None and null_score > threshold):
+        answer = none
+    distinct.setdefault(answer.text, answer)  # also behind `n_best` candidates
     scores = np.array([span.score for span in distinct.values()])
     odds = np.exp(scores - scores.max())
     shares = (odds / odds.sum()).tolist()
     candidates = tuple(replace(span, probability=share) for span, share in zip(distinct.values(), shares))
-    best = next((span for span in candidates if span.text), None)
-    if best is None:
-        return AnswerPrediction(number, candidates[0], candidates, math.inf)
-    null_score = null - best.score
-    if threshold is not None and null_score > threshold:
-        best = next(span for span in candidates if not span.text)
+    best = next(span for span in candidates if span.text == answer.text)
     return AnswerPrediction(number, best, candidates, null_score)

@@ -248,6 +248,9 @@ def lines_of(text: str, name: str, keys: Sequence[object]) -> list[int]:
     """
     lines, place, line = [], 0, 1
     for key in keys if "\n" in text else ():
+        if key is None:  # a search for it would read the rest of the text
+            lines.append(line)
+            continue
         spellings = "|".join(re.escape(json.dumps(key, ensure_ascii=plain)) for plain in (True, False))
         if spot := re.compile(rf"{re.escape(json.dumps(name))}\s*:\s*({spellings})").search(text, place):
             line += text.count("\n", place, spot.start(1))

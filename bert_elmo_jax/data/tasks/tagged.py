@@ -19,6 +19,7 @@ _NEW_DOCUMENT = re.compile(r"#\s*newdoc\b")
 _COMMENT = re.compile(r"#+(\s|$)")
 _COMMENT_CELL = re.compile(r"#+\s+\S")  # words between tabs contain no spaces
 _CONLLU_COLUMNS = 10
+_WORD_NAMES, _TAG_NAMES = {"word", "token", "form"}, {"tag", "pos", "upos", "xpos", "ner", "label"}
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,9 @@ def _columns(lines: Sequence[str], path: str, layout: TagLayout, tagged: bool) -
     tabs = "\t" in usual[1]
     width = len(_cells(usual[1], tabs))
     _check_columns(layout, width, path, usual[0], tagged)
+    first = _cells(usual[1], tabs)
+    if tagged and first[layout.word].lower() in _WORD_NAMES and first[layout.tag].lower() in _TAG_NAMES:
+        raise BadRow(path, usual[0], f"names of columns ({first[layout.word]}, {first[layout.tag]})", "delete the line")
     alone = layout.characters and width == 1  # a line of a space is a character, too
     gathered = _Gathered(path, tagged)
     for number, line in enumerate(lines, start=1):
@@ -119,6 +123,21 @@ def _columns(lines: Sequence[str], path: str, layout: TagLayout, tagged: bool) -
         else:
             gathered.add(number, cells[layout.word], cells[layout.tag] if tagged else "", layout.characters)
     yield from gathered.end()
+
+
+def are_columns(lines: Sequence[str]) -> bool:
+    """Return whether lines are words with their tags, as many cells in each, and blank lines between sentences.
+
+    >>> are_columns(["the DET", "sea NOUN", "", "it PRON"]), are_columns(["The sea.", "A ship sank."])
+    (True, False)
+    """
+    usual = _first_word(lines)
+    if usual is None or not any(not line.strip() for line in lines[usual[0] :]):
+        return False
+    tabs = "\t" in usual[1]
+    width = len(_cells(usual[1], tabs))
+    words = (line for line in lines if line.strip() and not _COMMENT.match(line) and not line.startswith(_DOCUMENT))
+    return width > 1 and all(len(_cells(line, tabs)) == width for line in words)
 
 
 def _check_columns(layout: TagLayout, width: int, path: str, line: int, tagged: bool) -> None:
@@ -179,9 +198,10 @@ def _jsonl(lines: Sequence[str], path: str, layout: TagLayout, tagged: bool) -> 
 
 def _arrow(path: str | Path, layout: TagLayout, tagged: bool) -> Iterator[TaggedSentence]:
     if layout.table != "jsonl":
-        raise BadRow(
-            path, 1, "a table, expected the columns of CoNLL", "use --task=entities or tags with --text= and --label="
-        )
+        remedy = "use --task=entities or tags with --text= and --label="
+        if layout.characters:
+            remedy = "write a character and its tag per line, and a blank line after each text"
+        raise BadRow(path, 1, "a table, expected the columns of CoNLL", remedy)
     names = [str(layout.word), str(layout.tag)][: 1 + tagged]
     records = read_arrow_records(path, names, ())
     yield from _lists(((record.line, record.cells) for record in records), str(path), layout, tagged)

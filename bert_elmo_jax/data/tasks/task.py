@@ -16,13 +16,13 @@ from bert_elmo_jax.data.tasks.examples import (
     TaggedSentence,
     TextExample,
 )
-from bert_elmo_jax.data.tasks.files import BadRow, OnBad, list_files, stop
+from bert_elmo_jax.data.tasks.files import BadRow, OnBad, list_files, read_lines, stop
 from bert_elmo_jax.data.tasks.labels import compose, find_labels, find_tags, label_ids, tag_ids
 from bert_elmo_jax.data.tasks.layouts import LAYOUTS, Layout, read_swag, read_texts, stream_texts
 from bert_elmo_jax.data.tasks.question_files import read_qamr, read_squad
 from bert_elmo_jax.data.tasks.sentence_files import choose_loss, find_top_score, read_sentences
 from bert_elmo_jax.data.tasks.tables import find_format
-from bert_elmo_jax.data.tasks.tagged import TAG_LAYOUTS, TagLayout, read_tagged
+from bert_elmo_jax.data.tasks.tagged import TAG_LAYOUTS, TagLayout, are_columns, read_tagged
 from bert_elmo_jax.data.tasks.trees import check_column, read_trees
 from bert_elmo_jax.did_you_mean import did_you_mean
 
@@ -186,6 +186,20 @@ def stream_examples(
             yield from stream_texts(file, task.name if task.name in LAYOUTS else task.layout, on_bad)
         else:
             yield from read_examples(file, task, labelled=False, encoding=encoding, on_bad=on_bad)
+
+
+def has_plain_lines(file: str, task: Task, encoding: str = "utf-8") -> bool:
+    """Return whether a file is a `.txt` with a text per line, and not a file of the task that happens to end so.
+
+    Those of NSMC, MRPC, SNLI and CoNLL-2003 do.
+    """
+    if not plain_name(file).endswith(".txt"):
+        return False
+    if isinstance(task.layout, Layout) and task.layout.table == "tsv":
+        header = set(read_lines(file, encoding)[0].split("\t"))
+        return not {task.layout.text, task.layout.pair or task.layout.text} <= header
+    columns = isinstance(task.layout, TagLayout) and task.layout.table == "columns"
+    return not (columns and are_columns(read_lines(file, encoding)))
 
 
 def _read_file(path: str, task: Task, labelled: bool, encoding: str, on_bad: OnBad) -> Sequence[Any]:

@@ -130,19 +130,29 @@ them, or leave the sentence out
         reaches_root.update(way)
 
 
-def write_tree(
-    words: Sequence[str], heads: Sequence[int], relations: Sequence[str], source: Iterable[str] | None = None
-) -> str:
-    r"""Return a sentence as CoNLL-U with a blank line after it.
+def word_lines(words: Sequence[str], tags: Sequence[str] | None, tag_column: str) -> list[str]:
+    r"""Return the lines of words without a tree in CoNLL-U, with their tags in `tag_column`, if there are any.
 
-    The lines of a `source` are kept, comments, multiword tokens and empty nodes too, but for heads and relations.
+    >>> word_lines(["rains"], ["VERB"], "upos")
+    ['1\trains\t_\tVERB\t_\t_\t_\t_\t_\t_']
+    """
+    lines = []
+    for number, word in enumerate(words, start=1):
+        cells = [str(number), " ".join(word.split()) or "_", *"_" * 8]
+        if tags is not None and tag_column:
+            cells[TAG_COLUMNS[tag_column]] = tags[number - 1]
+        lines.append("\t".join(cells))
+    return lines
 
-    >>> write_tree(["It", "rains"], [2, 0], ["nsubj", "root"])
+
+def write_tree(source: Iterable[str], heads: Sequence[int], relations: Sequence[str]) -> str:
+    r"""Return the lines of a sentence in CoNLL-U with other heads and relations, and a blank line after it.
+
+    Comments, multiword tokens and empty nodes are kept.
+
+    >>> write_tree(word_lines(["It", "rains"], None, ""), [2, 0], ["nsubj", "root"])
     '1\tIt\t_\t_\t_\t_\t2\tnsubj\t_\t_\n2\trains\t_\t_\t_\t_\t0\troot\t_\t_\n'
     """
-    if source is None:
-        forms = (" ".join(word.split()) or "_" for word in words)
-        source = ("\t".join([str(n), form, *"_" * 8]) for n, form in enumerate(forms, start=1))
     lines, arcs = [], iter(zip(heads, relations))
     for line in source:
         cells = line.split("\t")

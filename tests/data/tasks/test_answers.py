@@ -103,3 +103,12 @@ def test_scores_that_are_nan_are_refused():
     ]:
         with pytest.raises(ValueError, match=message):
             answers_of_words([question], rows, scores)
+
+
+@pytest.mark.parametrize(("threshold", "text", "score"), [(5.0, "sea", 1.0), (0.5, "", 1.0), (None, "sea", 1.0)])
+def test_one_candidate_does_not_decide_whether_there_is_an_answer(threshold, text, score):
+    spans = [answers.Candidate("sea", 0, 3, 2.0, 0.0), answers.Candidate("ship", 4, 8, 1.0, 0.0)]
+    for n_best in (1, 2, 20):
+        guess = answers.choose("q", spans, 3.0, n_best, threshold)
+        assert (guess.answer.text, guess.null_score) == (text, score)
+        assert guess.answer in guess.candidates

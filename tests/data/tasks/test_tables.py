@@ -5,6 +5,7 @@ import unicodedata
 
 import pytest
 
+from bert_elmo_jax.data.tasks import files
 from bert_elmo_jax.data.tasks.files import BadRow
 from bert_elmo_jax.data.tasks.tables import read_records
 
@@ -78,3 +79,10 @@ def test_files_that_are_no_table(tmp_path):
         read_records(tmp_path / "none", ["text"])
     with pytest.raises(BadRow, match="a folder, expected a file; name the file in it"):
         read_records(tmp_path, ["text"])
+
+
+def test_a_list_without_keys_is_read_in_linear_time(monkeypatch):
+    searches = []
+    monkeypatch.setattr(files.re, "compile", lambda pattern: searches.append(pattern))
+    assert files.lines_of('[{"a": 1},\n {"a": 2}]', "guid", [None, None]) == [1, 1]
+    assert not searches

@@ -165,3 +165,9 @@ def test_writing_and_reading_are_inverse(tmp_path_factory, sentences):
         assert [list(sentence.tags) for sentence in loaded] == sentences
         tags = find_tags(loaded)
         assert all(tags[i] == tag for s in loaded for i, tag in zip(tag_ids(s, tags), s.tags))
+
+
+def test_names_of_columns_are_no_words(read):
+    with pytest.raises(BadRow, match=r"a\.txt:1: names of columns \(Token, POS\); delete the line"):
+        read("Token\tPOS\nship\tNOUN\n", TagLayout(entities=False))
+    assert rows(read("word\tNOUN\n", TagLayout(entities=False))) == [[("word", "NOUN")]]

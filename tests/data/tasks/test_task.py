@@ -11,6 +11,7 @@ from bert_elmo_jax.data.tasks.tagged import TagLayout
 from bert_elmo_jax.data.tasks.task import (
     TASKS,
     check_labels,
+    has_plain_lines,
     read_examples,
     task_from_json,
     task_named,
@@ -88,3 +89,21 @@ def test_words_are_read_in_the_format_of_the_file(tmp_path):
         for name in files:
             [sentence] = read_examples(tmp_path / name, task, labelled=False)
             assert sentence.words == ("서울에", "갔다"), (trained_on, name)
+
+
+@pytest.mark.parametrize(
+    ("task", "text", "plain"),
+    [
+        ("nsmc", "id\tdocument\tlabel\n1\t배가 온다\t1\n", False),
+        ("nsmc", "배가 온다\n비가 온다\n", True),
+        ("mrpc", "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n1\t2\t3\ta\tb\n", False),
+        ("conll", "-DOCSTART- -X- O\n\nthe DT O\nsea NN O\n\nit PRP O\n", False),
+        ("conll", "the sea is calm\na ship sank\n", True),
+        ("trec", "Who sank the ship ?\n", True),
+    ],
+)
+def test_official_files_that_end_in_txt_are_tables(tmp_path, task, text, plain):
+    file = tmp_path / "test.TXT"
+    file.write_text(text, encoding="utf-8")
+    assert has_plain_lines(str(file), task_named(task)) == plain
+    assert not has_plain_lines(str(tmp_path / "test.tsv"), task_named(task))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bert_elmo_jax.data.tasks.tree_rows import find_actions, find_root_relation, make_training_rows
-from bert_elmo_jax.data.tasks.trees import read_trees, write_tree
+from bert_elmo_jax.data.tasks.trees import read_trees, word_lines, write_tree
 from bert_elmo_jax.text import Lexicon
 
 SENTENCE = """\
@@ -41,8 +41,8 @@ def test_all_but_heads_and_relations_is_kept(tmp_path):
         ("VB", "RB", "VB"),
     )
     assert sentence.lines == (4, 5, 7)
-    assert write_tree(sentence.words, sentence.heads, sentence.relations, sentence.source) == SENTENCE
-    changed = write_tree(sentence.words, (2, 0, 2), ("aux", "root", "obj"), sentence.source).splitlines()
+    assert write_tree(sentence.source, sentence.heads, sentence.relations) == SENTENCE
+    changed = write_tree(sentence.source, (2, 0, 2), ("aux", "root", "obj")).splitlines()
     assert changed[:3] == SENTENCE.splitlines()[:3]
     assert changed[3] == "1\tDo\tdo\tAUX\tVB\tMood=Imp\t2\taux\t3:aux\tA=1"
     assert changed[5] == SENTENCE.splitlines()[5]
@@ -50,11 +50,17 @@ def test_all_but_heads_and_relations_is_kept(tmp_path):
     assert (unparsed.words, unparsed.heads) == (sentence.words, None)
 
 
+def test_words_without_a_file_keep_their_tags(tmp_path):
+    tree = write_tree(word_lines(["it", "rains"], ["PRON", "VERB"], "upos"), [2, 0], ["nsubj", "root"])
+    [sentence] = read_trees(write(tmp_path / "a.conllu", tree), tag_column="upos")
+    assert (sentence.words, sentence.tags, sentence.heads) == (("it", "rains"), ("PRON", "VERB"), (2, 0))
+
+
 def test_comments_apart_from_sentences_stay(tmp_path):
     text = f"# newdoc id = a\n# meta\n\n{SENTENCE}\n# between\n\n{SENTENCE}\n# end of file\n\n"
     sentences = read_trees(write(tmp_path / "a.conllu", text))
     assert [sentence.lines for sentence in sentences] == [(7, 8, 10), (17, 18, 20)]
-    trees = [write_tree(one.words, one.heads, one.relations, one.source) for one in sentences]
+    trees = [write_tree(one.source, one.heads, one.relations) for one in sentences]
     assert "".join(f"{tree}\n" for tree in trees) == text
 
 
