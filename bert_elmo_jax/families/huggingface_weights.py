@@ -156,11 +156,20 @@ class WeightFile:
         if classifier is None:
             unread = "the architectures in config.json do not say which head the classifier is; give classifier="
             unread += "|".join(self.classifiers)
+        unclear: list[str] = []
         for scope in ancestors(prefix, "."):
             self._check_decoder(scope, plain, stored, names, report)
             for name in self._unclear():
                 if scope + name in plain and plain[scope + name] not in names.values():
                     report.skipped[plain[scope + name]] = unread
+                    unclear.append(plain[scope + name])
+        if unclear and classifier is None:
+            named = ", ".join(extras.get("architectures", ())) or "no class"
+            classes = " or ".join(file.class_of((head,), model_type) for head in self.classifiers)
+            report.lost_heads.append(
+                f"{', '.join(unclear)} are left out: config.json names {named}; if they are a classifier, write "
+                f"{classes} into its architectures"
+            )
         for plain_name, name in plain.items():
             if plain_name.endswith(self.constants):
                 report.skipped[name] = "a constant"
@@ -283,6 +292,9 @@ class WeightFile:
             left = [path for path in names if path.startswith("mlm/")]
             reason = f"the head is left out: {' and '.join(different)} differs from its tied tensor"
             report.skipped |= {names.pop(path): reason for path in left} | dict.fromkeys(different, reason)
+            report.lost_heads.append(
+                f"without its head of masked words, as {' and '.join(different)} differs from its tied tensor"
+            )
 
     def _to_theirs(self, params: Mapping[str, Any], config: Any) -> tuple[list[str], dict[str, np.ndarray], int]:
         """Return the heads of a tree, its tensors under their names, and its number of classes."""

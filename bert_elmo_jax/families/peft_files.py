@@ -15,7 +15,7 @@ import numpy as np
 
 from bert_elmo_jax.families.family import Family
 from bert_elmo_jax.families.huggingface_weights import SIZED
-from bert_elmo_jax.files import read_json
+from bert_elmo_jax.files import hash_file, read_json, write_sums
 from bert_elmo_jax.json_values import NUMBER, TEXT, TRUTH, Fields, object_of, whole_number
 from bert_elmo_jax.optim.adapters import Merge, list_adapters
 from bert_elmo_jax.weights.huggingface_files import read_safetensors, write_safetensors
@@ -379,6 +379,7 @@ def write_adapter(
     write_safetensors(folder / WEIGHTS, tensors, {"format": "pt"})
     text = json.dumps(fields, indent=2, ensure_ascii=False) + "\n"
     (folder / CONFIG).write_text(text, encoding="utf-8", newline="\n")
+    write_sums(folder, {name: hash_file(folder / name) for name in (CONFIG, WEIGHTS)})
 
 
 def alpha_for(merge: Merge, rank: int) -> float:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bert_elmo_jax.did_you_mean import did_you_mean
+from bert_elmo_jax.families.family import WeightFormat
 from bert_elmo_jax.files import read_json, read_json_value
 from bert_elmo_jax.heads.sentence_head import MODES, NAME, SIMILARITIES, Dense, SentenceHead
 from bert_elmo_jax.json_values import OBJECT, TEXT, TRUTH, Fields, any_of, list_of, object_of, one_of, whole_number
@@ -219,6 +220,16 @@ def _read_object(file: Path, subject: str, kinds: Fields) -> dict[str, Any]:
     if not file.is_file():
         raise FileNotFoundError(f"{file} is missing, which describes {subject}: copy it there")
     return read_json(file, fields=kinds)
+
+
+def without_pooler(encoder: Mapping[str, Any], form: WeightFormat, config: Any) -> Mapping[str, Any]:
+    """Return the parameters of an encoder alone; a pooler that the format stores with a classifier has no place there.
+
+    No vector of a sentence reads it.
+    """
+    if form.names is None or "pooler" in form.names(config).encoder:
+        return encoder
+    return {name: tree for name, tree in encoder.items() if name != "pooler"}
 
 
 def write_sentence_files(folder: Path, head: SentenceHead, params: Mapping[str, Any], config: Any) -> None:

@@ -55,6 +55,7 @@ def encode_sentences(
     (2, 64)
     """
     arguments.check_list(texts)
+    texts = list(texts)  # a column of pandas finds its rows by label, but gives them in order
     batch_size = arguments.check_whole("batch_size", batch_size, 1)
     if overflow not in (None, "raise", "truncate"):
         raise ValueError(
@@ -97,11 +98,12 @@ def save_sentences(encoder: Any, folder: str | Path) -> None:
     >>> load(folder).sentence_head.pooling
     ('mean',)
     """
-    from bert_elmo_jax.families.sentence_files import write_sentence_files  # loading a model does not need it
+    # Loading a model does not need it.
+    from bert_elmo_jax.families.sentence_files import without_pooler, write_sentence_files
 
     head = find_head(encoder)
-    writers = [form.write for form in encoder.family.formats.values() if form.write]
-    if not writers:
+    form = next((form for form in encoder.family.formats.values() if form.write), None)
+    if form is None or form.write is None:
         raise ValueError(f"{encoder.source} is {encoder.family.called}, which has no format for transformers")
     tokenizer = encoder.tokenizer  # raises without one
     # The weights come last: a part of a folder, of a process that was killed, is no model with another pooling.
@@ -109,7 +111,7 @@ def save_sentences(encoder: Any, folder: str | Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     write_sentence_files(folder, head, encoder.params, encoder.config)
     tokenizer.save(folder)
-    writers[0](folder, {"encoder": encoder.params["encoder"]}, encoder.config)
+    form.write(folder, {"encoder": without_pooler(encoder.params["encoder"], form, encoder.config)}, encoder.config)
 
 
 def find_head(encoder: Any) -> SentenceHead:

@@ -54,7 +54,9 @@ class TaskHead:
     @property
     def pooled(self) -> bool:
         """True if the head reads what the encoder's pooler gives."""
-        return self.features is None and (self.kind not in OF_PIECES or self.pools_pieces)
+        if self.features is not None or self.sentences is not None:
+            return False
+        return self.kind not in OF_PIECES or self.pools_pieces
 
     @property
     def packs(self) -> bool:

@@ -88,7 +88,7 @@ def save_adapter(
     >>> encoder = load("tests/goldens/bert_tiny")
     >>> folder = save_adapter(tempfile.mkdtemp(), encoder, *lora(encoder.params, rank=2))
     >>> sorted(file.name for file in folder.iterdir())
-    ['adapter_config.json', 'adapter_model.safetensors']
+    ['SHA256SUMS', 'adapter_config.json', 'adapter_model.safetensors']
     """
     from bert_elmo_jax.families.peft_files import write_adapter
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from bert_elmo_jax import optim
 from bert_elmo_jax.families import get_family
-from bert_elmo_jax.families.sentence_files import write_reranker_files, write_sentence_files
+from bert_elmo_jax.families.sentence_files import without_pooler, write_reranker_files, write_sentence_files
 from bert_elmo_jax.files import read_json, stage_folder, write_bytes, write_sums
 from bert_elmo_jax.heads.sentence_head import NAME
 from bert_elmo_jax.inference.adapter_files import read_adapted
@@ -116,7 +116,11 @@ def convert(
         else:
             if task is not None and task.activation:
                 fields["activation"] = task.activation
-            write(stage, {name: tree for name, tree in params.items() if name != NAME}, model.config, **fields)
+            stored = {name: tree for name, tree in params.items() if name != NAME}
+            if head is not None and list(stored) == ["encoder"]:
+                form = get_family(model.kind).formats[to_format]
+                stored = {"encoder": without_pooler(stored["encoder"], form, model.config)}
+            write(stage, stored, model.config, **fields)
             keeps = task is not None and (task.activation or (task.pipeline and task.kind != "questions"))
             length = task.max_length if task is not None and keeps else None
             for folder in (stage, *(file.parent for file in stage.glob("*/config.json"))):

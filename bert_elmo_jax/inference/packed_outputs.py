@@ -10,6 +10,7 @@ import jax
 import numpy as np
 from jaxtyping import Int64
 
+from bert_elmo_jax.data.rows.packed_rows import most_rows
 from bert_elmo_jax.data.rows.widths import WIDTHS, height_for, round_up, width_for
 from bert_elmo_jax.data.tasks.batches import Batch
 from bert_elmo_jax.data.tasks.packed_batches import cost
@@ -67,7 +68,7 @@ def plan_inputs(lengths: Int64[np.ndarray, "N"], batch_size: int, positions: int
     assert best is not None
     (rows, width), places = best
     share = max(1, round(batch_size * total / len(lengths) / width))
-    height = round_up(height_for(share, batch_size), parts)
+    height = round_up(min(height_for(share, batch_size), most_rows(batch_size, width)), parts)
     order = np.argsort(places.row, kind="stable")
     cuts = np.searchsorted(places.row[order], range(height, rows, height))
     chosen = tuple(np.split(order, cuts))

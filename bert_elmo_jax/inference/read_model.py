@@ -11,7 +11,7 @@ from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.families import Family, all_formats, find_family, get_family
 from bert_elmo_jax.families.family import WeightFormat
 from bert_elmo_jax.families.huggingface_config import describe_own_code, refuse_unknown_fields
-from bert_elmo_jax.files import check_links, read_json, read_json_value
+from bert_elmo_jax.files import check_links, read_json, read_json_value, read_sums
 from bert_elmo_jax.heads.sentence_head import NAME, SentenceHead
 from bert_elmo_jax.inference.model_kinds import find_kind
 from bert_elmo_jax.inference.run_directory import StoredModel, is_run_directory, read_run_directory
@@ -56,6 +56,7 @@ def read_model(
                 path, format=format, classifier=classifier, lowercase=lowercase, verify=verify, revision=revision,
                 token=token, adapter=adapter, untrusted=untrusted,
             )  # fmt: skip
+    check_adapter = verify
     if untrusted:
         from bert_elmo_jax.inference.isolated import check_isolated
 
@@ -67,6 +68,8 @@ def read_model(
     if adapter is not None:
         from bert_elmo_jax.inference.adapter_files import add_adapter
 
+        if check_adapter or (untrusted and read_sums(adapter)):
+            check_listed(Path(adapter), (), verify_folder(adapter))
         options: dict[str, Any] = {"format": format, "classifier": classifier, "lowercase": lowercase}
         return add_adapter(read_model(path, verify=verify, revision=revision, token=token, **options), adapter)
     run_of, step = checkpoint_of(check_path(path))
@@ -156,6 +159,8 @@ def _read_folder(source: Path, format: str | None, classifier: str | None, lower
         logging.getLogger(__name__).warning(
             "%s: the model of the configuration has no place for %s", *report.left_over()
         )
+    for lost in report.lost_heads:
+        logging.getLogger(__name__).warning("%s: %s", report.source, lost)
     kind, family = find_kind(config), find_family(config)
     if lowercase is not None and not kind.folds_case:
         raise ValueError(

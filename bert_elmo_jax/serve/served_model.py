@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float32
 
+from bert_elmo_jax.data.rows.packed_rows import LONG, most_rows
 from bert_elmo_jax.data.tasks.examples import TextExample
 from bert_elmo_jax.data.tasks.rows import make_rows
 from bert_elmo_jax.encoders.rows import shorten
@@ -29,7 +30,7 @@ PARTS = {
     "questions": ("question", "context"),
 }
 MOST_ANSWERS, MOST_CHOICES = 100, 64
-ROWS, LONG = 32, 512  # inputs that are computed together, and the pieces up to which they are so many
+ROWS = 32  # inputs that are computed together, if none is long
 
 
 class Predict(NamedTuple):
@@ -256,16 +257,13 @@ class ServedModel:
 def limit_rows(sizes: Sequence[int], most_pieces: int) -> int:
     """Return how many rows are computed together, a power of two; raise if an input has too many pieces.
 
-    Attention takes memory with the square of a row's pieces, so 32 rows of 512 pieces take as much as 2 of 2,048.
-
     >>> limit_rows([20, 512], 4096), limit_rows([20, 600], 4096), limit_rows([20, 2048], 4096)
     (32, 16, 2)
     """
     for number, size in enumerate(sizes):
         if size > most_pieces:
             raise ValueError(f"input {number} has {size:,} pieces; at most {most_pieces:,} are read: shorten it")
-    rows = max(1, ROWS * LONG**2 // max([LONG, *sizes]) ** 2)
-    return 1 << (rows.bit_length() - 1)
+    return most_rows(ROWS, max(sizes, default=0))
 
 
 def check_count(values: Any, limits: Limits, name: str = "inputs") -> None:

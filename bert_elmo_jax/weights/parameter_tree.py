@@ -32,6 +32,7 @@ class Report:
     unexpected: list[str] = field(default_factory=list)  # theirs
     misshaped: dict[str, str] = field(default_factory=dict)  # theirs -> actual and expected shape
     contradictions: list[str] = field(default_factory=list)  # messages about options that the weights contradict
+    lost_heads: list[str] = field(default_factory=list)  # messages about heads of the file that cannot be read
     initialised: list[str] = field(default_factory=list)  # ours: missing from the weights, randomly initialised
     extras: dict[str, Any] = field(default_factory=dict)
     digest: str = ""  # of all tensors that were read (`weights.digest`), if requested

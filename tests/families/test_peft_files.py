@@ -15,6 +15,7 @@ from bert_elmo_jax.families.peft_files import CONFIG, WEIGHTS, read_adapter, wri
 from bert_elmo_jax.heads import Classify
 from bert_elmo_jax.inference import save_adapter
 from bert_elmo_jax.inference.adapter_files import join_trained
+from bert_elmo_jax.inference.convert import convert
 from bert_elmo_jax.optim import count_params, list_adapters, lora
 from bert_elmo_jax.weights.parameter_tree import flatten
 
@@ -335,3 +336,16 @@ def test_an_adapter_is_not_taken_for_a_model():
     folder = str(GOLDENS / "peft_bert")
     with pytest.raises(FileNotFoundError, match=re.escape(f"load(MODEL, adapter={folder!r})")):
         load(folder)
+
+
+def test_verify_checks_the_adapter_too(tmp_path):
+    encoder = load(GOLDENS / "bert_tiny")
+    convert(GOLDENS / "bert_tiny", tmp_path / "model")
+    folder = save_adapter(tmp_path / "adapter", encoder, *lora(encoder.params, rank=2))
+    assert load(tmp_path / "model", adapter=folder, verify=True).family.name == "bert"
+    content = json.loads((folder / CONFIG).read_text())
+    (folder / CONFIG).write_text(json.dumps({**content, "lora_alpha": 99}))
+    with pytest.raises(ValueError, match=r"adapter is damaged: adapter_config\.json has changed"):
+        load(tmp_path / "model", adapter=folder, verify=True)
+    with pytest.raises(ValueError, match="has no SHA256SUMS"):
+        load(tmp_path / "model", adapter=GOLDENS / "peft_bert", verify=True)

@@ -170,3 +170,11 @@ def test_a_damaged_description(as_users_run, folder, tmp_path):
     (tmp_path / "run" / "model.json").write_text(json.dumps(description))
     with pytest.raises(ValueError, match=r"model[.]json: sentences: pooling 'meen' is not known"):
         load(tmp_path / "run")
+
+
+@pytest.mark.parametrize("name", ["modernbert_sentiment2", "electra_regression", "distilbert_qa"])
+def test_a_pooler_of_a_classifier_is_no_part_of_a_sentence_model(goldens, tmp_path, name):
+    released = load(goldens / "released_heads" / name)
+    released.save_sentences(tmp_path / "sentences")
+    assert "pooler" not in load(tmp_path / "sentences").params["encoder"]
+    assert np.array_equal(load(tmp_path / "sentences").sentences(["bread"]), released.sentences(["bread"]))

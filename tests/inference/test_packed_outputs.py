@@ -85,3 +85,8 @@ def test_families_and_heads_that_do_not_pack():
 
     assert RowShapes.of(task, mixed, apart, config).compute(run, rows, 2) == [3, 9, 20]
     assert shapes == [(["segments", "tokens", "types"], shape) for shape in ((2, 32), (1, 16))]
+
+
+def test_few_long_examples_are_computed_together():
+    shapes = plan_inputs(np.array([8000] * 8), 32, 8192).shapes
+    assert {(shape.rows, shape.width) for shape in shapes} == {(1, 8192)}

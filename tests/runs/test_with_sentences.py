@@ -108,6 +108,7 @@ def test_from_scores_to_a_folder(files, model, tmp_path):
     losses = [line["loss"] for line in read_metrics(tmp_path / "run") if "loss" in line]
     assert losses[-1] < losses[0] / 2
     trained_model = load(tmp_path / "run")
+    assert "pooler" not in trained_model.params["encoder"]  # which no vector reads
     assert trained_model.sentence_head == SentenceHead(("cls", "mean"), ("normalize",), 32)
     a, b = trained_model.sentences(["the good film", "좋다 영화"])
     assert trained_model.predict([("the good film", "좋다 영화")])[0].value == pytest.approx(float(a @ b), abs=1e-5)

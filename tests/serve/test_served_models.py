@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from bert_elmo_jax import load
+from bert_elmo_jax.data.rows import packed_rows
 from bert_elmo_jax.data.tasks.task import task_named
 from bert_elmo_jax.encoders.unfamiliar_texts import UnfamiliarTexts
 from bert_elmo_jax.inference.predictions import to_json
@@ -260,7 +261,8 @@ def test_inputs_of_too_many_pieces_are_refused(serve, chooser, monkeypatch):
     [("distilbert_tiny", "sentences", Embed()), (f"{HEADS}/bert_multilabel", "predict", Predict())],
 )
 def test_few_long_inputs_are_computed_together(serve, monkeypatch, folder, call, work):
-    monkeypatch.setattr(served_model, "LONG", 8)
+    for module in (packed_rows, served_model):
+        monkeypatch.setattr(module, "LONG", 8)
     model, _ = serve(folder)
     compute, sizes = getattr(model, call), []
 

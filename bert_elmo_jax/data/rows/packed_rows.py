@@ -20,6 +20,7 @@ SHAPE = 64
 USUAL = 128  # the widest row for short texts
 SMALL = 64  # pieces of a request that gets one row, as wide as the next multiple of 8, or of 4 up to half of this
 HEIGHTS = (1, 2, 8, 32)  # of batches with fewer rows than the batch size
+LONG = 512  # the widest rows of which a full batch is computed
 SHORTEST = 3  # pieces of the shortest text: one between two special ones
 
 
@@ -56,6 +57,19 @@ def most_texts(width: int) -> int:
     return max(1, width // SHORTEST)
 
 
+def most_rows(batch_size: int, width: int) -> int:
+    """Return how many rows of a width are computed together.
+
+    Attention takes memory with the square of a row's pieces, so 32 rows of 512 pieces take as much as 2 of 2,048.
+
+    >>> most_rows(32, 512), most_rows(32, 1024), most_rows(32, 2048), most_rows(32, 8192)
+    (32, 8, 2, 1)
+    """
+    if width <= LONG:
+        return batch_size
+    return 1 << (max(1, batch_size * LONG**2 // width**2).bit_length() - 1)
+
+
 def plan_padded(lengths: Int64[np.ndarray, "N"], batch_size: int, limit: int) -> list[PackedBatch]:
     """Return batches of one text per row, longest first, for models that do not keep packed texts apart.
 
@@ -64,10 +78,12 @@ def plan_padded(lengths: Int64[np.ndarray, "N"], batch_size: int, limit: int) ->
     """
     order = np.argsort(-lengths, kind="stable")
     batches = []
-    for at in range(0, len(order), batch_size):
-        texts = order[at : at + batch_size]
+    while len(order):
+        width = width_for(int(lengths[order[0]]), limit)
+        rows = most_rows(batch_size, width)
+        texts, order = order[:rows], order[rows:]
         zeros = np.zeros(len(texts), np.int64)
-        height, width = height_for(len(texts), batch_size), width_for(int(lengths[texts[0]]), limit)
+        height = height_for(len(texts), rows)
         batches.append(PackedBatch(height, width, texts, np.arange(len(texts)), zeros, zeros))
     return batches
 
@@ -75,8 +91,8 @@ def plan_padded(lengths: Int64[np.ndarray, "N"], batch_size: int, limit: int) ->
 def plan_packed(lengths: Int64[np.ndarray, "N"], batch_size: int, limit: int) -> list[PackedBatch]:
     """Return batches of rows with several texts each, the longest texts first.
 
-    A text has at most `limit` pieces; rows may be wider. A batch has at most `batch_size` rows, and at most as many
-    positions as `batch_size` rows that are just wide enough for the longest text.
+    A text has at most `limit` pieces; rows may be wider. A batch has at most `batch_size` rows, fewer of long ones
+    (`most_rows`), and at most as many positions as `batch_size` rows that are just wide enough for the longest text.
 
     A small request is one row. Otherwise, long texts get rows of a width that just holds them, and shorter texts fill
     the gaps; the rest goes into rows of one width. The cheapest plan wins: it decides which texts count as long, and
@@ -170,7 +186,8 @@ class _Planner(NamedTuple):
 
     def cut(self, rows: int, width: int) -> tuple[list[int], list[int]]:
         """Return the heights of batches for these rows: the cheapest, and those with the fewest batches."""
-        allowed = sorted({*(height for height in HEIGHTS if height < self.batch_size), self.batch_size})
+        most = most_rows(self.batch_size, width)
+        allowed = sorted({*(height for height in HEIGHTS if height < most), most})
         allowed = [height for height in allowed if height == 1 or height * width <= self.most_positions]
         done, remaining = [allowed[-1]] * (rows // allowed[-1]), rows % allowed[-1]
         ways = []

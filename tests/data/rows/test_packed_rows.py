@@ -78,3 +78,12 @@ def test_a_short_request_has_a_small_shape():
         assert (batch.height, batch.width) == shape, lengths
         assert sorted(batch.texts.tolist()) == list(range(len(lengths)))
     assert plan_packed(np.zeros(0, np.int64), 32, 512) == []
+
+
+@pytest.mark.parametrize("plan", [plan_packed, plan_padded])
+def test_few_long_texts_are_computed_together(plan):
+    lengths = np.array([8000] * 3 + [2000] * 40 + [20] * 100)
+    batches = plan(lengths, 32, 8192)
+    assert sorted(np.concatenate([batch.texts for batch in batches]).tolist()) == list(range(len(lengths)))
+    for batch in batches:
+        assert batch.height * batch.width**2 <= max(32 * 512**2, batch.width**2)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
+from bert_elmo_jax import load
 from bert_elmo_jax.families.bert.formats import WEIGHTS
 from bert_elmo_jax.weights.parameter_tree import flatten
 
@@ -296,3 +297,14 @@ def test_invalid_parameters_are_not_written(golden, tmp_path, goldens, change, o
     with pytest.raises(ValueError, match=message):
         write(tmp_path / "out", params, read_config(goldens / "bert_tiny"), **options)
     assert not (tmp_path / "out").exists()
+
+
+def test_a_head_that_cannot_be_read_is_named(hugging_face, theirs, caplog):
+    name, architecture, _ = HEADS["classify"]
+    load(hugging_face(with_head(theirs, "classify"), architectures=["MyClassifier"]))
+    assert f"{name}.weight, {name}.bias are left out: config.json names MyClassifier; " in caplog.text
+    assert f"write {architecture} or" in caplog.text
+    caplog.clear()
+    decoder = theirs["bert.embeddings.word_embeddings.weight"] + 1
+    load(hugging_face(theirs | {"cls.predictions.decoder.weight": decoder}, "untied"))
+    assert "without its head of masked words, as cls.predictions.decoder.weight differs" in caplog.text
