@@ -17,16 +17,21 @@ from bert_elmo_jax.text import split_words
 
 TASK = "register"
 PARTS = {"train": 0.7, "dev": 0.1, "test": 0.2}  # of the texts
-LEVELS = {"formal": re.compile("(니다|니까|시오)$"), "polite": re.compile("[요죠]$"), "plain": re.compile("다$")}
+BIEUP = "".join(chr(code) for code in range(ord("가") + 17, ord("힣") + 1, 28))  # the syllables that end in ㅂ
+LEVELS = {
+    "formal": re.compile(f"([{BIEUP}]니[다까]|시오)$"), "polite": re.compile("[요죠]$"), "plain": re.compile("다$"),
+}  # fmt: skip
 
 
 def find_speech_level(words: Sequence[str]) -> tuple[str | None, int]:
     """Return the speech level of a Korean sentence, by its ending, and the place of the word that shows it.
 
-    The level is None without one of the endings 니다, 니까, 시오 (formal), 요, 죠 (polite) and 다 (plain).
+    The level is None without one of the endings -ㅂ니다, -ㅂ니까, 시오 (formal), 요, 죠 (polite) and 다 (plain).
 
     >>> [find_speech_level(words.split()) for words in ("집에 갑니다 .", "집에 가요", "집에 간다 !", "집")]
     [('formal', 1), ('polite', 1), ('plain', 1), (None, 0)]
+    >>> [find_speech_level([word])[0] for word in ("합니까", "아니다", "가니까")]
+    ['formal', 'plain', None]
     """
     last = max((n for n, word in enumerate(words) if word[-1].isalnum()), default=0)
     return next((name for name, ending in LEVELS.items() if words and ending.search(words[last])), None), last

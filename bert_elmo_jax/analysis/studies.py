@@ -255,7 +255,9 @@ def study_weights(options: StudyOptions) -> Study:
     figures: list[Figure] = []
     for name, model in load_models(options).items():
         features = getattr(getattr(model, "head", None), "features", None)
-        layers = None if features is None else [n % (model.config.num_layers + 1) for n in features.layers]
+        layers = getattr(model.config, "mixed_layers", None)  # of a task network
+        if features is not None:
+            layers = [n % (model.config.num_layers + 1) for n in features.layers]
         weights, drawn = weight_results(model.params, name, layers)
         results += weights
         figures += drawn

@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 
 from bert_elmo_jax.encoders.rows import BadText, Words, lone_surrogate, shorten
@@ -10,12 +11,15 @@ from bert_elmo_jax.text.words import split_words
 LONG = 512  # tokens; batches of longer sentences have fewer rows, so that memory stays the same
 
 
-def to_words(text: str | Words, number: int) -> Words:
-    """Return the words of one sentence of a list, checked."""
+def to_words(text: str | Words, number: int, composed: bool = False) -> Words:
+    """Return the words of one sentence of a list, checked; with `composed`, those of a string in NFC."""
     if not isinstance(text, str | list):
         hint = "; write it as a list of words" if isinstance(text, tuple) else ""
         raise TypeError(f"text {number} is {shorten(text)}; expected a list of words, or a string{hint}")
-    words = split_words(text, "whitespace") if isinstance(text, str) else text
+    if isinstance(text, str):
+        words = split_words(unicodedata.normalize("NFC", text) if composed else text, "whitespace")
+    else:
+        words = text
     if not words:
         raise BadText(number, f"has no words: {shorten(text)}")
     check_words(words, functools.partial(BadText, number))

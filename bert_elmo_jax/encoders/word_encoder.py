@@ -117,6 +117,10 @@ class WordEncoder(Encoder):
         """The rule of `split_words` for the text that this model was trained on; None if unknown."""
         return getattr(self._reads, "rule", None)
 
+    def to_words(self, text: Sentence, number: int) -> Words:
+        """Return the words of one sentence of a list; those of strings composed (NFC) if the training text was."""
+        return to_words(text, number, composed=self.word_rule is not None)
+
     def count_unknown(self, words: Sequence[str]) -> int:
         """Return how many of the words are unknown to the model; 0 where it reads their letters."""
         return 0
@@ -133,7 +137,7 @@ class WordEncoder(Encoder):
         """Return the vectors of sentences. By default, a progress bar shows for a few hundred sentences and more."""
         check_list(sentences)
         batch_size = self._check_batch_size(batch_size)
-        words = [to_words(text, number) for number, text in enumerate(sentences)]
+        words = [self.to_words(text, number) for number, text in enumerate(sentences)]
         warn_of_unknown_words(self, words[:SAMPLE])
         encoded = self._blank(words)
         self._fill(list(encoded), words, batch_size, len(words) >= BAR_FROM if progress is None else progress)
@@ -160,7 +164,7 @@ class WordEncoder(Encoder):
         check_stream(sentences)
         self._check_batch_size(1)
         for number, text in enumerate(sentences):
-            to_words(text, number)
+            self.to_words(text, number)
 
     def _check_batch_size(self, batch_size: int) -> int:
         self.check_process()
@@ -182,7 +186,7 @@ class WordEncoder(Encoder):
         def blank(words: Words) -> Any:
             return self._blank([words])
 
-        return stream(iter(sentences), batch_size, to_words, blank, fill_quietly, self.RESULT.join)
+        return stream(iter(sentences), batch_size, self.to_words, blank, fill_quietly, self.RESULT.join)
 
     def _take_layers(
         self, encoded: Iterable[EncodedWords], layers: Sequence[int]

@@ -56,6 +56,11 @@ class Phase(NamedTuple):
     rows: int
     examples: Any  # PieceExamples or LanguageModelExamples
 
+    @property
+    def tokens(self) -> int:
+        """The positions of a row; of both texts, if its examples are pairs."""
+        return int(getattr(self.examples, "tokens", self.examples.length))
+
 
 class Objective(NamedTuple):
     """A pretraining objective for one configuration: the loss (see `train.make_step`), its batches and its figures."""

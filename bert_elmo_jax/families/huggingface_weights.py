@@ -165,7 +165,7 @@ class WeightFile:
                     unclear.append(plain[scope + name])
         if unclear and classifier is None:
             named = ", ".join(extras.get("architectures", ())) or "no class"
-            classes = " or ".join(file.class_of((head,), model_type) for head in self.classifiers)
+            classes = " or ".join(filter(None, (file.class_of((head,), model_type) for head in self.classifiers)))
             report.lost_heads.append(
                 f"{', '.join(unclear)} are left out: config.json names {named}; if they are a classifier, write "
                 f"{classes} into its architectures"

@@ -146,13 +146,14 @@ def piece_objective(family: Family, config: ConfigDict, model: Any, pairs: bool 
 def count_work(params: Any, model: Any, masking: Masking, length: int, per_weight: float = 6.0) -> float:
     """Return the operations per token, with six per weight for a step and two for a forward pass."""
     layers = [part for name, part in params["encoder"].items() if name.startswith("layer_")]
+    project = count_weights(params["encoder"].get("project", {}))  # of embeddings that are narrower than the layers
     head, words = count_weights(params.get("mlm", {})), params["encoder"]["embeddings"]["word"].size
     head += words if head < words else 0  # of a head that is tied to them
     share = masking.places(length) / length  # of the positions that the head sees
     pieces_seen = model.pieces_seen(length) if hasattr(model, "pieces_seen") else model.num_layers * length
     maps = 2 * model.hidden_size * pieces_seen
     uses = model.num_layers / len(layers)  # of each layer, if layers share parameters
-    return per_weight * (uses * count_weights(layers) + share * head + maps)
+    return per_weight * (project + uses * count_weights(layers) + share * head + maps)
 
 
 def as_causal(family: Family, config: Any) -> Any:

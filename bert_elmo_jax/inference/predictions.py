@@ -220,8 +220,12 @@ def make_predictions(
     rows: Sequence[Row],
     outputs: Sequence[Any],
     options: AnswerOptions | None = None,
+    width: int | None = None,
 ) -> list[Prediction]:
-    """Return the predictions for examples from the scores of their rows."""
+    """Return the predictions for examples from the scores of their rows.
+
+    Vectors of sentences are compared by their first `width` numbers, or by all.
+    """
     if task.kind == "questions":
         return _answers(task, examples, rows, outputs, options or AnswerOptions())
     if task.kind == "tags":
@@ -233,7 +237,7 @@ def make_predictions(
             outputs = list(sigmoid(np.array(outputs, np.float32).reshape(-1)))
         return [Number(float(output)) for output in outputs]
     if task.kind == "sentences":
-        return [Number(cosine(vectors[0], vectors[1])) for vectors in outputs]
+        return [Number(cosine(vectors[0, :width], vectors[1, :width])) for vectors in outputs]
     if task.kind == "choice":
         return [_choice(example, output) for example, output in zip(examples, outputs)]
     make: Callable[[Task, Any], Prediction] = make_labels if task.multi_label else make_label

@@ -80,6 +80,7 @@ def rank_texts(
     (1, True)
     """
     check_list(texts)
+    texts = list(texts)  # a column of pandas finds its rows by label, but gives them in order
     top_k = len(texts) if top_k is None else check_whole("top_k", top_k, 1)
     scores = score_pairs(model, [(query, text) for text in texts], batch_size=batch_size, progress=progress)
     if scores.ndim > 1:

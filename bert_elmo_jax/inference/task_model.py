@@ -229,7 +229,8 @@ class TaskModel(Predictor, PieceEncoder):
         self, examples: Sequence[Example], rows: Sequence[Any], scores: Sequence[Any], options: AnswerOptions
     ) -> list[Prediction]:
         """Return the predictions from the scores of rows."""
-        return make_predictions(self.task, examples, rows, scores, options)
+        width = None if self.head.sentences is None else self.head.sentences.vector_width
+        return make_predictions(self.task, examples, rows, scores, options, width)
 
     def plan_shapes(self, call: str, lengths: Sequence[int], batch_size: int) -> set[tuple[int, int]]:
         """Return the shapes of the batches that a call needs for texts of these lengths; none for padded ones."""

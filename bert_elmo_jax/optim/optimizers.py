@@ -115,7 +115,7 @@ def row_sgd(learning_rate: Rate = 0.025, *, longest: float = 1.0) -> optax.Gradi
     def shorten(updates: PyTree, params: PyTree = None) -> PyTree:
         def one(update: jax.Array) -> jax.Array:
             norm = jnp.sqrt(jnp.square(update).sum(axis=-1, keepdims=True)) if update.ndim > 1 else jnp.abs(update)
-            return update * jnp.minimum(1.0, longest / jnp.maximum(norm, longest))
+            return update * jnp.where(norm > longest, longest / norm, 1.0)
 
         return jax.tree.map(one, updates)
 

@@ -179,8 +179,7 @@ def _convolution(computation: Computation, i: Instruction) -> float:
         met *= int(((at >= 0) & (at <= (left[inputs.index(axis)] - 1) * dilation) & (at % dilation == 0)).sum())
     features = right[kernel.index("i")]
     batch = i.shapes[0].sizes[output.index("b")]
-    groups = re.search(r"batch_group_count=(\d+)", i.attributes)
-    return 2.0 * met * features * batch * i.shapes[0].sizes[output.index("f")] * int(groups.group(1) if groups else 1)
+    return 2.0 * met * features * batch * i.shapes[0].sizes[output.index("f")]
 
 
 def _between(text: str, before: str, after: str) -> str:

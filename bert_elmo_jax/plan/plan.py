@@ -110,8 +110,8 @@ def plan(config: ConfigDict, topology: Topology, vocab_size: int | None, memory:
             verb = "fits" if limited else "takes"
             say(f"  {rows:,} rows: {verb} {show_gib(compiled.total)}; compiled in {compiled.seconds:.0f} s")
             if not any(outcomes.values()):  # details of the config's batch, or else of the first that fits
-                work = objective.work(params, length) * rows * length / mesh.size
-                for line in describe_step(compiled, rows * length, work, topology):
+                work = objective.work(params, length) * rows * phase.tokens / mesh.size
+                for line in describe_step(compiled, rows * phase.tokens, work, topology):
                     say(f"    {line}")
             outcomes[units] = True
             return True

@@ -61,8 +61,8 @@ KOREAN: Mapping[str, str] = {
     "the usual tag of each word": "단어별 최빈 태그",
     "each word's neighbour is its head": "이웃 단어가 지배소",
     "There was no evaluation on held-out text.": "검증용 텍스트로 평가한 적이 없습니다.",
-    "At step {best} of {last}, the best by {score} on held-out text.": (
-        "전체 {last}스텝 가운데 검증용 텍스트의 {score}가 가장 좋은 {best}스텝에서 측정한 값입니다."
+    "At step {best} of {last}, the best checkpoint by {score} on held-out text.": (
+        "전체 {last}스텝에서 저장한 체크포인트 가운데 검증용 텍스트의 {score}가 가장 좋은 {best}스텝의 값입니다."
     ),
     "before the first step": "학습 전",
     "best, step {step}": "최고({step}스텝)",

@@ -12,18 +12,19 @@ from ml_collections import ConfigDict
 
 from bert_elmo_jax.data.corpora.prepare import Request, prepare
 from bert_elmo_jax.data.corpora.reading import Reading
-from bert_elmo_jax.families import get_family
+from bert_elmo_jax.families import find_family, get_family
 from bert_elmo_jax.files import write_text
 from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.inference.run_directory import StoredModel
-from bert_elmo_jax.inference.task_networks import NETWORKS
+from bert_elmo_jax.inference.task_networks import NETWORKS, check_task
 from bert_elmo_jax.inference.word_encoder import word_encoder
 from bert_elmo_jax.programs import show_program
 from bert_elmo_jax.report.language import Language
 from bert_elmo_jax.runs.pretraining import pretrain
 from bert_elmo_jax.runs.start_run import say
-from bert_elmo_jax.runs.task_data import Data
+from bert_elmo_jax.runs.task_data import Data, count_steps
 from bert_elmo_jax.runs.train_run import SharedBy
+from bert_elmo_jax.runs.transfer import build_transfer
 from bert_elmo_jax.runs.with_network import NetworkStart
 from bert_elmo_jax.text import WordVocabulary
 
@@ -51,8 +52,12 @@ def adapt_encoder(
     start: NetworkStart,
     parallel: SharedBy = "jit",
     language: Language = "en",
+    configs: Sequence[ConfigDict] = (),
 ) -> tuple[NetworkStart, int]:
-    """Adapt the encoder in `workdir/adapted` if the config says so; return it, and 0, or 75 if it was stopped."""
+    """Adapt the encoder in `workdir/adapted` if the config says so; return it, and 0, or 75 if it was stopped.
+
+    `configs` are those of the runs of a grid.
+    """
     if "adapt" not in config or config.adapt.epochs == 0:
         return start, 0
     folder = workdir / "adapted"
@@ -65,6 +70,8 @@ def adapt_encoder(
     if "lm" not in family.heads:
         why = f"trains an encoder as a language model, and {config.encoder} is {family.called}, which is none"
         raise ValueError(f"config.adapt {why}: set config.adapt.epochs=0")
+    for run_config in configs or [config]:
+        check_network(run_config, data, start)
     folder.mkdir(parents=True, exist_ok=True)
     texts = write_texts(folder / "texts.txt", NETWORKS[config.network].words(data.task, data.train))
     say(f"the encoder is first trained as a language model on {texts:,} texts: {folder}")
@@ -79,6 +86,17 @@ def adapt_encoder(
     recipe = build_recipe(config, stored, manifest, folder / "corpus")
     status = pretrain(recipe, folder, init=config.encoder, parallel=parallel, program="adapt", language=language)
     return (start if status else NetworkStart(word_encoder(str(folder)), start.source)), status
+
+
+def check_network(config: ConfigDict, data: Data, start: NetworkStart) -> None:
+    """Raise ValueError for fields of the network's training that cannot be used, before the encoder is adapted."""
+    assert start.encoder is not None
+    check_task(config.network, data.task)
+    params: dict[str, Any] = {"network": 0.0}  # only the names of the encoder's parts matter
+    if config.tune_encoder:
+        params["encoder"] = start.encoder.params["encoder"]
+    depth_of = find_family(start.encoder.config).depth_of
+    build_transfer(config, depth_of, params, count_steps(config, len(data.train)), report=False)
 
 
 def save_words(stored: StoredModel, folder: Path) -> str:

@@ -3,12 +3,15 @@
 import copy
 import hashlib
 import itertools
+import re
 import shutil
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
+import jax
 from ml_collections import ConfigDict
 
 from bert_elmo_jax import train
@@ -56,6 +59,8 @@ OF_DATA = (
     "share", "context", "stride", "question_length", "longest_answer", "both_orders", "sentences.loss",
     "sentences.top_score",
 )  # fmt: skip
+OTHER_VECTORS = {"encoder", "max_length", *OF_DATA}  # fields that change an encoder's vectors, or whose they are
+RUNS, GRID = "runs", "grid.json"  # in the directory of a grid: the folder of its runs, and their scores
 Setting = dict[str, Any]
 
 
@@ -106,7 +111,8 @@ def finetune(
         if data.skipped:
             write_skipped(workdir / SKIPPED, data.skipped)
             say(f"{workdir / SKIPPED}: all rows that are skipped")
-        start, status = kind.first_stages(config, workdir, data, start, parallel, page.language)
+        configs = [apply_setting(config, setting, workdir) for setting in settings] or [config]
+        start, status = kind.first_stages(config, workdir, data, start, parallel, page.language, configs)
         if status:
             return status
         task = TaskJob(data, kind, start, parallel)
@@ -125,15 +131,18 @@ def run_task(run: Run, config: ConfigDict, task: TaskJob) -> int | None:
     placement = place_run(config, task.parallel)
     report = not is_run_directory(run.workdir)
     prepared = task.kind.prepare(config, task.data, task.start, placement, report)
+    trainable = build_task(config, task.data, prepared, placement, task.kind.sections)
     check_examples(run.workdir, task.data, began=not report)
-    return train_run(run, placement, build_task(config, task.data, prepared, placement, task.kind.sections))
+    return train_run(run, placement, trainable)
 
 
 def run_grid(run: Run, config: ConfigDict, task: TaskJob, settings: Sequence[Setting]) -> int | None:
-    """Run all settings that are not done, and return the number of the signal that stopped a run, or None."""
+    """Run all settings that are not done, and return the number of the signal that stopped a run, or None.
+
+    A setting that is refused or diverges has no score: the others are run and compared, and then its error is raised.
+    """
     run.check_same()
-    names = (",".join(f"{name}={value}" for name, value in setting.items()) for setting in settings)
-    folders = [run.workdir / "runs" / name for name in names]
+    folders = [name_folder(run.workdir / RUNS, setting) for setting in settings]
     check_examples(run.workdir, task.data, began=any(map(is_run_directory, folders)))
     results = {folder: result for folder in folders if (result := read_result(folder)) is not None}
     for folder, result in results.items():
@@ -142,18 +151,50 @@ def run_grid(run: Run, config: ConfigDict, task: TaskJob, settings: Sequence[Set
                 f"--test={config.test}: {folder} ended without it, and only the best model is kept: leave --test out "
                 f"and score that one, {run.workdir}, or give another --workdir"
             )
+    failed: dict[Path, train.Diverged | ValueError] = {}
     for number, (setting, folder) in enumerate(zip(settings, folders), start=1):
         if folder in results:
             continue
-        say(f"run {number} of {len(settings)}: {folder.name}")
+        say(f"run {number} of {len(settings)}: {show_folder(folder, run.workdir)}")
         folder.mkdir(parents=True, exist_ok=True)
         setting_config = apply_setting(config, setting, run.workdir)
         setting_run = run._replace(workdir=folder, settings={**run.settings, **setting_config.to_dict()})
-        if stopped := run_task(setting_run, setting_config, apply_to_task(task, setting, setting_run, setting_config)):
-            return stopped
-        drop_worse(folders)
-    finish_grid(run, settings, folders)
+        try:
+            setting_task = apply_to_task(task, setting, setting_run, setting_config)
+            if stopped := run_task(setting_run, setting_config, setting_task):
+                return stopped
+        except (train.Diverged, ValueError) as error:
+            if jax.process_count() > 1:  # the other processes may not have met it: they would wait for this one
+                raise
+            say(f"run {number} of {len(settings)} failed: {error}")
+            failed[folder] = error
+        else:
+            drop_worse(folders)
+    if len(failed) < len(folders):
+        finish_grid(run, settings, folders, failed)
+    for folder, first_error in failed.items():
+        kind = train.Diverged if isinstance(first_error, train.Diverged) else ValueError
+        first = f"the first of them {show_folder(folder, run.workdir)}: {first_error}"
+        raise kind(f"{len(failed)} of {len(settings)} runs failed, {first}") from first_error
     return None
+
+
+def name_folder(runs: Path, setting: Setting) -> Path:
+    """Return the folder of a setting's run; slashes of a value are quoted, unless an earlier version has not done so.
+
+    >>> name_folder(Path("runs"), {"preset": "../bert", "seed": 0}).as_posix()
+    'runs/preset=..%2Fbert,seed=0'
+    """
+    name = ",".join(f"{field}={value}" for field, value in setting.items())
+    unquoted = runs / name
+    if unquoted.is_dir() and unquoted.resolve().is_relative_to(runs.resolve()):
+        return unquoted
+    return runs / re.sub(r"[%/\\]", lambda match: f"%{ord(match[0]):02X}", name)
+
+
+def show_folder(folder: Path, workdir: Path) -> str:
+    """Return the name of a setting's run in the folder of a grid."""
+    return folder.relative_to(workdir / RUNS).as_posix()
 
 
 def list_settings(config: ConfigDict, grid: str | None, seeds: Sequence[str] | None) -> list[Setting]:
@@ -190,9 +231,9 @@ def list_settings(config: ConfigDict, grid: str | None, seeds: Sequence[str] | N
 
 
 def apply_setting(config: ConfigDict, setting: Setting, workdir: Path) -> ConfigDict:
-    """Return a copy of a config with a setting; all runs with the same encoder share its cached vectors."""
+    """Return a copy of a config with a setting; runs with the same encoder and sentences share its cached vectors."""
     setting_config = copy.deepcopy(config)
-    if "cache" in config and not config.cache and config.encoder and "encoder" not in setting:
+    if "cache" in config and not config.cache and config.encoder and not setting.keys() & OTHER_VECTORS:
         setting_config.cache = str(workdir / "vectors")
     setting_config.update_from_flattened_dict(setting)
     return setting_config
@@ -254,12 +295,27 @@ def drop_worse(folders: Sequence[Path]) -> None:
                 shutil.rmtree(folder / part, ignore_errors=True)
 
 
-def finish_grid(run: Run, settings: Sequence[Setting], folders: Sequence[Path]) -> None:
-    """Write `grid.json`, copy the best model, and report the mean and deviation of each setting's seeds."""
+def finish_grid(
+    run: Run,
+    settings: Sequence[Setting],
+    folders: Sequence[Path],
+    failed: Mapping[Path, Exception] = MappingProxyType({}),
+) -> None:
+    """Write `grid.json`, copy the best model, and report the mean and deviation of each setting's seeds.
+
+    Settings that `failed` have their error instead of scores.
+    """
     workdir = run.workdir
     best = find_best(folders)
-    results = [{**setting, **(read_result(folder) or {})} for setting, folder in zip(settings, folders)]
-    write_json(workdir / "grid.json", {"runs": results, "best": best.name})
+    best_name = show_folder(best, workdir)
+    results = [
+        {**setting, **({"failed": str(failed[folder])} if folder in failed else read_result(folder) or {})}
+        for setting, folder in zip(settings, folders)
+    ]
+    if read_json(workdir / GRID, default={}).get("best", best_name) != best_name:  # a setting that had failed is better
+        for part in ("checkpoints", "encoder", BACKWARD):
+            shutil.rmtree(workdir / part, ignore_errors=True)
+        (workdir / "model.json").unlink(missing_ok=True)
     if not is_run_directory(workdir):
         shutil.copyfile(best / "report.html", workdir / "report.html")
         for part in ("encoder", BACKWARD):
@@ -270,8 +326,11 @@ def finish_grid(run: Run, settings: Sequence[Setting], folders: Sequence[Path]) 
             workdir, model.config, model.params, model.tokenizer, run=run.settings, step=model.step, task=model.task,
             features=model.features, encoder=model.encoder, sentences=model.sentences, average_with=model.average_with,
         )  # fmt: skip
+    write_json(workdir / GRID, {"runs": results, "best": best_name})  # last: it names the model that is there
     groups: dict[str, list[dict[str, Any]]] = {}
     for setting, result in zip(settings, results):
+        if "score" not in result:
+            continue
         name = " ".join(f"{key}={value}" for key, value in setting.items() if key != "seed")
         groups.setdefault(name or "all seeds", []).append(result)
     for name, members in groups.items():
@@ -279,8 +338,8 @@ def finish_grid(run: Run, settings: Sequence[Setting], folders: Sequence[Path]) 
             values = [member[part][member["score"]] for member in members if part in member]
             if values:
                 say(f"{name}: {part} {members[0]['score']} {show_mean(values)}")
-    say(f"{workdir / 'grid.json'}: all figures, also in each run's {RESULT}")
-    say(f"{workdir} has the model of {best.name}, the best on dev")
+    say(f"{workdir / GRID}: all figures, also in each run's {RESULT}")
+    say(f"{workdir} has the model of {best_name}, the best on dev")
 
 
 def show_mean(values: Sequence[float | None]) -> str:

@@ -118,10 +118,20 @@ def _build_phase(o: ConfigDict, peak: float, warmup: float, steps: int, width: i
         "warmup_stable_decay": lambda: optim.warmup_stable_decay(peak, warm, steps, cooldown),
         "inverse_square_root": lambda: optim.inverse_square_root(peak, warm),
         "noam": lambda: optim.noam(width or 1, warm, peak),
-        "slanted_triangular": lambda: optim.slanted_triangular(steps, peak, warmup if warmup < 1 else warmup / steps),
+        "slanted_triangular": lambda: _build_triangle(peak, warmup, steps),
         "constant": lambda: optim.constant(peak, warm),
     }
     return choose("optimizer.schedule", o.schedule, named)()
+
+
+def _build_triangle(peak: float, warmup: float, steps: int) -> optim.Schedule:
+    cut = warmup if warmup < 1 else warmup / steps
+    if not 0 < cut < 1:
+        raise ValueError(
+            f"config.optimizer.warmup={warmup:g} in a run of {steps:,} steps: slanted_triangular needs steps with a "
+            "rising rate and steps with a falling one; give a share of the steps, such as 0.1"
+        )
+    return optim.slanted_triangular(steps, peak, cut)
 
 
 def remark_warmup(o: ConfigDict, steps: int) -> list[str]:

@@ -10,11 +10,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import jax
 from ml_collections import ConfigDict
 
-from bert_elmo_jax.data.corpora.prepare import Request, prepare
+from bert_elmo_jax.data.corpora.prepare import OtherPlan, Request, prepare
 from bert_elmo_jax.data.corpora.reading import Reading
+from bert_elmo_jax.families.init_params import init_params
 from bert_elmo_jax.files import read_json
+from bert_elmo_jax.heads.document_head import NAME
 from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.inference.run_directory import is_run_directory, write_run_directory
 from bert_elmo_jax.report.language import Language, Translate, english
@@ -26,6 +29,7 @@ from bert_elmo_jax.runs.start_run import say
 from bert_elmo_jax.runs.task_data import Data, class_weights, count_steps
 from bert_elmo_jax.runs.train_run import SharedBy
 from bert_elmo_jax.runs.trainable import BEFORE
+from bert_elmo_jax.runs.transfer import build_transfer
 from bert_elmo_jax.runs.with_documents import (
     BACKWARD,
     RULE,
@@ -68,11 +72,14 @@ def tune_language_models(
     start: DocumentStart,
     parallel: SharedBy = "jit",
     language: Language = "en",
+    configs: Sequence[ConfigDict] = (),
 ) -> tuple[DocumentStart, int]:
-    """Tune each model below `workdir`; return them, and the exit status: 0, or 75 if it was stopped."""
-    check_documents(config, data.task)
-    class_weights(config.class_weights, data.task, data.train)  # before hours of a language model
-    count_steps(config, len(data.train))
+    """Tune each model below `workdir`; return them, and the exit status: 0, or 75 if it was stopped.
+
+    `configs` are those of the runs of a grid.
+    """
+    for run_config in configs or [config]:
+        check_classifier(run_config, data, start)
     texts = [example.text for example in data.train] + read_unlabelled(config, data.task)
     if start.vocabulary is None:
         start = start._replace(vocabulary=count_words(texts, config.vocab_size))
@@ -87,6 +94,16 @@ def tune_language_models(
         return tuned, status
     other, status = tune(config, workdir / f"{TUNED}_{BACKWARD}", texts, start.other, parallel, language)
     return tuned._replace(other=other), status
+
+
+def check_classifier(config: ConfigDict, data: Data, start: DocumentStart) -> None:
+    """Raise ValueError for fields of the classifier that cannot be used, before hours of a language model."""
+    check_documents(config, data.task)
+    class_weights(config.class_weights, data.task, data.train)
+    length, family = count_steps(config, len(data.train)), start.family
+    model = dataclasses.replace(start.model, classifier=(*config.documents.sizes, len(data.task.labels)))
+    shapes = jax.eval_shape(lambda: init_params(family, model, jax.random.key(0), (NAME,)))
+    build_transfer(config, family.depth_of, shapes, length, report=False)
 
 
 def add_new_words(start: DocumentStart, texts: Sequence[str], least: int) -> DocumentStart:
@@ -124,26 +141,19 @@ def tune(
     parallel: SharedBy = "jit",
     language: Language = "en",
 ) -> tuple[DocumentStart, int]:
-    """Train a language model on texts in a folder, unless it is done; return it, and the exit status."""
-    if not (folder / "report.html").is_file():  # written last
-        folder.mkdir(parents=True, exist_ok=True)
-        manifest = prepare_texts(folder, texts, start, config.train)
-        say(f"stage 2 of 3: the language model reads the task's texts {direction_of(start)}: {folder}")
-        recipe = build_recipe(config, start, manifest, folder / "corpus")
-        init = find_init(folder, start)
-        status = pretrain(
-            recipe, folder, init=init, parallel=parallel, program="tune", origin=start.source, language=language
-        )
-        if status:
-            return start, status
-    stored = read_model(str(folder))
-    assert start.family.inputs.documents is not None and stored.tokenizer is not None
-    if stored.tokenizer.fingerprint != start.family.inputs.documents.for_corpus(start.vocabulary).fingerprint:
-        raise ValueError(
-            f"{folder} was tuned on other texts, whose words differ: restore the files of this run, or choose another "
-            "run directory"
-        )
-    return start._replace(stored=stored), 0
+    """Train a language model on texts in a folder, unless it is done; return it, and the exit status.
+
+    A model that is done goes through `pretrain`, too, which refuses other weights, fields or texts than it had.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    manifest = prepare_texts(folder, texts, start, config.train)
+    say(f"stage 2 of 3: the language model reads the task's texts {direction_of(start)}: {folder}")
+    recipe = build_recipe(config, start, manifest, folder / "corpus")
+    status = pretrain(
+        recipe, folder, init=find_init(folder, start), parallel=parallel, program="tune", origin=start.source,
+        language=language,
+    )  # fmt: skip
+    return (start if status else start._replace(stored=read_model(str(folder)))), status
 
 
 def prepare_texts(folder: Path, texts: Sequence[str], start: DocumentStart, source: str) -> dict[str, Any]:
@@ -173,7 +183,13 @@ def prepare_texts(folder: Path, texts: Sequence[str], start: DocumentStart, sour
         (str(folder / "texts.txt"),), str(folder / "corpus"), tokenizer=str(words), word_rule="whitespace", shards=1,
         heldout=max(HELD_OUT, min(0.5, 5 / count)), reading=Reading(on_bad="skip"),
     )  # fmt: skip
-    manifest = prepare(request)
+    try:
+        manifest = prepare(request)
+    except OtherPlan:
+        raise ValueError(
+            f"{folder} was tuned on other texts, or with other words: restore the files and fields of this run, or "
+            "choose another run directory"
+        ) from None
     if not manifest["counts"]["heldout"]["documents"]:
         raise ValueError(
             f"{source} has {count} texts, too few to hold some out: set config.lm.epochs=0, or give more texts with "

@@ -21,6 +21,7 @@ from bert_elmo_jax.data.pipeline.windows import check_documents
 from bert_elmo_jax.families import Family, get_family
 from bert_elmo_jax.families.family import Inputs, Objective, Phase
 from bert_elmo_jax.files import write_json
+from bert_elmo_jax.heads.sentence_head import SentenceHead
 from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.inference.run_directory import describe_run, is_run_directory
 from bert_elmo_jax.nn.int8_kernels import refuse_int8
@@ -37,7 +38,7 @@ from bert_elmo_jax.runs.initial_state import (
 )
 from bert_elmo_jax.runs.pretraining_end import finish_pretraining
 from bert_elmo_jax.runs.recomputation import asks_for_remat, check_remat, choose_remat
-from bert_elmo_jax.runs.start_run import read_clock
+from bert_elmo_jax.runs.start_run import read_clock, say
 from bert_elmo_jax.runs.teacher import add_teacher, has_teacher, read_teacher, record_teacher, start_teacher
 from bert_elmo_jax.runs.trackers import check_trackers
 from bert_elmo_jax.runs.train_run import PageOptions, Run, SharedBy, lock_run, place_run, start_config, train_run
@@ -102,7 +103,7 @@ def build_pretraining(config: ConfigDict, workdir: Path, init: str | None, place
     corpora_facts = describe_corpora(corpora)
     check_same_corpora(workdir, corpora_facts)
     tokenizer = load_corpus_tokenizer(corpora, family.inputs)
-    model, stored = start_model(family, config, init, tokenizer)
+    model, stored, sentences = start_model(family, config, init, tokenizer)
     teacher = start_teacher(config, workdir, init, tokenizer)
 
     def build(model: Any) -> Objective:
@@ -118,7 +119,15 @@ def build_pretraining(config: ConfigDict, workdir: Path, init: str | None, place
     check_rows(corpora, objective.held_out_examples, rows)
     params = objective.init(jax.random.key(config.seed))
     if stored is not None:
-        params = fill_missing(params, stored, report=not is_run_directory(workdir))
+        report = not is_run_directory(workdir)
+        params = fill_missing(params, stored, report)
+        if sentences is not None and sentences.shapes():
+            sentences = None
+            if report:
+                say(
+                    f"left out: the dense layers of --init={init}, which pretraining does not train, and with them the "
+                    "pooling and prompts of its sentence vectors"
+                )
     reader = {"process": jax.process_index(), "processes": jax.process_count()} | family.inputs.split(placement.parts)
     batches_of: Any = functools.partial(train_batches, corpora, seed=config.seed, workers=config.workers, **reader)
     phases = [(phase.steps, batches_of(phase.examples, phase.rows)) for phase in objective.phases]
@@ -129,7 +138,7 @@ def build_pretraining(config: ConfigDict, workdir: Path, init: str | None, place
     rate, method = choose_optimizer(config, objective)
 
     def describe(workdir: Path) -> None:
-        describe_run(workdir, model, params, tokenizer)
+        describe_run(workdir, model, params, tokenizer, sentences=sentences)
         write_json(workdir / DATA, corpora_facts)
         if teacher is not None:
             record_teacher(workdir, teacher, params, config.init_from_teacher)
@@ -214,10 +223,13 @@ def load_corpus_tokenizer(corpora: Mapping[str, float], inputs: Inputs) -> Any:
 
 def start_model(
     family: Family, config: ConfigDict, init: str | None, tokenizer: Any
-) -> tuple[Any, Mapping[str, Any] | None]:
-    """Return the model's configuration, and the parameters of `init`; with another vocabulary without its softmax."""
+) -> tuple[Any, Mapping[str, Any] | None, SentenceHead | None]:
+    """Return the model's configuration, and the parameters and the sentence head of `init`.
+
+    With another vocabulary, the parameters lack the softmax.
+    """
     if init is None:
-        return family.config_for(tokenizer, **config.model), None
+        return family.config_for(tokenizer, **config.model), None, None
     stored = read_model(init)
     refuse_int8(stored.params, f"--init={init}")
     if stored.kind != family.name:
@@ -240,7 +252,7 @@ def start_model(
             f"begin from a model that has one"
         )
     params, fields = inputs.begin_from(stored.params, tokenizer, same)
-    return adopt_config(stored.config, {**config.model, **fields}), params
+    return adopt_config(stored.config, {**config.model, **fields}), params, stored.sentences
 
 
 def build_objective(config: ConfigDict, vocab_size: int | None, *, teacher: bool = False) -> tuple[Family, Objective]:

@@ -10,7 +10,7 @@ from bert_elmo_jax.runs.pretraining import build_objective
 
 
 class Budget(NamedTuple):
-    """Parameters of the encoder and of all that is trained, positions of all rows, operations in matrix products."""
+    """Parameters of the encoder and of all that is trained, positions of all rows (both of a pair), operations."""
 
     parameters: int
     all_parameters: int
@@ -21,8 +21,8 @@ class Budget(NamedTuple):
 def count_budget(config: ConfigDict, vocab_size: int | None = None) -> Budget:
     """Return the budget of a config; its data give the vocabulary by default.
 
-    Operations are the objective's own count, forward and back: lookups and convolutions over characters are left out,
-    and so is a teacher.
+    Operations are the objective's own count, forward and back. Left out are lookups, convolutions over characters,
+    DeBERTa's products with relative positions, and a teacher.
 
     >>> from bert_elmo_jax.runs.config_files import read_config
     >>> budget = count_budget(read_config("bert:toy")[0], 2_000)
@@ -31,7 +31,7 @@ def count_budget(config: ConfigDict, vocab_size: int | None = None) -> Budget:
     """
     _, objective = build_objective(config, vocab_size)
     params = jax.eval_shape(objective.init, jax.random.key(0))
-    lengths = [(phase.examples.length, phase.steps * phase.rows * phase.examples.length) for phase in objective.phases]
+    lengths = [(phase.examples.length, phase.steps * phase.rows * phase.tokens) for phase in objective.phases]
     operations = sum(objective.work(params, length) * positions for length, positions in lengths)
     positions = sum(positions for _, positions in lengths)
     return Budget(count_params(params["encoder"]), count_params(params), positions, operations)

@@ -12,6 +12,7 @@ from ml_collections import ConfigDict
 from bert_elmo_jax import train
 from bert_elmo_jax.families.family import Family, Inputs
 from bert_elmo_jax.files import read_json
+from bert_elmo_jax.inference.run_directory import best_step
 from bert_elmo_jax.report.language import Translate, english
 from bert_elmo_jax.report.page import draw_code, draw_table
 from bert_elmo_jax.report.svg import format_number
@@ -53,7 +54,9 @@ def finish_pretraining(
     name = family.called.partition(" ")[2]
     run = read_json(workdir / "run.json", default={})
     sections = [
-        draw_figures_reached(read_metrics(workdir), read_json(workdir / BEFORE, default={}), score, translate),
+        draw_figures_reached(
+            read_metrics(workdir), read_json(workdir / BEFORE, default={}), score, translate, best_step(workdir)
+        ),
         *more,
         describe_model(name, state.params, run, translate),
         draw_data(corpora, translate),
@@ -67,9 +70,15 @@ def finish_pretraining(
 
 
 def draw_figures_reached(
-    lines: Sequence[Mapping[str, Any]], before: Mapping[str, Any], score: str, translate: Translate = english
+    lines: Sequence[Mapping[str, Any]],
+    before: Mapping[str, Any],
+    score: str,
+    translate: Translate = english,
+    kept: int | None = None,
 ) -> Section:
     """Return the section of the held-out figures: of the best checkpoint, before the first step, and of the last one.
+
+    `kept` is the step of the best checkpoint that was kept: an evaluation between checkpoints may have been better.
 
     >>> lines = [{"step": 5, "held_out/perplexity": 9.0, "held_out/score": -2.2}]
     >>> "perplexity 9" in draw_figures_reached(lines, {}, "held_out/score")[1]
@@ -78,7 +87,8 @@ def draw_figures_reached(
     measured = [line for line in lines if line.get(score) is not None]
     if not measured:
         return translate("Result"), f"<p>{html.escape(translate('There was no evaluation on held-out text.'))}</p>"
-    best, last = max(measured, key=lambda line: (line[score], line["step"])), measured[-1]
+    candidates = [line for line in measured if line["step"] == kept] or measured
+    best, last = max(candidates, key=lambda line: (line[score], line["step"])), measured[-1]
     # A score that is a loss with its sign changed says less than the loss or its perplexity.
     names = [
         name for name, value in best.items()
@@ -86,7 +96,7 @@ def draw_figures_reached(
     ]  # fmt: skip
     main = next((name for name in (score, "held_out/perplexity", *names) if name in names), score)
     headline = html.escape(f"{main} {format_number(best[main])}").replace("/", "/<wbr>")
-    text = translate("At step {best} of {last}, the best by {score} on held-out text.",
+    text = translate("At step {best} of {last}, the best checkpoint by {score} on held-out text.",
                      best=f"{best['step']:,}", last=f"{lines[-1]['step']:,}", score=score)  # fmt: skip
     titles = [
         translate("before the first step"), translate("best, step {step}", step=f"{best['step']:,}"),

@@ -12,7 +12,7 @@ from bert_elmo_jax.runs.language_model import check_stages, describe_stages, tun
 from bert_elmo_jax.runs.prepared_task import PreparedTask
 from bert_elmo_jax.runs.trainable import Section
 from bert_elmo_jax.runs.with_documents import BACKWARD, prepare_documents, start_documents
-from bert_elmo_jax.runs.with_head import prepare_head, start_head
+from bert_elmo_jax.runs.with_head import check_unread, prepare_head, start_head
 from bert_elmo_jax.runs.with_network import prepare_network, start_network
 
 
@@ -22,7 +22,8 @@ class TaskKind(NamedTuple):
     `start(config, init, tokenizer)` returns a model without weights of the task, which depends on the `start_fields` of
     the config; `prepare(config, data, start)` makes it ready for training. `check(config, settings)` raises for a
     config, or settings of a grid, that contradict themselves. `first_stages(config, workdir, data, start, parallel,
-    language)` trains the model on texts without labels, reports it in a language, and returns it with an exit status.
+    language, configs)` checks the configs of all runs, trains the model on texts without labels, reports it in a
+    language, and returns it with an exit status.
     `companions(start)` are models that are trained first, in folders of these names. `sections(workdir, translate)`
     belong to the report.
     """
@@ -36,7 +37,9 @@ class TaskKind(NamedTuple):
     sections: Callable[[Path, Translate], Sequence[Section]] = lambda workdir, translate: ()
 
 
-HEAD = TaskKind(start_head, prepare_head, ("preset", "dtype", "attention", "dropout", "attention_dropout"))
+HEAD = TaskKind(
+    start_head, prepare_head, ("preset", "dtype", "attention", "dropout", "attention_dropout"), check=check_unread
+)
 NETWORK = TaskKind(start_network, prepare_network, check=check_adaptation, first_stages=adapt_encoder)
 DOCUMENTS = TaskKind(
     start_documents, prepare_documents, check=check_stages, first_stages=tune_language_models,

@@ -37,13 +37,15 @@ def build_transfer(
     length: Length,
     fresh: Sequence[str] = (),
     frozen: Sequence[str] = (),
+    report: bool = True,
 ) -> Transfer:
     """Return the training of `config.transfer`, `config.upper_layers` and `config.layer_decay`.
 
     `params["encoder"]` is the pretrained encoder, with the layers of `depth_of`; everything else is new. Without an
     `encoder`, everything is trained. `fresh` are patterns of the paths of new parameters inside the encoder, such as
     `encoder/pooler/.*`; `frozen` are patterns of further parameters that are never trained. `hold` a loss by the
-    patterns of the result, so that no gradient of a frozen parameter is computed.
+    patterns of the result, so that no gradient of a frozen parameter is computed. `report` whether the run ends before
+    the last stage.
     """
     choose("transfer", config.transfer, dict.fromkeys(WAYS))
     if config.transfer == "lora":
@@ -67,7 +69,8 @@ def build_transfer(
         method = build_optimizer(o, rate)
         method = optim.freeze(method, still) if still else method
     else:
-        report_late(config, leaves, length)
+        if report:
+            report_late(config, leaves, length)
         unclipped = ConfigDict({**o, "clip": float("inf")})
         # Gradients are clipped here, before each group's optimizer scales them.
         clip = o.clip / o.gradient_scale if o.gradient_scale > 0 else o.clip

@@ -29,11 +29,16 @@ BASE = "base"  # the entry of a batch with the parameters that no step changes
 
 
 class Adapted(NamedTuple):
-    """The parameters that are trained, `{"adapters": …, head: …}`, those that are not, and how they are joined."""
+    """The parameters that are trained, `{"adapters": …, head: …}`, those that are not, and how they are joined.
+
+    `stored` is written in a run directory: `base` with the first values of parts that are trained in full, because a
+    model without them, except for a pooler, is not complete.
+    """
 
     trained: dict[str, Any]
     base: dict[str, Any]
     merge: optim.Merge
+    stored: dict[str, Any]
 
 
 def adapt(config: ConfigDict, params: Mapping[str, Any], new_pooler: bool, report: bool = True) -> Adapted:
@@ -55,6 +60,7 @@ def adapt(config: ConfigDict, params: Mapping[str, Any], new_pooler: bool, repor
             f"config.lora.in_full names {unknown[0]!r}, and the encoder's parts are {', '.join(encoder)}"
             f"{did_you_mean(unknown[0], list(encoder))}"
         )
+    stored = {name: part for name, part in encoder.items() if name != "pooler" or name not in in_full}
     if in_full:
         trained["encoder"] = {name: encoder.pop(name) for name in dict.fromkeys(in_full)}
     try:
@@ -68,7 +74,7 @@ def adapt(config: ConfigDict, params: Mapping[str, Any], new_pooler: bool, repor
     if report:
         count, every = count_params(trained), count_params(params)
         say(f"adapters of rank {config.lora.rank}: {count:,} numbers are trained, {count / every:.2%} of {every:,}")
-    return Adapted(trained, {"encoder": encoder}, merge)
+    return Adapted(trained, {"encoder": encoder}, merge, {"encoder": stored})
 
 
 def _split(names: str) -> list[str]:
@@ -104,7 +110,7 @@ def join_batch(trained: Any, batch: Mapping[str, Any], merge: optim.Merge) -> tu
 
 def describe_adapters(workdir: Path, model: Any, adapted: Adapted, tokenizer: Any) -> dict[str, Any]:
     """Write the encoder of a run, unless it is there, and return the field of `model.json`; refuse another encoder."""
-    write_base(workdir, model, adapted.base, tokenizer)
+    write_base(workdir, model, adapted.stored, tokenizer)
     return {"rank": adapted.merge.rank, "alpha": adapted.merge.alpha, "rslora": adapted.merge.rslora}
 
 

@@ -54,6 +54,11 @@ from bert_elmo_jax.text import Tokenizer, load_tokenizer
 LENGTH, QUESTION_LENGTH = 128, 384
 
 
+# The values of fields that are read with config.features.layers only, or with config.transfer=lora only.
+FEATURES: Mapping[str, Any] = {"combine": "concat", "lstm_layers": 0, "lstm_size": 768, "dropout": 0.1}
+LORA: Mapping[str, Any] = {"rank": 8, "alpha": 16.0, "targets": "query,value", "rslora": False, "in_full": ""}
+
+
 class Start(NamedTuple):
     """A model without a task head: its family, configuration and tokenizer, and its weights if it has any."""
 
@@ -61,6 +66,24 @@ class Start(NamedTuple):
     model: Any
     tokenizer: Tokenizer
     stored: StoredModel | None
+
+
+def check_unread(config: ConfigDict, settings: Sequence[Mapping[str, Any]]) -> None:
+    """Raise ValueError for fields of features or adapters, of a config or the settings of a grid, that no run reads."""
+    runs = settings or [{}]
+    for setting in runs:
+        combine = setting.get("features.combine", config.features.combine)
+        choose("features.combine", combine, dict.fromkeys(get_args(Combine)))
+    with_layers = any(setting.get("features.layers", config.features.layers) for setting in runs)
+    with_adapters = any(setting.get("transfer", config.transfer) == "lora" for setting in runs)
+    for group, usual, is_read, remedy in (
+        ("features", FEATURES, with_layers, "config.features.layers=…, such as -1"),
+        ("lora", LORA, with_adapters, "config.transfer=lora"),
+    ):
+        for name, value in usual.items():
+            field = f"{group}.{name}"
+            if not is_read and any(setting.get(field, config[group][name]) != value for setting in runs):
+                raise ValueError(f"config.{field} has no effect without {remedy}: add it, or leave config.{field} out")
 
 
 def start_head(config: ConfigDict, init: str | None, tokenizer: str | None) -> Start:
@@ -189,7 +212,8 @@ def prepare_head(
                 return outputs(params, put(batch))
 
             row_outputs = shapes.compute(run, dev_rows, config.batch_size, parts=placement.parts)
-            return make_predictions(task, data.dev, dev_rows, row_outputs)
+            width = None if sentences is None else sentences.vector_width
+            return make_predictions(task, data.dev, dev_rows, row_outputs, width=width)
 
         packed, padding = choose_packing(
             rows, config.batch_size, placement.parts * config.accumulate, packs=shapes.packs, limit=shapes.limit,
@@ -270,7 +294,6 @@ def choose_next(config: ConfigDict, family: Family, model: Any, kind: str) -> Ca
 def read_features(config: ConfigDict, family: Family, num_layers: int, kind: str) -> Features | None:
     """Return the layers of `config.features` that the head reads; None for the last layer, with its pooler."""
     f = config.features
-    choose("features.combine", f.combine, dict.fromkeys(get_args(Combine)))
     if not f.layers:
         no_pooler = not family.pooler and kind in ("classification", "regression", "choice")
         return Features((num_layers,)) if no_pooler else None

@@ -152,6 +152,10 @@ class Add:
         runs = (points,) if isinstance(points, Point) else tuple(points)
         if not runs:
             raise ValueError(f"the cell {row}, {column} has no runs to show a figure of")
+        if not score and any(point.program == "pretrain" for point in runs):
+            raise ValueError(
+                f"the cell {row}, {column} has score='', expected a figure of a pretraining, such as 'loss'"
+            )
         seeds = [point.resolved.seed for point in runs]
         if len(set(seeds)) < len(seeds):
             raise ValueError(f"the cell {row}, {column} has runs of seeds={seeds}, expected none of them twice")

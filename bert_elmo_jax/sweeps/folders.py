@@ -19,10 +19,11 @@ from bert_elmo_jax.runs.language_model import TUNED
 from bert_elmo_jax.runs.pretraining import pretrain
 from bert_elmo_jax.runs.start_run import Call
 from bert_elmo_jax.sweeps.definition import Sweep
-from bert_elmo_jax.sweeps.points import FLAGS, Adapted, File, Point, Step, identify
+from bert_elmo_jax.sweeps.points import FLAGS, PATHS, Adapted, File, Point, Step, identify, record_name
 from bert_elmo_jax.sweeps.runners import Job
 
 DONE = {"pretrain": "report.html", "finetune": "result.json"}  # written last
+HASHES = "data.json"  # in the working directory: hashes of the data that its runs have read
 # The fields that decide which vectors a run reads.
 TEXTS = ("network", "encoder", "task", "text", "pair", "label", "encoding", "train", "dev", "share", "max_length")
 CALLS: Mapping[str, Call] = {"pretrain": pretrain, "finetune": finetune}
@@ -89,6 +90,8 @@ class Folders:
         for name, value in point.settings.items():
             if name in FLAGS[point.program]:
                 options[name] = self.locate(value)
+            elif name in PATHS and isinstance(value, list | tuple):
+                fields[name] = ",".join(str(self.locate(each)) for each in value)
             else:
                 fields[name] = show_value(self.locate(value))
         if self.track and point.program in ("pretrain", "finetune"):
@@ -108,6 +111,11 @@ class Folders:
         if not isinstance(point.settings.get("encoder"), Point) or point.resolved.adapt.epochs:
             return None  # an adapted encoder is the run's own
         fields = [str(point.resolved[name]) for name in TEXTS if name in point.resolved]
+        # Also the hashes of what it and the encoder have read: vectors of earlier contents stay in their own folder.
+        hashes = read_json(self.workdir / HASHES, default={}).get("runs", {})
+        texts = map(record_name, point.sources("train", "dev"))
+        fields += [str(hashes.get(point.identity, {}).get(name)) for name in texts]
+        fields += map(str, sorted(hashes.get(point.beginnings["encoder"].identity, {}).items()))
         return self.workdir / "vectors" / hashlib.sha256("\n".join(fields).encode()).hexdigest()[:12]
 
     def command(self, point: Point) -> str:

@@ -30,6 +30,11 @@ LATER: Mapping[str, Any] = {
 # Fields that change no number: where a run computes, what it reports, and what it keeps. `checkpoint_every` changes
 # the model of a run that averages its last checkpoints.
 COMFORT = ("mesh", "workers", "log_every", "checkpoint_every", "keep", "cache")
+# Settings whose texts may name files, folders or models of this machine.
+PATHS = (
+    "init", "tokenizer", "preset", "teacher", "encoder", "backward", "vectors", "character_vectors", "data",
+    "unlabelled", "train", "dev", "test",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -45,7 +50,7 @@ class Point:
     """A run of a program on a config such as "bert:toy", the recipe `toy` of `bert`, or "my_recipes.py:mine".
 
     `settings` are fields and flags by name. A value may be a Point, a Step or an Adapted (the run, its checkpoint or
-    its adapted language model to begin with) or a File.
+    its adapted language model to begin with), a File, or a list of Files.
 
     >>> bert = Point("bert", "pretrain", "bert:toy", {"steps": 100})
     >>> head = Point("head", "finetune", "finetune", {"init": bert, "task": "sst2", "train": File("train.tsv")})
@@ -74,8 +79,20 @@ class Point:
 
     @property
     def files(self) -> list[File]:
-        """The data it reads."""
-        return [value for value in self.settings.values() if isinstance(value, File)]
+        """The data it reads from `--data`."""
+        return [each for value in self.settings.values() for each in _as_list(value) if isinstance(each, File)]
+
+    def sources(self, *names: str) -> "list[File | str]":
+        """Return the Files of its settings, and the texts of PATHS; with `names`, of these settings alone."""
+        fields: dict[str, Any] = {**dict(self.resolved.items()), **self.settings}
+        sources: list[File | str] = []
+        for name in names or dict.fromkeys((*PATHS, *self.settings)):
+            for value in _as_list(fields.get(name)):
+                if isinstance(value, File):
+                    sources.append(value)
+                elif name in PATHS and value and isinstance(value, str | Path):
+                    sources.append(str(value))
+        return sources
 
     @functools.cached_property
     def resolved(self) -> ConfigDict:
@@ -99,6 +116,8 @@ class Point:
                     hint = did_you_mean(name, [*fields, *FLAGS[self.program]])
                     raise ValueError(f"the config {self.config} has no field {name!r}{hint}")
                 else:
+                    if isinstance(value, list | tuple) and any(isinstance(v, Point | Step | Adapted) for v in value):
+                        raise ValueError(f"{name}={value!r}, expected one point, such as {name}=runs[0]")
                     set_field(config, name, show_value(identify(value)), fields)
         except (OSError, ValueError) as error:
             raise ValueError(f"{self.name}: {error}") from None
@@ -184,3 +203,12 @@ def identify(value: Any) -> Any:
     if isinstance(value, File):
         return f"file {value.name}"
     return tuple(map(identify, value)) if isinstance(value, list | tuple) else value
+
+
+def record_name(source: File | str) -> str:
+    """Return the name of a File, or of a text that names paths, in the record of hashes."""
+    return source.name if isinstance(source, File) else f"path {source}"
+
+
+def _as_list(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple) else [value]

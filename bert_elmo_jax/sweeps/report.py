@@ -3,9 +3,7 @@
 Equal results give byte-identical tables, in any order and by any runner.
 """
 
-import csv
 import html
-import io
 from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from pathlib import Path
@@ -14,9 +12,12 @@ from bert_elmo_jax.files import write_text
 from bert_elmo_jax.report.figure_files import write_figures
 from bert_elmo_jax.report.language import Language, Phrase, Translate, translator
 from bert_elmo_jax.report.page import draw_code, draw_details, draw_figures, draw_table, write_page
+from bert_elmo_jax.report.results import write_rows
+from bert_elmo_jax.report.svg import NOTHING
 from bert_elmo_jax.runs.start_run import read_costs, sum_costs
 from bert_elmo_jax.sweeps.definition import Sweep
 from bert_elmo_jax.sweeps.folders import Folders
+from bert_elmo_jax.sweeps.points import Point
 from bert_elmo_jax.sweeps.table import LEVEL, Gain, Order, Score, Table, find_least_difference, list_lines
 
 STYLE = "td,th{white-space:nowrap}pre{white-space:pre-wrap;overflow-wrap:anywhere}"
@@ -132,12 +133,17 @@ def explain_marks(table: Table) -> Iterator[Phrase]:
 
 def varies_pretraining(sweep: Sweep) -> bool:
     """Return True if no two seeds of a cell begin with the same pretraining, or are the same one."""
-    begins = [
-        [run.identity for point in cell.points for run in ([point] if point.program == "pretrain" else point.needs)]
-        for cell in sweep.cells
-    ]
+    begins = [[name for point in cell.points for name in find_pretrainings(point)] for cell in sweep.cells]
     several = any(len(identities) > 1 for identities in begins)
     return several and all(len(set(identities)) == len(identities) for identities in begins)
+
+
+def find_pretrainings(point: Point) -> set[str]:
+    """Return the identities of the pretrainings that a run begins with, also through other tasks' runs."""
+    if point.program == "pretrain":
+        return {point.identity}
+    begins = [point.beginnings[name] for name in ("init", "encoder", "preset") if name in point.beginnings]
+    return {name for begin in begins for name in find_pretrainings(begin)}
 
 
 def compare_orders(table: Table) -> Iterator[Phrase]:
@@ -178,13 +184,10 @@ def describe_order(order: Order) -> Phrase:
     )  # fmt: skip
 
 
-def format_csv(lines: Sequence[Mapping[str, object]]) -> str:
-    """Return lines as CSV."""
-    out = io.StringIO()
-    writer = csv.DictWriter(out, list(lines[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({name: "" if value is None else value for name, value in line.items()} for line in lines)
-    return out.getvalue()
+def write_lines(path: Path, lines: Sequence[Mapping[str, object]]) -> None:
+    """Write lines as CSV that a spreadsheet reads: it recognises UTF-8, and takes no cell for a formula."""
+    names = list(lines[0])
+    write_rows(path, [names, *([line.get(name) for name in names] for line in lines)], guarded=True)
 
 
 def list_costs(sweep: Sweep, folders: Folders) -> list[dict[str, object]]:
@@ -210,8 +213,8 @@ def write_tables(table: Table, folders: Folders, folder: Path) -> None:
     """Write `table.md`, `table.csv`, and `costs.csv`, which is different each time."""
     folder.mkdir(parents=True, exist_ok=True)
     write_text(folder / "table.md", write_markdown(table))
-    write_text(folder / "table.csv", format_csv(list(list_lines(table))))
-    write_text(folder / "costs.csv", format_csv(list_costs(table.sweep, folders)))
+    write_lines(folder / "table.csv", list(list_lines(table)))
+    write_lines(folder / "costs.csv", list_costs(table.sweep, folders))
 
 
 def _format_row(cells: Sequence[str]) -> str:
@@ -230,7 +233,8 @@ def write_sweep_report(table: Table, folders: Folders, folder: Path, command: st
         try:
             figure = sweep.plot(means)
             drawn = draw_figures([figure])
-            write_figures(folder, {"figure": figure})
+            if NOTHING not in drawn:  # the runs of its points are not done
+                write_figures(folder, {"figure": figure})
         except Exception as error:  # an error in the sweep's file must not stop its runs
             text = translate("The plot of the sweep's file fails: {error}", error=f"{type(error).__name__}: {error}")
             drawn = f"<p>{html.escape(text, quote=False)}</p>"

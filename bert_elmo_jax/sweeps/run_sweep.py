@@ -3,7 +3,10 @@
 Each program makes the same checks of its own run, but that may be after days of pretraining.
 """
 
+import glob
 import hashlib
+import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -31,15 +34,13 @@ from bert_elmo_jax.runs.transfer import WAYS
 from bert_elmo_jax.runs.with_documents import check_documents
 from bert_elmo_jax.runs.with_head import read_features
 from bert_elmo_jax.sweeps.definition import Sweep, read_sweep
-from bert_elmo_jax.sweeps.folders import Folders, write_commands
-from bert_elmo_jax.sweeps.points import Adapted, File, Point, Step
+from bert_elmo_jax.sweeps.folders import HASHES, Folders, write_commands
+from bert_elmo_jax.sweeps.points import Adapted, File, Point, Step, record_name
 from bert_elmo_jax.sweeps.report import write_sweep_report, write_tables
 from bert_elmo_jax.sweeps.runners import LOG, Processes, RayTasks, Runner, check_devices, read_resources
 from bert_elmo_jax.sweeps.schedule import Progress, SweepState
 from bert_elmo_jax.sweeps.table import Table, read_table
 from bert_elmo_jax.sweeps.toy_tasks import make_files
-
-HASHES = "data.json"  # in the working directory: hashes of the data that its runs have read
 
 
 def check_data(sweep: Sweep, folders: Folders) -> None:
@@ -60,11 +61,12 @@ def check_data(sweep: Sweep, folders: Folders) -> None:
 def check_same_data(sweep: Sweep, folders: Folders) -> None:
     """Raise if data have changed since runs of the working directory, or the runs they begin with, have read them.
 
-    Files are hashed again only if their size or time has changed.
+    These are the files of `--data`, and files and models of this machine that settings name by their paths. They are
+    hashed again only if their size or time has changed.
     """
-    reads: dict[str, set[File]] = {}
+    reads: dict[str, set[File | str]] = {}
     for point in sweep.points:  # needs come first
-        reads[point.identity] = set(point.files).union(*(reads[need.identity] for need in point.needs))
+        reads[point.identity] = set(point.sources()).union(*(reads[need.identity] for need in point.needs))
     record = folders.workdir / HASHES
     with folders.locked():
         try:
@@ -72,35 +74,53 @@ def check_same_data(sweep: Sweep, folders: Folders) -> None:
             files, runs = dict(stored["files"]), dict(stored["runs"])
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(f"{record} cannot be read ({error!r}): delete it, if the data have not changed") from error
-        for file in dict.fromkeys(file for point in sweep.points for file in point.files):
-            source = folders.file(file)
-            if not (paths := _list_content(source)):
-                continue  # a folder without a corpus, which `check_points` reports
+        for source in dict.fromkeys(source for point in sweep.points for source in point.sources()):
+            name, places = record_name(source), _find_local(source, folders)
+            if not (paths := [path for place in places for path in _list_content(place)]):
+                continue  # no data of this machine, or a folder without any, which `check_points` reports
             stamp = [fact for path in paths for fact in (str(path), path.stat().st_size, path.stat().st_mtime_ns)]
-            if files.get(file.name, {}).get("stamp") != stamp:
+            if files.get(name, {}).get("stamp") != stamp:
                 digests = [hash_file(path) for path in paths]
                 digest = digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
-                files[file.name] = {"stamp": stamp, "digest": digest}
-            now = files[file.name]["digest"]
-            readers = [point for point in sweep.points if file in reads[point.identity]]
+                files[name] = {"stamp": stamp, "digest": digest}
+            now = files[name]["digest"]
+            readers = [point for point in sweep.points if source in reads[point.identity]]
             begun = [point for point in readers if folders.run(point).is_dir()]
-            if outdated := [point for point in begun if runs.get(point.identity, {}).get(file.name, now) != now]:
+            if outdated := [point for point in begun if runs.get(point.identity, {}).get(name, now) != now]:
                 restore = "restore the old file, choose another --workdir"
-                remedy = "delete it and it is made again" if file.made else restore
+                remedy = "delete it and it is made again" if isinstance(source, File) and source.made else restore
                 listed = "\n".join(f"  {folders.run(point)}" for point in outdated)
-                since = f"{source} has changed since {len(outdated)} runs have read it"
+                since = f"{', '.join(map(str, places))} has changed since {len(outdated)} runs have read it"
                 raise ValueError(f"{since}: {remedy}, or delete them:\n{listed}")
             for point in readers:
-                runs[point.identity] = {**runs.get(point.identity, {}), file.name: now}
+                runs[point.identity] = {**runs.get(point.identity, {}), name: now}
         write_json(record, {"files": files, "runs": runs})
+
+
+def _find_local(source: File | str, folders: Folders) -> list[Path]:
+    """Return the files and folders of this machine that a setting names: one, several (`wiki=3,news=1`), or a glob."""
+    if isinstance(source, File):
+        return [folders.file(source)]
+    if os.path.lexists(source):
+        return [Path(source)]
+    names = (re.sub(r"=[\d.]+$", "", part.strip()) for part in source.split(","))
+    patterns = (os.path.expanduser(name) for name in names)  # noqa: PTH111 -- `Path` refuses an unknown user
+    return [Path(path) for pattern in patterns for path in sorted(glob.glob(pattern, recursive=True))]
 
 
 def _list_content(source: Path) -> list[Path]:
     """Return the files that tell whether data have changed; the manifest of a corpus has the hashes of its files."""
+    if not source.is_dir():
+        return [source] if source.is_file() else []
+    if (source / "manifest.json").is_file():
+        return [source / "manifest.json"]
+    patterns = ["*"]
     if is_saved_folder(source):
-        return sorted(path for path in source.rglob("*") if path.suffix in (".arrow", ".json"))
-    path = source / "manifest.json" if source.is_dir() else source
-    return [path] if path.is_file() else []
+        patterns = ["*.arrow", "*.json"]
+    elif (source / "checkpoints").is_dir():  # a run directory: its reports may be written again
+        patterns = ["model.json", "tokenizer/*", "params/**/*"]
+    files = [path for pattern in patterns for path in source.rglob(pattern) if path.is_file()]
+    return sorted(path for path in files if not any(part.startswith(".") for part in path.relative_to(source).parts))
 
 
 def check_points(sweep: Sweep, folders: Folders) -> None:

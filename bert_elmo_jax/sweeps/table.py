@@ -14,7 +14,7 @@ from scipy import stats
 
 from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.files import read_json
-from bert_elmo_jax.runs.pretraining_budget import count_budget
+from bert_elmo_jax.runs.pretraining_budget import Budget, count_budget
 from bert_elmo_jax.runs.start_run import sum_costs
 from bert_elmo_jax.sweeps.definition import Cell, Sweep
 from bert_elmo_jax.sweeps.folders import Folders
@@ -142,7 +142,7 @@ class Table:
 
 
 class Gain(NamedTuple):
-    """The mean gain of a step, and half the width of its 95% interval; None for a single seed."""
+    """The mean gain of a step, and half the width of its 95% interval; None if the seeds do not vary it."""
 
     mean: float
     half: float | None
@@ -151,16 +151,27 @@ class Gain(NamedTuple):
 def measure_gain(differences: Sequence[float]) -> Gain | None:
     """Return the mean of paired differences with Student's interval; None without differences.
 
-    >>> measure_gain([2.0, 2.0, 2.0])
-    Gain(mean=2.0, half=0.0)
-    >>> measure_gain([1.0])
-    Gain(mean=1.0, half=None)
+    >>> gain = measure_gain([2.0, 3.0, 4.0])
+    >>> gain.mean, round(gain.half, 2)
+    (3.0, 2.48)
+    >>> measure_gain([1.0]), measure_gain([2.0, 2.0, 2.0])
+    (Gain(mean=1.0, half=None), Gain(mean=2.0, half=None))
     """
     if not differences:
         return None
-    if len(differences) == 1:
-        return Gain(differences[0], None)
-    return Gain(statistics.fmean(differences), find_least_difference(len(differences)) * statistics.stdev(differences))
+    mean = statistics.fmean(differences)
+    if not do_vary(differences):
+        return Gain(mean, None)
+    return Gain(mean, find_least_difference(len(differences)) * statistics.stdev(differences))
+
+
+def do_vary(differences: Sequence[float]) -> bool:
+    """Return True if there are two differences or more, and not all are equal: then chance can be judged.
+
+    >>> do_vary([2.0, 2.5]), do_vary([2.0, 2.0]), do_vary([2.0])
+    (True, False, False)
+    """
+    return len(differences) > 1 and max(differences) - min(differences) > 1e-9 * max(1.0, *map(abs, differences))
 
 
 def compare_paired(ours: Mapping[int, float], theirs: Mapping[int, float]) -> float | None:
@@ -174,8 +185,7 @@ def compare_paired(ours: Mapping[int, float], theirs: Mapping[int, float]) -> fl
     (0.1181, None)
     """
     pairs = [(value, theirs[seed]) for seed, value in ours.items() if seed in theirs]
-    differences = [a - b for a, b in pairs]
-    if len(pairs) < 2 or max(differences) - min(differences) <= 1e-9 * max(1.0, *map(abs, differences)):
+    if not do_vary([a - b for a, b in pairs]):
         return None
     return float(stats.ttest_rel(*zip(*pairs)).pvalue)
 
@@ -214,7 +224,7 @@ def read_value(cell: Cell, point: Point, folders: Folders) -> float | str | None
         figures = read_figures(point, run)
     except (OSError, ValueError, KeyError, TypeError) as error:
         return f"{run} cannot be read ({error}): delete it, and the same command makes it again"
-    name = cell.score or figures["score"]
+    name = cell.score or figures.get("score", "")
     if name in COSTS and point.program == "pretrain":
         figures |= read_pretraining_costs(run)
     if name not in figures:
@@ -247,13 +257,18 @@ def read_figures(point: Point, run: Path) -> dict[str, Any]:
     return figures
 
 
-@functools.lru_cache
 def read_pretraining_costs(run: Path) -> dict[str, float]:
     """Return COSTS of a pretraining that is done: millions, the operations in 10¹², and seconds of processor time."""
-    vocab_size = read_json(run / "model.json")["config"]["vocab_size"]
-    budget = count_budget(ConfigDict(read_json(run / "run.json")), vocab_size)
+    budget = read_budget(run)
     scaled = (*(count / 1e6 for count in budget[:3]), budget.operations / 1e12)
     return dict(zip(COSTS, (*scaled, sum_costs(run, "processor"))))
+
+
+@functools.lru_cache  # counting traces the model, and a table is written whenever a run ends
+def read_budget(run: Path) -> Budget:
+    """Return the budget of a pretraining that is done."""
+    vocab_size = read_json(run / "model.json")["config"]["vocab_size"]
+    return count_budget(ConfigDict(read_json(run / "run.json")), vocab_size)
 
 
 def _read_last_values(run: Path) -> dict[str, Any]:

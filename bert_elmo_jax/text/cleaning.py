@@ -62,7 +62,8 @@ class Cleaning:
         if self.strip_accents:
             parts_of = {character: unicodedata.normalize("NFKD", character) for character, _ in placed}
             placed = [(part, place) for character, place in placed for part in parts_of[character]]
-            placed = [(part, place) for part, place in placed if not unicodedata.combining(part)]
+            # All marks, as in transformers; ALBERT's first code kept the few of combining class 0.
+            placed = [(part, place) for part, place in placed if unicodedata.category(part)[0] != "M"]
         if self.lowercase:
             lowered = "".join(character for character, _ in placed).lower()  # a final sigma depends on its neighbours
             same = len(lowered) == len(placed)

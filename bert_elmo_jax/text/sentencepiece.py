@@ -129,7 +129,7 @@ class SentencePiece(Tokenizer):
         self.word_starts[specials] = False
         self.fingerprint = hashlib.sha256(model + self.cleaning.identity).hexdigest()
         self._model = model
-        self._index = {self.tokens[number]: number for number in specials if number != self.unk_id}
+        self._index = {self.tokens[number]: number for number in specials}
         self._texts = without_literals(self._library, model, [n for n in specials if n < self._pieces_of_model])
         self._trained_here = self.tokens[: len(SPECIALS)] == SPECIALS
         self._adds_space = self._library.normalize("a").startswith(SPACE_MARK)

@@ -15,7 +15,7 @@ from jaxtyping import Float32
 
 from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.files import write_bytes
-from bert_elmo_jax.text.vectors import WordVectors
+from bert_elmo_jax.text.vectors import WordVectors, leave_out_broken
 
 VectorFormat = Literal["word2vec", "glove", "binary"]
 
@@ -79,21 +79,27 @@ def read_binary_vectors(path: str | Path) -> WordVectors:
             "bytes hold; the file may be cut: copy it again"
         )
     vectors, places, at, repeated = np.empty((count, width), np.float32), dict[str, int](), len(header) + 1, 0
+    broken, first_error = 0, ValueError()  # words that are not UTF-8
     for number in range(1, count + 1):
         end = data.find(b" ", at)
         if end < 0 or end + 1 + 4 * width > len(data):
+            if broken:
+                raise first_error
             raise ValueError(f"{path} ends in vector {number:,} of {count:,}; the file may be cut: copy it again")
+        word_bytes, row = data[at:end].lstrip(b"\n"), np.frombuffer(data[end + 1 : end + 1 + 4 * width], "<f4")
+        at = end + 1 + 4 * width
         try:
-            word = data[at:end].lstrip(b"\n").decode()
+            word = word_bytes.decode()
         except UnicodeDecodeError:
-            raise ValueError(
-                f"{path}: the word of vector {number:,}, {data[at:end][:40]!r}, is not UTF-8; the width in the first "
-                "line may be wrong, or convert the file first"
-            ) from None
-        row = np.frombuffer(data[end + 1 : end + 1 + 4 * width], "<f4")
+            if not broken:
+                first_error = ValueError(
+                    f"{path}: the word of vector {number:,}, {word_bytes[:40]!r}, is not UTF-8; the width in the first "
+                    "line may be wrong, or convert the file first"
+                )
+            broken += 1
+            continue
         if not np.isfinite(row).all():
             raise ValueError(f"{path}: NaN or infinity in the vector of {word[:40]!r}, number {number:,}")
-        at = end + 1 + 4 * width
         if word in places:
             repeated += 1
             continue
@@ -103,4 +109,6 @@ def read_binary_vectors(path: str | Path) -> WordVectors:
         raise ValueError(
             f"{path}: {len(data) - at:,} bytes follow the {count:,} vectors that its first line counts; copy it again"
         )
+    if broken:
+        leave_out_broken(path, broken, count, first_error)
     return WordVectors(tuple(places), vectors[: len(places)], count, repeated)

@@ -6,6 +6,7 @@ Errors name the line. Only the numbers of requested words are parsed.
 """
 
 import re
+import warnings
 from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -27,7 +28,8 @@ _NUMBER = re.compile(rb"[-+]?\d*\.\d+([eE][-+]?\d+)?")  # not whole numbers, bec
 class WordVectors(NamedTuple):
     """Words in file order and their vectors.
 
-    A word that occurs more than once keeps its first vector; `repeated` counts the others.
+    A word that occurs more than once keeps its first vector; `repeated` counts the others. Words that are not UTF-8 are
+    left out with a warning, if they are few.
     """
 
     words: tuple[str, ...]
@@ -85,14 +87,29 @@ def read_vectors(path: str | Path, words: Iterable[str] | None, *, most: int | N
     if header is not None and header[0] != count and not (requested is None and most is not None):
         problem = f"its first line counts {header[0]:,} vectors, {count:,} follow"
         raise _wrong(path, 1, problem, "the file may be cut: copy it again, or correct the first line")
-    names = []
-    for word, number in line_of.items():
+    names, places, broken = list[str](), list[int](), list[int]()
+    for place, word in enumerate(line_of):
         try:
             names.append(word.decode())
+            places.append(place)
         except UnicodeDecodeError:
-            raise _wrong(path, number, f"{word[:40]!r} is not UTF-8", "convert the file to UTF-8 first") from None
-    array = np.stack(vectors) if vectors else np.zeros((0, width), np.float32)
+            broken.append(place)
+    if broken:
+        word, number = list(line_of.items())[broken[0]]
+        error = _wrong(path, number, f"{word[:40]!r} is not UTF-8", "convert the file to UTF-8 first")
+        leave_out_broken(path, len(broken), len(line_of), error)
+    array = np.stack([vectors[place] for place in places]) if places else np.zeros((0, width), np.float32)
     return WordVectors(tuple(names), array, count, repeated)
+
+
+def leave_out_broken(path: Path, broken: int, words: int, error: ValueError) -> None:
+    """Warn of words that are not UTF-8 and left out; raise the error if these are at least half of all words.
+
+    word2vec.c cuts long words after a fixed number of bytes, which may be inside of a letter.
+    """
+    if 2 * broken >= words:
+        raise error
+    warnings.warn(f"{path}: {broken:,} of {words:,} words are left out, because they are not UTF-8", stacklevel=3)
 
 
 def width_of(path: str | Path) -> int:

@@ -2,6 +2,7 @@
 
 import functools
 import hashlib
+import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -12,6 +13,7 @@ from jaxtyping import Float32
 from bert_elmo_jax.files import read_array, read_json, write_json
 from bert_elmo_jax.json_values import LIST
 from bert_elmo_jax.text.vectors import read_vectors, width_of
+from bert_elmo_jax.text.words import find_decomposed
 
 PATTERNS = ("glove*.txt", "vectors.txt", "*.vec")  # names of text files with word vectors
 SAVED = ("word_vectors.json", "word_vectors.npy")
@@ -80,6 +82,10 @@ class WordTable:
         return Table({word: place for place, word in enumerate(words)}, vectors)
 
     @functools.cached_property
+    def _decomposed(self) -> dict[str, int]:
+        return find_decomposed(self.table.places)
+
+    @functools.cached_property
     def fingerprint(self) -> str:
         """A hash of words and vectors."""
         sums = hashlib.sha256("\n".join(self.table.places).encode("utf-8", "surrogatepass"))
@@ -87,10 +93,13 @@ class WordTable:
         return sums.hexdigest()
 
     def of(self, words: Sequence[str]) -> Float32[np.ndarray, "N D"]:
-        """Return the vectors of words; zeros for unknown ones."""
+        """Return the vectors of words, found also composed (NFC); zeros for unknown ones."""
         vectors = np.zeros((len(words), self.width), np.float32)
         for n, word in enumerate(words):
             place = self.table.places.get(word)
+            if place is None:
+                composed = unicodedata.normalize("NFC", word)
+                place = self.table.places.get(composed, self._decomposed.get(composed))
             if place is not None:
                 vectors[n] = self.table.vectors[place]
         return vectors

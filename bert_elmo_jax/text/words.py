@@ -141,6 +141,7 @@ class WordVocabulary:
         self.fingerprint = hashlib.sha256(_file_of(self.words)).hexdigest()
         # A literal "<S>" in a text is not a sentence boundary, so special words are not looked up.
         self._index = {word: number for number, word in enumerate(self.words) if number > 2}
+        self._index = find_decomposed(self._index) | self._index
 
     @classmethod
     def build(
@@ -200,8 +201,16 @@ class WordVocabulary:
         write_bytes(folder / "words.txt", _file_of(self.words))
 
     def ids(self, words: Sequence[str]) -> Int32[np.ndarray, "N"]:
-        """Return the id of each word; unknown words and literal special words are `<UNK>`."""
-        return np.fromiter(map(self._index.get, words, repeat(self.unk_id)), np.int32, len(words))
+        r"""Return the id of each word, found also composed (NFC); unknown and literal special words are `<UNK>`.
+
+        >>> WordVocabulary.build({"가": 5}).ids(["가", "\u1100\u1161", "나"]).tolist()
+        [3, 3, 2]
+        """
+        words = list(words)
+        ids = np.fromiter(map(self._index.get, words, repeat(self.unk_id)), np.int32, len(words))
+        for n in np.flatnonzero(ids == self.unk_id).tolist():
+            ids[n] = self._index.get(unicodedata.normalize("NFC", words[n]), self.unk_id)
+        return ids
 
     def encode(self, text: str, *, specials: bool = True) -> Encoding:
         """Return the words of a text as a tokenizer returns pieces; `rule` splits the text (at whitespace if unknown).
@@ -237,7 +246,17 @@ class WordVocabulary:
         return len(self.words)
 
     def __contains__(self, word: str) -> bool:
-        return word in self._index
+        return bool(self.ids([word])[0] != self.unk_id)
+
+
+def find_decomposed(places: Mapping[str, int]) -> dict[str, int]:
+    r"""Return the composed form (NFC) of each word that has another one, with the word's place.
+
+    >>> find_decomposed({"가": 0, "\u1102\u1161": 1})
+    {'나': 1}
+    """
+    normal = unicodedata.normalize
+    return {normal("NFC", word): place for word, place in places.items() if not unicodedata.is_normalized("NFC", word)}
 
 
 def _file_of(words: Sequence[str]) -> bytes:

@@ -32,7 +32,8 @@ NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 # Files from a start that was stopped before it wrote `run.json`, from a sweep, or from the shell.
 OWN_FILES = re.compile(
-    r"\..*|lost\+found|lock|costs\.jsonl|point\.json|log\.txt|toyworld(\..*)?|(adapted_)?backward|adapted|.*\.partial|.*\.(log|out|err)"
+    r"\..*|lost\+found|lock|costs\.jsonl|point\.json|skipped\.jsonl|examples\.json|log\.txt|toyworld(\..*)?"
+    r"|(adapted_)?backward|adapted|.*\.partial|.*\.(log|out|err)"
 )
 
 

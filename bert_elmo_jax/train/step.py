@@ -3,7 +3,7 @@
 A loss is `loss(params, batch, key, carry) -> (terms, metrics, carry)`: `terms` and `metrics` are {name: (total,
 weight)}, and no weight depends on the parameters. The step first sums each weight over all parts and devices and then
 follows the gradient of Σ coefficient · total / weight. So one device, many devices, accumulation and pmap compute the
-same update.
+same update for the same batch.
 """
 
 from collections.abc import Callable, Iterable, Mapping

@@ -1,17 +1,20 @@
 """Probes, senses, neighbours, attention and layer weights, on encoders with known layers."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from bert_elmo_jax import load
 from bert_elmo_jax.analysis import heads_and_arcs as heads
-from bert_elmo_jax.analysis import probes, senses
+from bert_elmo_jax.analysis import probes, senses, studies
 from bert_elmo_jax.analysis.layer_weights import layer_shares, weight_results
-from bert_elmo_jax.analysis.registers import read_registers
+from bert_elmo_jax.analysis.registers import find_speech_level, read_registers
 from bert_elmo_jax.analysis.word_neighbours import find_neighbours, find_occurrences, find_static_neighbours
 from bert_elmo_jax.data.tasks.annotated import ParsedSentence, Sense, SenseSentence
 from bert_elmo_jax.inference.kept_vectors import VectorFolder
 from bert_elmo_jax.inference.word_layers import StaticVectors
+from bert_elmo_jax.networks import NetworkConfig
 
 NOUNS, VERBS = [f"w{n}" for n in range(1, 21)], [f"w{n}" for n in range(21, 41)]
 
@@ -246,3 +249,20 @@ def test_layer_weights_of_any_model():
     assert len(figures) == 2
     with pytest.raises(ValueError, match="run has no mix of layers"):
         weight_results({"encoder": {}}, "run")
+
+
+def test_weights_of_a_network_that_reads_some_layers_have_their_numbers(monkeypatch):
+    mix = {"weights": np.zeros(2), "gamma": np.ones(())}
+    config = NetworkConfig(num_words=8, encoder_layers=3, encoder_width=4, layers="1,2")
+    network = SimpleNamespace(params={"mix": {"input": mix}}, config=config)
+    monkeypatch.setattr(studies, "load_models", lambda options: {"tagger": network})
+    assert [result.layer for result in studies.study_weights(None).results] == ["1", "2"]
+
+
+@pytest.mark.parametrize(
+    ("word", "level"),
+    [("갑니다", "formal"), ("합니까", "formal"), ("먹습니다", "formal"), ("오십시오", "formal"), ("아니다", "plain"),
+     ("지니다", "plain"), ("가니까", None), ("먹으니까", None), ("가요", "polite")],
+)  # fmt: skip
+def test_the_formal_level_needs_a_final_bieup(word, level):
+    assert find_speech_level(["집에", word]) == (level, 1)

@@ -124,6 +124,6 @@ def _hash_grid(folder: Path) -> Hashes:
 
 def _hash_search(folder: Path) -> Hashes:
     """Hash the table of a search, without the paths in its commands."""
-    with (folder / "run" / "table.csv").open(encoding="utf-8", newline="") as file:
+    with (folder / "run" / "table.csv").open(encoding="utf-8-sig", newline="") as file:
         rows = [{name: cell for name, cell in row.items() if name != "command"} for row in csv.DictReader(file)]
     return {"table.csv": hash_bytes(json.dumps(rows).encode())}

@@ -1,6 +1,9 @@
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
+from bert_elmo_jax import load
 from bert_elmo_jax.encoders.arguments import (
     check_fit,
     check_layers,
@@ -132,3 +135,28 @@ def test_ids_outside_a_range_are_named_by_their_place():
         check_range("id", ids, 0, 0, "one is known")
     with pytest.raises(ValueError, match="id 1 at row 1, column 3 is outside"):
         check_range("id", ids[:, 2], 0, 0, "")
+
+
+class Column(Sequence):
+    """Values that are found by label, and iterated in order, as in a sorted column of pandas."""
+
+    def __init__(self, values):
+        self.values = list(values)
+
+    def __len__(self):
+        return len(self.values)
+
+    def __iter__(self):
+        return iter(self.values)
+
+    def __getitem__(self, label):
+        return self.values[label] if isinstance(label, slice) else self.values[-1 - label]
+
+
+def test_texts_of_a_column_come_in_its_order(goldens):
+    texts = ["the river", "a bank", "old ship"]
+    encoder, reranker, static = (load(goldens / name) for name in ("bert_tiny", "reranker", "static_tiny/gensim.bin"))
+    np.testing.assert_array_equal(encoder.sentences(Column(texts)), encoder.sentences(texts))
+    assert reranker.rank("the river", Column(texts)) == reranker.rank("the river", texts)
+    words = ["river", "unbekannt"]
+    np.testing.assert_array_equal(static.vectors_of(Column(words)), static.vectors_of(words))

@@ -1,6 +1,7 @@
 """Sentences of words: their checks, and the shapes of batches."""
 
 import functools
+import unicodedata
 
 import numpy as np
 import pytest
@@ -17,6 +18,9 @@ def test_words_are_taken_as_they_are():
     assert to_words(WORDS, 0) == WORDS
     assert to_words("  강가의\t은행\u3000앞 \n", 0) == ["강가의", "은행", "앞"]
     assert to_words("\x00", 0) == ["\x00"]
+    decomposed = unicodedata.normalize("NFD", "강가")
+    assert to_words(decomposed, 0) == to_words([decomposed], 0, composed=True) == [decomposed]
+    assert to_words(decomposed, 0, composed=True) == ["강가"]
 
 
 @pytest.mark.usefixtures("as_users_run")

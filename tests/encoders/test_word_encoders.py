@@ -1,5 +1,7 @@
 """The contract of encoders that read words, over the frozen models of every such family."""
 
+import unicodedata
+
 import jax
 import numpy as np
 import pytest
@@ -53,6 +55,16 @@ def test_a_sentence_alone_and_half_precision(encoder):
     half = load(encoder.source, dtype="bfloat16").encode(SENTENCES[:3]).last
     assert half.dtype == np.float32
     assert 0 < np.abs(half - together.last).max() < 0.5
+
+
+@pytest.mark.parametrize("name", ["frozen_runs/models/lm_forward", "static_tiny/gensim.bin"])
+def test_decomposed_text_has_the_vectors_of_composed_text(goldens, name):
+    encoder = load(goldens / name)
+    text = "영화 배우" if "runs" in name else "은행 강가의 달빛"  # the last word has n-grams alone
+    decomposed = unicodedata.normalize("NFD", text)
+    for sentence in (decomposed, decomposed.split()):
+        close(encoder.encode([sentence]).last, encoder.encode([text]).last)
+    assert encoder.count_unknown(decomposed.split()) == 0
 
 
 @pytest.mark.usefixtures("as_users_run")

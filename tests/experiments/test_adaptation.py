@@ -1,5 +1,6 @@
 """An ELMo that reads a task's texts as a language model before it goes into a network."""
 
+import dataclasses
 import functools
 import importlib
 import json
@@ -147,6 +148,25 @@ def test_wrong_settings_are_refused(files, changes, settings, message):
     with pytest.raises(ValueError, match=message):
         check_fields(config)
         check_adaptation(config, settings)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"transfer": "top_down"}, "config.transfer=top_down is for the layers of a fine-tuned encoder"),
+        ({"tune_encoder": True, "transfer": "topdown"}, "config.transfer='topdown' is not known"),
+        ({"tune_encoder": True, "transfer": "upper", "upper_layers": 9}, "config.upper_layers=9: expected 1 to"),
+        ({"optimizer.name": "adamwx"}, "config.optimizer.name='adamwx' is not known"),
+    ],
+)
+def test_wrong_fields_of_the_network_are_refused_before_the_encoder_is_adapted(files, changes, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        adapt(config_of(files, ELMO, changes=changes), tmp_path)
+    config = config_of(files, ELMO)
+    data = read_data(config)._replace(task=dataclasses.replace(read_data(config).task, kind="regression"))
+    with pytest.raises(ValueError, match="is for classification, and --task="):
+        adapt_encoder(config, tmp_path, data, start_network(config, None, None))
+    assert not list(tmp_path.iterdir())
 
 
 def test_not_asked_for(files):

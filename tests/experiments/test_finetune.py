@@ -3,6 +3,7 @@
 tests/campaigns/test_kills.py kills such runs.
 """
 
+import functools
 import importlib
 import json
 import re
@@ -18,6 +19,7 @@ from bert_elmo_jax.data.tasks.task import read_examples
 from bert_elmo_jax.families import get_family
 from bert_elmo_jax.inference import TaskModel
 from bert_elmo_jax.inference.run_directory import best_step, is_run_directory
+from bert_elmo_jax.runs import finetuning
 from bert_elmo_jax.runs.config_files import list_recipes, read_config
 from bert_elmo_jax.runs.finetuning import (
     TaskJob,
@@ -26,13 +28,14 @@ from bert_elmo_jax.runs.finetuning import (
     check_examples,
     finetune,
     finish_grid,
+    name_folder,
     run_grid,
 )
 from bert_elmo_jax.runs.task_data import class_weights, read_data, task_named
 from bert_elmo_jax.runs.task_kinds import find_kind
 from bert_elmo_jax.runs.train_run import Run
 from bert_elmo_jax.runs.transfer import plan_unfreezing
-from bert_elmo_jax.runs.with_head import prepare_head, start_head
+from bert_elmo_jax.runs.with_head import check_unread, prepare_head, start_head
 from bert_elmo_jax.train.checkpoint import load_params, saved_steps
 from bert_elmo_jax.train.metrics import read_metrics
 
@@ -158,6 +161,106 @@ def test_a_setting_of_a_grid_has_its_own_model_and_examples(files, model, tmp_pa
     assert (task.start.model.dropout, changed.start.model.dropout) == (0.0, 0.25)
     assert len(changed.data.train) == len(task.data.train) / 2
     assert apply_to_task(task, {"epochs": 2.0}, run, config) is task
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"features.lstm_layers": 2}, "features.lstm_layers has no effect without config.features.layers"),
+        ({"features.combine": "mix"}, "features.combine has no effect without config.features.layers"),
+        ({"lora.rank": 2}, "lora.rank has no effect without config.transfer=lora: add it, or leave config.lora.rank"),
+    ],
+)
+def test_fields_that_no_run_reads_are_refused(changes, message, files, model, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        finetune(config_of(files["sst2"], **changes), tmp_path / "run", init=str(model))
+    assert not (tmp_path / "run").exists()
+    [(field, value)] = changes.items()
+    with pytest.raises(ValueError, match=message):
+        check_unread(config_of({}), [{field: value}])
+    reader = {"transfer": "lora"} if field.startswith("lora") else {"features.layers": "-1"}
+    check_unread(config_of({}, **changes), [{"seed": 0}, reader])  # the setting of a grid reads it
+    check_unread(config_of({}, **reader), [{field: value}])
+
+
+def test_a_refused_command_is_corrected_in_the_same_folder(files, model, tmp_path):
+    run = tmp_path / "run"
+    with pytest.raises(ValueError, match="batch_size=6 cannot be shared by 1 devices in 4 parts"):
+        finetune(config_of(files["sst2"], batch_size=6, accumulate=4), run, init=str(model))
+    assert not (run / "examples.json").exists()
+    train.refuse_other_files(run)
+
+
+@pytest.fixture
+def quick_runs(model, monkeypatch):
+    """Replace the training of a setting: its score is its seed; seed 1 diverges, and seed 2 is refused."""
+    wrong = {1: train.Diverged("no finite loss"), 2: ValueError("seed=2: use another")}
+
+    def run_task(run, config, task):
+        if config.seed in wrong:
+            raise wrong[config.seed]
+        shutil.copytree(model, run.workdir, dirs_exist_ok=True)
+        (run.workdir / "report.html").write_text("", encoding="utf-8")
+        result = {"score": "accuracy", "dev": {"accuracy": config.seed / 10}}
+        (run.workdir / "result.json").write_text(json.dumps(result), encoding="utf-8")
+
+    monkeypatch.setattr(finetuning, "run_task", run_task)
+    return wrong
+
+
+def test_a_setting_that_fails_does_not_stop_the_others(files, model, tmp_path, capsys, quick_runs):
+    config = config_of(files["sst2"])
+    run = functools.partial(finetune, config, tmp_path, init=str(model), seeds=["1", "0", "2", "3"])
+    with pytest.raises(train.Diverged, match=r"2 of 4 runs failed, the first of them seed=1: no finite loss"):
+        run()
+    grid = json.loads((tmp_path / "grid.json").read_text(encoding="utf-8"))
+    assert grid["best"] == "seed=3" and load(tmp_path)
+    assert [one.get("failed") for one in grid["runs"]] == ["no finite loss", None, "seed=2: use another", None]
+    messages = capsys.readouterr().err
+    assert "run 3 of 4 failed: seed=2: use another" in messages and "(2 seeds)" in messages
+    quick_runs.clear()  # a later start succeeds, and the best is another
+    shutil.rmtree(tmp_path / "runs" / "seed=3")
+    quick_runs[3] = ValueError("no longer")
+    with pytest.raises(ValueError, match="1 of 4 runs failed"):
+        run()
+    assert json.loads((tmp_path / "grid.json").read_text(encoding="utf-8"))["best"] == "seed=2"
+    assert (tmp_path / "model.json").is_file() and len(saved_steps(tmp_path)) == 1
+
+
+def test_a_grid_that_fails_altogether_shows_the_error(files, model, tmp_path, quick_runs):
+    with pytest.raises(ValueError, match=r"1 of 1 runs failed, the first of them seed=2: seed=2: use another"):
+        finetune(config_of(files["sst2"]), tmp_path, init=str(model), seeds=["2"])
+    assert not (tmp_path / "grid.json").exists() and not is_run_directory(tmp_path)
+
+
+def test_paths_as_values_of_a_grid_are_one_folder_each(files, model, tmp_path, capsys, quick_runs):
+    vocabulary = f"{model.parent}/../{model.parent.name}/{model.name}"
+    config = config_of(files["sst2"])
+    presets = [str(model), vocabulary]
+    assert finetune(config, tmp_path, tokenizer=str(model), grid=f"preset={','.join(presets)}") == 0
+    folders = sorted(folder.name for folder in (tmp_path / "runs").iterdir())
+    assert folders == sorted("preset=" + preset.replace("/", "%2F") for preset in presets)
+    best = json.loads((tmp_path / "grid.json").read_text(encoding="utf-8"))["best"]
+    assert best in folders
+    assert f"run 1 of 2: preset={presets[0]}".replace("/", "%2F") in capsys.readouterr().err
+
+
+def test_the_folder_of_an_earlier_version_stays_if_it_is_inside(tmp_path):
+    nested = tmp_path / "runs" / "preset=a" / "b"
+    nested.mkdir(parents=True)
+    assert name_folder(tmp_path / "runs", {"preset": "a/b"}) == nested
+    (tmp_path / "runs" / "preset=..").mkdir()
+    outside = name_folder(tmp_path / "runs", {"preset": "../../.."})
+    assert outside == tmp_path / "runs" / "preset=..%2F..%2F.."
+
+
+@pytest.mark.parametrize("field", ["share", "max_length", "encoder"])
+def test_settings_with_other_sentences_have_a_cache_each(field, tmp_path):
+    config = importlib.import_module("experiments.configs.bcn").get_config()
+    config.encoder = "elmo"
+    value = {"share": 0.5, "max_length": 8, "encoder": "bert"}[field]
+    assert apply_setting(config, {"seed": 1}, tmp_path).cache == str(tmp_path / "vectors")
+    assert apply_setting(config, {field: value}, tmp_path).cache == ""
 
 
 def test_the_runs_of_a_grid_are_scored_on_the_same_examples(files, tmp_path):

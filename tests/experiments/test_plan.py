@@ -3,6 +3,7 @@
 import importlib
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -85,6 +86,17 @@ def test_a_plan_for_simulated_devices(capsys):
     ):
         assert part in output, output
     assert "largest batch" not in output
+
+
+@pytest.mark.long
+def test_a_plan_of_pairs_counts_both_texts(capsys):
+    config = toy("cove")
+    _, output = planned(config, find_topology("cpu:1"), 100, capsys)
+    counted = re.search(r"the model's own count ([\d.e+]+)", output)
+    _, objective = build_objective(config, 100)
+    work = objective.work(jax.eval_shape(objective.init, jax.random.key(0)), config.length)
+    both = config.batch_size * (config.length + config.target_length)
+    assert counted and float(counted[1]) == pytest.approx(work * both, rel=1e-3)
 
 
 @pytest.mark.devices

@@ -3,6 +3,7 @@
 tests/campaigns/test_kills.py kills such runs.
 """
 
+import dataclasses
 import json
 import re
 import shutil
@@ -17,11 +18,12 @@ from bert_elmo_jax.data.corpora.prepare import Request, prepare
 from bert_elmo_jax.data.corpora.shards import is_heldout
 from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus
 from bert_elmo_jax.data.pipeline.batches import train_batches
+from bert_elmo_jax.heads.sentence_head import Dense, SentenceHead, init_sentence_head
 from bert_elmo_jax.plan.plan import build_inputs
 from bert_elmo_jax.runs.config_files import list_recipes, read_config
 from bert_elmo_jax.runs.pretraining import build_objective, build_pretraining, build_step, pretrain
 from bert_elmo_jax.runs.train_run import place_run
-from bert_elmo_jax.train.checkpoint import load_params
+from bert_elmo_jax.train.checkpoint import load_params, save_params
 from bert_elmo_jax.train.metrics import Metrics, read_metrics
 from bert_elmo_jax.weights.parameter_tree import flatten
 
@@ -234,6 +236,27 @@ def test_given_weights_without_a_vocabulary_are_compared_in_size(goldens, tmp_pa
     config.data = str(corpora("pieces"))
     with pytest.raises(ValueError, match=r"model has no vocabulary, and embeddings for 200 pieces, but the data was"):
         build_pretraining(config, tmp_path / "run", str(tmp_path / "model"), place_run(config, "jit"))
+
+
+def test_a_sentence_model_keeps_its_pooling_and_prompts_unless_it_has_dense_layers(tmp_path, corpora, capsys):
+    config = small_config("bert:toy", data=str(corpora("pieces")))
+
+    def build(name, init):
+        training = build_pretraining(config, tmp_path / name, init, place_run(config, "jit"))
+        training.describe(tmp_path / name)
+        save_params(tmp_path / name, 0, training.params)
+        return load(tmp_path / name)
+
+    model = build("first", None)
+    head = SentenceHead(("cls",), ("normalize",), 20, prompts=(("query", "query: "),), default_prompt="query")
+    for name, layers in (("plain", ("normalize",)), ("dense", (Dense(16, 8),))):
+        model.sentence_head = dataclasses.replace(head, layers=layers)
+        model.params["sentence"] = init_sentence_head(model.sentence_head, jax.random.key(0))
+        model.save_sentences(tmp_path / name)
+    assert build("second", str(tmp_path / "plain")).sentence_head == head
+    assert "sentence vectors" not in capsys.readouterr().err
+    assert build("third", str(tmp_path / "dense")).sentence_head == SentenceHead()
+    assert re.search("left out: the dense layers of .*dense, .* of its sentence vectors", capsys.readouterr().err)
 
 
 def test_parts_of_a_batch_have_whole_rows_of_each_device(tmp_path, corpora, monkeypatch):

@@ -347,3 +347,10 @@ def test_long_texts_are_read_in_parts_whose_scores_are_averaged(runs, tmp_path, 
     assert "longer than" not in capsys.readouterr().err
     predict_file(str(runs["sst2"]), str(tmp_path / "in.txt"), str(tmp_path / "cut.jsonl"))
     assert "the rest was not read: --stride=16 reads them in parts" in capsys.readouterr().err
+
+
+def test_sentence_vectors_are_compared_by_their_first_numbers():
+    outputs = [np.array([[1, 0, 5], [1, 0, -5]], np.float32)]
+    task = task_named("sentences")
+    assert make_predictions(task, [], [], outputs, width=2) == [Number(1.0)]
+    assert make_predictions(task, [], [], outputs)[0].value == pytest.approx(-24 / 26)

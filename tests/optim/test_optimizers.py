@@ -6,7 +6,7 @@ import numpy as np
 import optax
 import pytest
 
-from bert_elmo_jax.optim import adagrad, adamw, bert_adam, lamb, linear_from_start
+from bert_elmo_jax.optim import adagrad, adamw, bert_adam, lamb, linear_from_start, row_sgd
 from bert_elmo_jax.optim.optimizers import normalise_by_global_norm, scale_by_trust_ratio, scale_by_uncorrected_adam
 
 STEPS = 25
@@ -207,3 +207,10 @@ def test_parts_of_optimizers_by_hand():
     params, updates = {"kernel": np.float32([[3, 4]])}, {"kernel": np.float32([[0, 2]])}
     ratios = jax.jit(lambda tree, params: scale_by_trust_ratio().update(tree, optax.EmptyState(), params)[0])
     assert ratios(updates, params)["kernel"].tolist() == [[0.0, 5.0]]
+
+
+def test_row_sgd_without_a_limit_is_gradient_descent():
+    optimizer, params = row_sgd(0.5, longest=float("inf")), {"table": jnp.zeros((2, 2)), "bias": jnp.zeros(2)}
+    gradients = {"table": jnp.array([[3.0, 4.0], [0.0, 0.0]]), "bias": jnp.array([1e6, 0.0])}
+    updates, _ = optimizer.update(gradients, optimizer.init(params), params)
+    assert updates["table"].tolist() == [[-1.5, -2.0], [0.0, 0.0]] and updates["bias"].tolist() == [-5e5, 0.0]

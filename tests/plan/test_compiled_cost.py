@@ -306,3 +306,15 @@ ENTRY %main (a.1: f32[64], at.1: s32[1000,1], new.1: f32[1000]) -> f32[64] {
 @pytest.mark.parametrize(("space", "size"), [("", 64 * 4), (":S(1)", 0)])
 def test_a_scatter_writes_no_more_than_its_result_and_nothing_on_chip(space, size):
     assert compiled_cost(FUSION.replace("SPACE", space)).bytes == size
+
+
+def test_groups_of_a_batch_are_not_counted_twice():
+    """The output has a batch of each group's size, and each filter meets one group."""
+    text = """HloModule groups
+ENTRY %main (x: f32[6,10,3], w: f32[4,3,4]) -> f32[3,7,4] {
+  %x = f32[6,10,3]{2,1,0} parameter(0)
+  %w = f32[4,3,4]{2,1,0} parameter(1)
+  ROOT %y = f32[3,7,4]{2,1,0} convolution(%x, %w), window={size=4}, dim_labels=b0f_0io->b0f, batch_group_count=2
+}
+"""
+    assert compiled_cost(text).flops == 2 * (7 * 4) * 3 * 3 * 4

@@ -61,6 +61,13 @@ def test_fields_of_other_optimizers_may_mean_nothing(name, fields):
     build_optimizer(options(name=name, **fields), optax.constant_schedule(0.1))
 
 
+@pytest.mark.parametrize("warmup", [0.0, 20.0])
+def test_a_triangle_without_a_rise_or_fall_names_the_field(warmup):
+    o = options(schedule="slanted_triangular", warmup=warmup)
+    with pytest.raises(ValueError, match=rf"config.optimizer.warmup={warmup:g} in a run of 20 steps: slanted_tri"):
+        build_schedule(o, 20)
+
+
 def test_noam_takes_the_width_of_the_model():
     o = options(schedule="noam", learning_rate=2.0, warmup=4000.0)
     rate = build_schedule(o, 100_000, width=512)

@@ -43,6 +43,7 @@ def models(tmp_path_factory):
     """Return models of both directions, one with another vocabulary, and one of fastai."""
     folder = tmp_path_factory.mktemp("models")
     paths = {direction: write_lm(folder / direction, direction) for direction in ("forward", "backward")}
+    paths["same words"] = write_lm(folder / "same words")
     paths["other"] = write_lm(folder / "other", "backward", [*WORDS, "one", "more"])
     paths["fastai"] = str(save_tensors(folder / "fastai", draw_tensors(len(FASTAI), 6, 10, 2)))
     (folder / "fastai" / "itos.json").write_text(json.dumps(FASTAI), encoding="utf-8")
@@ -202,12 +203,23 @@ def test_other_tasks(files):
     [
         ({"class_weights": "evil"}, "config.class_weights='evil': expected balanced"),
         ({"eval_every": 5, "checkpoint_every": 3}, "let config.checkpoint_every divide config.eval_every"),
+        ({"transfer": "topdown"}, "config.transfer='topdown' is not known"),
+        ({"transfer": "upper", "upper_layers": 9}, "config.upper_layers=9: expected 1 to 2"),
+        ({"transfer": "top_down", "head_epochs": 0.01}, "config.head_epochs=0.01 is less than a step"),
+        ({"optimizer.name": "adamwx"}, "config.optimizer.name='adamwx' is not known"),
+        ({"optimizer.schedule": "slant"}, "config.optimizer.schedule='slant' is not known"),
+        ({"accumulate": 2}, "config.accumulate=2: batch norm needs"),
     ],
 )
-def test_wrong_classifier_fields_are_refused_before_the_language_model_is_trained(files, tmp_path, changes, message):
-    config = small(files, **changes)
+@pytest.mark.parametrize("in_grid", [False, True])
+def test_wrong_classifier_fields_are_refused_before_the_language_model_is_trained(
+    files, models, tmp_path, changes, message, in_grid
+):
+    config, wrong = small(files), small(files, **changes)
+    start, configs = start_documents(config, models["forward"], None), [config, wrong] if in_grid else []
     with pytest.raises(ValueError, match=message):
-        tune_language_models(config, tmp_path, read_data(config), None)
+        base = config if in_grid else wrong
+        tune_language_models(base, tmp_path, read_data(config), start, configs=configs)
     assert not list(tmp_path.iterdir())
 
 
@@ -244,14 +256,33 @@ def test_a_task_of_one_word(files, models, tmp_path):
 
 
 def test_a_model_that_was_tuned_on_other_texts(files, models, tmp_path):
+    start = start_documents(small(files), models["forward"], None)
+    texts = [f"film {n}" for n in range(12)]
+    prepare_texts(tmp_path, texts, start, "train.csv")
+    for other_texts, other_start in (([*texts, "film"], start), (texts, add_new_words(start, ["once"], 1))):
+        with pytest.raises(ValueError, match=r"was tuned on other texts, or with other words: restore the files"):
+            prepare_texts(tmp_path, other_texts, other_start, "train.csv")
+    assert prepare_texts(tmp_path, texts, start, "train.csv")["counts"]["train"]["sentences"] > 0
+
+
+@pytest.mark.long
+def test_a_tuned_model_is_not_used_for_another_seed_rate_or_start(files, models, tmp_path):
+    """Without a run.json of the classifier, that of the language model says what it was."""
     config = small(files)
-    start = start_documents(config, models["forward"], None)
-    (tmp_path / "report.html").write_text("done", encoding="utf-8")
-    write_lm(tmp_path, words=[*WORDS, "once"])
-    tuned, status = tune(config, tmp_path, [], add_new_words(start, ["once"], 1))
-    assert status == 0 and tuned.stored.config.vocab_size == len(WORDS) + 1
-    with pytest.raises(ValueError, match=r"was tuned on other texts, whose words differ: restore the files"):
-        tune(config, tmp_path, [], add_new_words(start, ["twice"], 1))
+    texts = [f"film {n}" for n in range(40)]
+    forward, other = (start_documents(config, models[name], None) for name in ("forward", "same words"))
+    tuned, _ = tune(config, tmp_path, texts, forward)
+    metrics = (tmp_path / "metrics.jsonl").read_bytes()
+    again, _ = tune(small(files, batch_size=4), tmp_path, texts, forward)  # the classifier's batches
+    jax.tree.map(np.testing.assert_array_equal, again.stored.params, tuned.stored.params)
+    assert (tmp_path / "metrics.jsonl").read_bytes() == metrics
+    for changes, start, message in (
+        ({"seed": 1}, forward, r"seed: 0 then, 1 now"),
+        ({"lm.optimizer.learning_rate": 0.5}, forward, r"optimizer.learning_rate: .* then, 0.5 now"),
+        ({}, other, r"init: .*forward\" then, .*same words\" now"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            tune(small(files, **changes), tmp_path, texts, start)
 
 
 def test_grids_do_not_vary_the_language_model(files):

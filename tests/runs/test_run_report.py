@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from bert_elmo_jax.runs.pretraining_end import draw_figures_reached
 from bert_elmo_jax.runs.run_report import write_report
 from bert_elmo_jax.train.metrics import Metrics, read_metrics
 
@@ -46,3 +47,12 @@ def test_a_run_that_said_nothing(tmp_path):
         pass
     assert read_metrics(tmp_path) == []
     assert "0 steps" in write_report(tmp_path).read_text(encoding="utf-8")
+
+
+def test_the_best_step_is_that_of_a_checkpoint():
+    """A better evaluation between two checkpoints is not in the folder."""
+    score = "held_out/accuracy"
+    lines = [{"step": step, score: value} for step, value in ((5, 0.1), (10, 0.9), (12, 0.8))]
+    page = draw_figures_reached(lines, {}, score, kept=12)[1]
+    assert "At step 12 of 12, the best checkpoint by" in page and "accuracy 0.8" in page
+    assert "At step 10 of 12" in draw_figures_reached(lines, {}, score)[1]

@@ -152,6 +152,24 @@ def test_parts_in_full_are_trained_and_saved_with_the_adapters(files, model, tmp
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("part", ["embeddings", "layer_0"])
+def test_a_part_without_which_the_base_is_not_complete_is_trained_in_full(part, files, model, tmp_path):
+    config = config_of(files, **{"lora.in_full": part, "epochs": 1.0})
+    if part == "layer_0":
+        config.lora.targets = "embeddings/word"  # the model has one layer
+    for _ in range(2):  # the second time, the base is compared
+        assert finetune(config, tmp_path / "run", init=model) == 0
+    base, tuned = load(tmp_path / "run" / "base"), load(tmp_path / "run")
+    original = load(model).params["encoder"]
+    jax.tree.map(np.testing.assert_array_equal, base.params["encoder"][part], original[part])
+    trained = load_params(tmp_path / "run")[1]["encoder"]
+    assert set(trained) == {part}
+    jax.tree.map(np.testing.assert_array_equal, tuned.params["encoder"][part], trained[part])
+    moved = jax.tree.map(lambda a, b: bool((np.asarray(a) != np.asarray(b)).any()), original[part], trained[part])
+    assert any(jax.tree.leaves(moved))
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("case", ["features", "new pieces"])
 def test_adapters_that_the_original_model_would_read_otherwise_are_not_written(case, files, model, tmp_path, capsys):
     init, changes, reason = {

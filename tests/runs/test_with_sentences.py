@@ -14,6 +14,8 @@ from bert_elmo_jax import load, train
 from bert_elmo_jax.data.tasks.batches import collate
 from bert_elmo_jax.data.tasks.packed_batches import PackedBatches, Shape
 from bert_elmo_jax.data.tasks.rows import Row
+from bert_elmo_jax.data.tasks.task import read_examples
+from bert_elmo_jax.evals.glue import spearman
 from bert_elmo_jax.families.bert.family import FAMILY
 from bert_elmo_jax.families.init_params import init_task_params
 from bert_elmo_jax.heads.sentence_head import Dense, SentenceHead
@@ -162,7 +164,8 @@ def test_order_of_scores_in_parts_and_widths(files, model, tmp_path):
 @pytest.mark.long
 def test_a_model_with_a_pooling_keeps_it(files, model, tmp_path):
     encoder = load(model)
-    encoder.sentence_head = SentenceHead(("max",), max_length=20, prompts=(("a", "film: "),), default_prompt="a")
+    prompts = {"prompts": (("a", "film: "),), "default_prompt": "a"}
+    encoder.sentence_head = SentenceHead(("max",), max_length=20, vector_width=4, **prompts)
     encoder.save_sentences(tmp_path / "max")
     with pytest.raises(ValueError, match="the model given by --init pools by max: leave them out"):
         finetune(config_of(files, **{"sentences.pooling": "mean"}), tmp_path / "run", init=str(tmp_path / "max"))
@@ -172,3 +175,8 @@ def test_a_model_with_a_pooling_keeps_it(files, model, tmp_path):
     a, b = trained_model.sentences(["the good film", "좋다 영화"])
     cosine = float(a @ b) / np.linalg.norm(a) / np.linalg.norm(b)
     assert trained_model.predict([("the good film", "좋다 영화")])[0].value == pytest.approx(float(cosine), abs=1e-5)
+    dev = read_examples(files["dev"], trained_model.task)
+    first, second = (trained_model.sentences([pair.texts[n] for pair in dev]) for n in (0, 1))
+    cosines = [float(a @ b) / np.linalg.norm(a) / np.linalg.norm(b) for a, b in zip(first, second)]
+    score = json.loads((tmp_path / "run" / "result.json").read_text())["dev"]["spearman"]
+    assert score == pytest.approx(spearman([pair.label for pair in dev], cosines), abs=1e-4)

@@ -208,6 +208,56 @@ def test_a_saved_data_set_that_has_changed_is_refused(sweeps, tmp_path):
         sweeps.run_sweep.check_same_data(sweep, folders)
 
 
+def test_models_and_files_named_by_texts_are_refused_once_they_have_changed(sweeps, data, tmp_path):
+    (tmp_path / "model" / "checkpoints" / "8" / "params").mkdir(parents=True)
+    weights = tmp_path / "model" / "checkpoints" / "8" / "params" / "0"
+    weights.write_bytes(b"weights")
+    shutil.copy(data / "t" / "train.tsv", tmp_path / "train.tsv")
+    named = {"init": str(tmp_path / "model"), "train": f"{tmp_path}/tr*.tsv", "dev": "0.1", "test": tmp_path / "no.tsv"}
+    point = sweeps.points.Point("p", "finetune", "finetune", named)
+    sweep, folders = SimpleNamespace(points=(point,)), sweeps.folders.Folders(tmp_path / "w")
+    sweeps.run_sweep.check_same_data(sweep, folders)
+    folders.claim(point)
+    (tmp_path / "model" / "report.html").write_text("shown again")
+    sweeps.run_sweep.check_same_data(sweep, folders)
+    for file in (weights, tmp_path / "train.tsv"):
+        original_bytes = file.read_bytes()
+        file.write_bytes(original_bytes + b"more")
+        source = tmp_path / "model" if file == weights else file
+        with pytest.raises(ValueError, match=rf"^{re.escape(str(source))} has changed since 1 runs"):
+            sweeps.run_sweep.check_same_data(sweep, folders)
+        file.write_bytes(original_bytes)
+    sweeps.run_sweep.check_same_data(sweep, folders)
+
+
+def test_vectors_of_earlier_data_are_not_those_of_new_ones(sweeps, data, tmp_path):
+    """Runs that were deleted after their file changed find an empty folder for their vectors."""
+    shutil.copytree(data / "t", tmp_path / "data")
+    settings = {"encoder": sweeps.points.Point("e", "pretrain", "elmo:toy"), "train": sweeps.points.File("train.tsv")}
+    point = sweeps.points.Point("p", "finetune", "bcn", settings)
+    other = sweeps.points.Point("q", "finetune", "bcn", {**settings, "vectors": sweeps.points.File("dev.tsv")})
+    sweep = SimpleNamespace(points=(settings["encoder"], point, other))
+    folders = sweeps.folders.Folders(tmp_path / "w", tmp_path / "data")
+    sweeps.run_sweep.check_same_data(sweep, folders)
+    before = folders.cache(point)
+    assert before == folders.cache(other), "runs of the same texts share their vectors"
+    shutil.copy(data / "t" / "other.tsv", tmp_path / "data" / "train.tsv")
+    sweeps.run_sweep.check_same_data(sweep, folders)
+    assert folders.cache(point) == folders.cache(other) != before
+
+
+def test_several_files_are_found_hashed_and_joined(sweeps, data):
+    files = [sweeps.points.File("t/train.tsv"), sweeps.points.File("t/other.tsv")]
+    point = sweeps.points.Point("p", "finetune", "finetune", {"train": files, "dev": "0.1"})
+    assert point.files == files
+    folders = sweeps.folders.Folders(data / "w", data)
+    assert folders.job(point).fields["train"] == f"{data / 't' / 'train.tsv'},{data / 't' / 'other.tsv'}"
+    one = sweeps.points.Point("p", "finetune", "finetune", {"train": files[:1], "dev": "0.1"})
+    assert one.identity != point.identity
+    with pytest.raises(ValueError, match=r"encoder=.*, expected one point, such as encoder=runs\[0\]"):
+        sweeps.points.Point("q", "finetune", "bcn", {"encoder": [point, one]})
+
+
 def test_made_data_that_somebody_cut_are_refused(sweeps, tmp_path):
     folders, toy_data = sweeps.folders.Folders(tmp_path), sweeps.toy_tasks.ToyData(2, 2, 30, 30)
     file = toy_data.file("topics", "train")

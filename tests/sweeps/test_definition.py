@@ -47,6 +47,10 @@ MISTAKES = [
     ("pass", "it adds nothing; use add.transfer(row, column, …)"),
     ('add.transfer("a", column="NER")', "mine.py, line 6: TypeError"),
     (TRANSFER + ", seed=7)", "a, NER: seed=7 and seeds=[0]: leave one of them out"),
+    (
+        'add.figure("a", "NER", add.pretrain("x", "bert:toy"), of="", score="")',
+        "the cell a, NER has score='', expected",
+    ),
     ('add.figure("a", "NER", (), of="", score="f1")', "the cell a, NER has no runs to show a figure of"),
     (
         'add.figure("a", "NER", [add.pretrain(x, "bert:toy") for x in "xy"], of="", score="loss")',
@@ -304,7 +308,7 @@ def test_a_sweep_without_a_paper_or_scales(sweeps, tmp_path):
     assert (sweep.scale, sweep.folder, sweep.paper.has_figures) == ("", "mine", False)
     table = sweeps.table.read_table(sweep, sweeps.folders.Folders(tmp_path))
     assert "paper" not in sweeps.report.write_markdown(table) and "Scale" not in sweeps.report.write_markdown(table)
-    assert "paper" not in sweeps.report.format_csv(list(sweeps.table.list_lines(table)))
+    assert not any("paper" in line for line in sweeps.table.list_lines(table))
     with pytest.raises(ValueError, match="--scale=toy: mine has no such scale; it has none: leave --scale out"):
         sweeps.definition.read_sweep(str(tmp_path / "mine.py"), "toy")
 

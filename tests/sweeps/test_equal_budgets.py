@@ -1,9 +1,12 @@
 """The pretrainings of own_three_encoders, of story and of elmo_to_bert do the same number of operations."""
 
+import jax
 import pytest
 
 from bert_elmo_jax.families import get_family
+from bert_elmo_jax.families.piece_objective import count_weights
 from bert_elmo_jax.runs.config_files import read_config, set_field, show_value
+from bert_elmo_jax.runs.pretraining import build_objective
 from bert_elmo_jax.runs.pretraining_budget import count_budget
 from bert_elmo_jax.sweeps.points import File
 from experiments.sweeps import _elmo_to_bert, _story
@@ -50,3 +53,30 @@ def test_every_step_from_elmo_to_bert_has_the_same_budget(scale):
     for row, (config, settings) in _elmo_to_bert.list_pretrainings(scale).items():
         operations = count(config, settings, *VOCABULARIES[scale]).operations
         assert operations == pytest.approx(_elmo_to_bert.BUDGETS[scale], rel=0.01), row
+
+
+def test_a_budget_of_pairs_counts_both_texts():
+    c, _ = read_config("cove:toy")
+    c.length, c.target_length = 24, 24
+    budget = count_budget(c, 300)
+    _, objective = build_objective(c, 300)
+    params = jax.eval_shape(objective.init, jax.random.key(0))
+    encoder, decoder = (
+        count_weights([part for name, part in params[side].items() if name not in ("embeddings", "embedding")])
+        for side in ("encoder", "decoder")
+    )
+    rows = c.steps * c.batch_size
+    assert budget.positions == rows * (24 + 24)
+    assert budget.operations == pytest.approx(6 * rows * (24 * encoder + 24 * decoder))
+
+
+def test_a_budget_counts_the_projection_of_narrow_embeddings():
+    c, _ = read_config("albert:toy")
+    _, objective = build_objective(c, 300)
+    params = jax.eval_shape(objective.init, jax.random.key(0))
+    project = count_weights(params["encoder"].pop("project"))
+    length = objective.phases[0].examples.length
+    budget = count_budget(c, 300)
+    assert project and budget.operations == pytest.approx(
+        (objective.work(params, length) + 6 * project) * budget.positions
+    )

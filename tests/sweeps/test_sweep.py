@@ -74,7 +74,7 @@ def test_a_sweep_of_real_trainings(write_toy, tmp_path):
     text = (folder / "table.md").read_text(encoding="utf-8")
     assert re.search(r"\| from nothing \(reference\) \| \d+\.\d\d ± \d+\.\d\d \| 70.5 \|", text)
     assert text in output and "order of rows" in text
-    lines = list(csv.DictReader((folder / "costs.csv").read_text(encoding="utf-8").splitlines()))
+    lines = list(csv.DictReader((folder / "costs.csv").read_text(encoding="utf-8-sig").splitlines()))
     assert {line["device"] for line in lines} == {"1 × cpu"} and all(float(line["seconds"]) > 0 for line in lines)
     assert [line["row"] for line in lines if line["column"] == "shared"] == ["BERT"]
     page = (folder / "report.html").read_text(encoding="utf-8")
@@ -90,7 +90,7 @@ def test_a_sweep_of_elmo_and_its_layers(write_toy, tmp_path):
     """A pretraining that networks read, and figures besides their scores."""
     run_toy(write_toy((0,), write_toy.elmo), tmp_path, quick=True)
     text = (tmp_path / "tiny-toy" / "table.md").read_text(encoding="utf-8")
-    lines = csv.DictReader((tmp_path / "tiny-toy" / "table.csv").read_text(encoding="utf-8").splitlines())
+    lines = csv.DictReader((tmp_path / "tiny-toy" / "table.csv").read_text(encoding="utf-8-sig").splitlines())
     shares = [float(line["mean"]) for line in lines if line["column"] == "words, %"]
     assert len(shares) == 2 and all(20 < share < 50 and share != 100 / 3 for share in shares), "they begin with a third"
     assert "- NER: " in text and "–" not in text
@@ -113,7 +113,7 @@ def test_runs_of_printed_commands_have_their_cost(write_toy, tmp_path):
         walls.append(time.perf_counter() - began)
     run_toy(file, tmp_path / "there")
     tables, costs = (
-        [tmp_path.joinpath(place, "tiny-toy", name).read_text(encoding="utf-8") for place in ("here", "there")]
+        [tmp_path.joinpath(place, "tiny-toy", name).read_text(encoding="utf-8-sig") for place in ("here", "there")]
         for name in ("table.md", "costs.csv")
     )
     assert tables[0] == tables[1]

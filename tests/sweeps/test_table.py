@@ -9,6 +9,8 @@ import re
 
 import pytest
 
+from bert_elmo_jax.report.figures import Lines
+
 
 @pytest.fixture
 def tabulate(sweeps, write_small, tmp_path):
@@ -92,7 +94,7 @@ def test_tables_and_reports_are_written(sweeps, tabulate, tmp_path):
     assert "21.00 ± 10.00 *" in sweeps.report.write_markdown(marked)
     sweeps.report.write_tables(table, tabulate.folders, tmp_path / "out")
     sweeps.report.write_sweep_report(table, tabulate.folders, tmp_path / "out", "python -m experiments.sweep --sweep=…")
-    lines = list(csv.DictReader(io.StringIO((tmp_path / "out" / "table.csv").read_text())))
+    lines = list(csv.DictReader(io.StringIO((tmp_path / "out" / "table.csv").read_text(encoding="utf-8-sig"))))
     assert len(lines) == 6 and lines[0]["scores"].split()[0] == repr(100 * 0.80)
     assert float(lines[2]["p against the reference"]) == pytest.approx(table.p("b", "NER"))
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
@@ -176,7 +178,7 @@ def test_scores_that_are_no_numbers_are_left_out_of_means(sweeps, tabulate, tmp_
     assert "80.00 ± 1.41 (2 of 3 seeds)" in text and f"| c | 92.00 ± 2.00 |  | f1 is {value}, no number | 70 |" in text
     sweeps.report.write_tables(table, tabulate.folders, tmp_path / "out")
     sweeps.report.write_sweep_report(table, tabulate.folders, tmp_path / "out", "…")
-    text = (tmp_path / "out" / "table.csv").read_text(encoding="utf-8")
+    text = (tmp_path / "out" / "table.csv").read_text(encoding="utf-8-sig")
     [line] = [row for row in csv.DictReader(text.splitlines()) if row["row"] + row["column"] == "bNER"]
     assert line["scores"].split()[1] == "–" and line["missing"] == f"f1 is {value}, no number"
 
@@ -203,6 +205,28 @@ def test_a_plot_that_fails_is_said(sweeps, tabulate, tmp_path):
     table = dataclasses.replace(table, sweep=dataclasses.replace(tabulate.sweep, plot=plot))
     sweeps.report.write_sweep_report(table, tabulate.folders, tmp_path, "…")
     assert "The plot of the sweep's file fails: KeyError" in (tmp_path / "report.html").read_text("utf-8")
+
+
+def test_a_plot_without_points_so_far_is_no_failure(sweeps, tabulate, tmp_path):
+    table = tabulate({("a", "NER"): SCORES["a", "NER"]})
+    empty = dataclasses.replace(tabulate.sweep, plot=lambda means: Lines("scores", "", "", {"b": []}))
+    sweeps.report.write_sweep_report(dataclasses.replace(table, sweep=empty), tabulate.folders, tmp_path, "…")
+    page = (tmp_path / "report.html").read_text("utf-8")
+    assert "no figure to draw" in page and "fails" not in page and not (tmp_path / "figure.svg").exists()
+
+
+def test_a_gain_that_no_seed_varies_has_no_interval(tabulate):
+    table = tabulate(SCORES)
+    gain = dataclasses.replace(table, sweep=dataclasses.replace(table.sweep, path=True)).gain("c", "NER")
+    assert gain.mean == pytest.approx(12) and gain.half is not None
+    constant = tabulate({("a", "NER"): (0.8, 0.82, 0.84), ("b", "NER"): (0.9, 0.92, 0.94)})
+    assert constant.p("b", "NER") is None and constant.gain("b", "NER").half is None
+
+
+def test_tables_open_in_a_spreadsheet(sweeps, tmp_path):
+    sweeps.report.write_lines(tmp_path / "a.csv", [{"row": "+ CoVe", "mean": -0.5}, {"row": "드롭아웃", "mean": None}])
+    assert (tmp_path / "a.csv").read_bytes().startswith(b"\xef\xbb\xbf")
+    assert (tmp_path / "a.csv").read_text(encoding="utf-8-sig") == "row,mean\n'+ CoVe,-0.5\n드롭아웃,\n"
 
 
 def test_a_reference_row_without_cells(sweeps, tabulate):
@@ -249,6 +273,9 @@ def test_costs_of_a_pretraining_are_cells(sweeps, tmp_path):
         return sweeps.table.read_value(cell, point, sweeps.folders.Folders(tmp_path))
 
     assert (read("seconds"), read("positions"), read("loss")) == (5.0, 100 * 8 * 32 / 1e6, 1.5)
+    with (run / "costs.jsonl").open("a", encoding="utf-8") as file:
+        file.write('{"seconds": 2.0, "processor": 1.0, "device": "1 × cpu"}\n')
+    assert read("seconds") == 6.0, "costs may be written after the run's last file"
     assert 0.4 < read("parameters") < read("all parameters") < 0.7
     assert read("operations") == pytest.approx(6e-6 * 100 * 8 * 32 * read("parameters"), rel=0.5)
 
@@ -268,3 +295,19 @@ def test_cells_of_pretrainings_vary_by_their_seeds(sweeps, seeds):
     paper = sweeps.definition.Paper.without_figures(["perplexity"], ["a", "b"], "a")
     sweep = sweeps.definition.Sweep("x", "", "X.", paper, tuple(add.cells.values()))
     assert sweeps.report.varies_pretraining(sweep) is (len(seeds) > 1)
+
+
+def test_seeds_that_share_a_pretraining_through_other_runs_do_not_vary_it(sweeps):
+    add = sweeps.definition.Add("", None)
+    shared = add.pretrain("shared", "bert:toy")
+    task = {"task": "sst2", "train": "t.tsv", "dev": "d.tsv"}
+    for seed, (first,) in enumerate(
+        [add.runs(f"first {n}", "finetune", seeds=(n,), init=shared, **task) for n in (0, 1)]
+    ):
+        add.runs(f"second {seed}", "finetune", seeds=(seed,), init=first, **task)
+    second = [point for name, point in add._names.items() if name.startswith("second")]
+    add.figure("a", "accuracy", second, of="", score="accuracy")
+    paper = sweeps.definition.Paper.without_figures(["accuracy"], ["a"], "a")
+    assert not sweeps.report.varies_pretraining(
+        sweeps.definition.Sweep("x", "", "X.", paper, tuple(add.cells.values()))
+    )

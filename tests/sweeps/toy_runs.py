@@ -47,7 +47,7 @@ def check_toy_scale(name, workdir, quick=False):
         run_toy(f"experiments/sweeps/{name}.py", workdir, f"--jobs={1 if workers > 1 else 2}", quick=quick)
     text = (workdir / f"{name}-toy" / "table.md").read_text(encoding="utf-8")
     assert "–" not in text and (text.count("±") > 3 or "(one seed)" in text)
-    lines = list(csv.DictReader((workdir / f"{name}-toy" / "table.csv").read_text(encoding="utf-8").splitlines()))
+    lines = list(csv.DictReader((workdir / f"{name}-toy" / "table.csv").read_text(encoding="utf-8-sig").splitlines()))
     assert lines and all(line["n"] == line["seeds"] and line["mean"] for line in lines)
 
 

@@ -96,6 +96,13 @@ def test_other_names_of_special_pieces(xlnet_like, albert_like):
     assert tokenizer.mask_id in tokenizer.encode("the [MASK] sailed").ids
 
 
+@pytest.mark.parametrize(("folder", "unknown"), [("albert_tiny", "<unk>"), ("deberta_v3_tiny", "[UNK]")])
+def test_a_literal_unknown_piece_is_that_piece_as_in_transformers(goldens, folder, unknown):
+    encoding = load_tokenizer(goldens / folder).encode(f"the {unknown} river", specials=False)
+    assert encoding.tokens == ("▁", "the", unknown, "▁ri", "ve", "r")
+    assert encoding.offsets[2].tolist() == [4, 4 + len(unknown)]
+
+
 def test_byte_fallback_round_trip(xlnet_like):
     tokenizer = SentencePiece(xlnet_like)
     text = "the 龘 😀 river"

@@ -1,5 +1,7 @@
 """Tables of word vectors: found in a model's folder, saved with a run, read lazily."""
 
+import unicodedata
+
 import numpy as np
 import pytest
 
@@ -59,3 +61,11 @@ def test_a_damaged_folder(file, tmp_path):
     (tmp_path / "saved" / "word_vectors.npy").unlink()
     with pytest.raises(FileNotFoundError, match=r"it lacks word_vectors.json or word_vectors.npy"):
         WordTable(tmp_path / "saved")
+
+
+def test_decomposed_words_are_found(tmp_path):
+    decomposed = unicodedata.normalize("NFD", "강가")
+    for n, stored in enumerate(("강가", decomposed)):
+        (tmp_path / f"{n}.txt").write_text(f"{stored} 0.5 1\nriver 2 3\n", encoding="utf-8")
+        vectors = WordTable(tmp_path / f"{n}.txt").of(["강가", decomposed, "바다"])
+        assert vectors.tolist() == [[0.5, 1.0], [0.5, 1.0], [0.0, 0.0]]

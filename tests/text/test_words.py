@@ -156,3 +156,11 @@ def test_a_vocabulary_encodes_and_decodes_texts():
     decomposed = unicodedata.normalize("NFD", "a 배.")  # as macOS writes it
     assert vocabulary.encode(decomposed).ids.tolist() == [2, 3, 5]
     assert vocabulary.encode(decomposed).offsets.tolist() == [[0, 1], [2, 4], [4, 5]]
+
+
+def test_decomposed_words_are_those_of_the_vocabulary():
+    decomposed = unicodedata.normalize("NFD", "한국어")
+    for stored in ("한국어", decomposed):
+        vocabulary = WordVocabulary.build({stored: 3, "sea": 2})
+        assert vocabulary.ids(["한국어", decomposed, "sea", "바다"]).tolist() == [3, 3, 4, 2]
+        assert "한국어" in vocabulary and decomposed in vocabulary and "<S>" not in vocabulary

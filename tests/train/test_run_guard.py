@@ -21,6 +21,8 @@ def test_files_of_an_interrupted_start_are_allowed(tmp_path):
     refuse_other_files(tmp_path)
     for name in ("lock", "costs.jsonl", "log.txt", "point.json", "run.json.123.partial", ".DS_Store", "slurm-7.out"):
         (tmp_path / name).touch()
+    for name in ("skipped.jsonl", "examples.json"):  # of finetune
+        (tmp_path / name).touch()
     for name in ("toyworld", "adapted", "lost+found"):
         (tmp_path / name).mkdir()
     refuse_other_files(tmp_path)

@@ -52,6 +52,11 @@ class PairExamples:
         """The positions of a row's sources."""
         return self.source_length
 
+    @property
+    def tokens(self) -> int:
+        """The positions of a row's sources and targets."""
+        return self.source_length + self.target_length
+
     def shapes(self, rows: int, shards: int = 1) -> Shapes:
         """Return the shape and type of every array in a batch; the number of shards changes nothing."""
         widths = dict.fromkeys(SOURCE, self.source_length) | dict.fromkeys(TARGET, self.target_length)

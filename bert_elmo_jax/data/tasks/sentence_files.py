@@ -10,13 +10,18 @@ from typing import Any, NamedTuple
 from bert_elmo_jax.data.arrow_files import is_arrow, open_arrow
 from bert_elmo_jax.data.tasks.examples import SentenceExample, a_number
 from bert_elmo_jax.data.tasks.files import BadRow, OnBad, parse_json, read_text, stop
+from bert_elmo_jax.data.tasks.labels import compose
 from bert_elmo_jax.data.tasks.layouts import LAYOUTS, Layout
-from bert_elmo_jax.data.tasks.tables import Record, find_format, read_records, read_text_cell, spell_names
+from bert_elmo_jax.data.tasks.tables import LABEL_NAMES, Record, find_format, read_records, read_text_cell, spell_names
 
 LOSSES = ("in_batch", "triplets", "scores", "cosent")
 OF_SCORES = ("scores", "cosent")  # losses of pairs with a score
 PAIRS = (("anchor", "positive"), ("sentence1", "sentence2"), ("text", "pair"))  # names of the two texts
 NEGATIVE, SCORE = "negative", "score"
+# The usual names of columns of scores; others than `score` are read only if the caller names them.
+SCORE_NAMES = LABEL_NAMES | {
+    "scores", "similarity", "similarity_score", "relatedness", "relatedness_score", "is_duplicate", "점수", "유사도",
+}  # fmt: skip
 STS = LAYOUTS["stsb"]  # whose files have no header
 
 
@@ -34,8 +39,9 @@ def read_sentences(
     r"""Read a file of pairs, of triplets, or of pairs with a score.
 
     The texts are in the columns that `layout` names, or else in anchor and positive, sentence1 and sentence2, or text
-    and pair; a third one in `negative`; a score in the layout's label or, if that is "", in `score`. STS-B's own files
-    need no header. `labelled=False` reads the first two texts alone; `on_bad` is as for `read_texts`.
+    and pair; a third one in `negative`; a score in the layout's label or, if that is "", in `score`. Without either, a
+    column of numbers with another usual name of scores, such as `label`, is refused. STS-B's own files need no header.
+    `labelled=False` reads the first two texts alone; `on_bad` is as for `read_texts`.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "pairs.tsv"
@@ -50,8 +56,13 @@ def read_sentences(
     required = [*columns.texts, *([columns.score] if columns.score else [])]
     table_options = {"layout": "tsv", "bare": STS.bare, "spare": STS.spare} if columns.bare else {}
     examples = []
-    options: dict[str, Any] = {"encoding": encoding, "on_bad": on_bad, "optional": (), **table_options}
-    for record in read_records(path, required, **options):
+    check = labelled and columns.score is None
+    optional = tuple(SCORE_NAMES) if check else ()
+    options: dict[str, Any] = {"encoding": encoding, "on_bad": on_bad, "optional": optional, **table_options}
+    records = read_records(path, required, **options)
+    if check:
+        _check_unused(records, columns, path)
+    for record in records:
         empty: list[BadRow] = []
         try:
             texts = tuple(read_text_cell(record, name, path, empty) for name in columns.texts)
@@ -109,8 +120,13 @@ def choose_loss(requested: str, examples: Sequence[SentenceExample]) -> str:
             raise BadRow(example.file, 1, problem, "train on files with the same columns")
     loss = requested or ("triplets" if triplets else "scores" if scored else "in_batch")
     no_scores = None if scored else ("no column of scores", "one, named score (or by --label=…)")
+    triplet_problem = None
+    if not triplets:
+        triplet_problem = ("two columns of texts", "a third one, negative")
+    elif scored:
+        triplet_problem = ("a column of scores, which no triplet needs", "texts alone")
     problems = {
-        "triplets": None if triplets else ("two columns of texts", "a third one, negative"),
+        "triplets": triplet_problem,
         **dict.fromkeys(OF_SCORES, no_scores),
         "in_batch": ("a column of scores, so some pairs are not similar", "pairs of similar texts") if scored else None,
     }
@@ -159,6 +175,28 @@ def _no_columns(path: str | Path, names: Sequence[str], required: str) -> BadRow
     return BadRow(
         path, 1, f"no {required} among {shown}", "add a header, or name the columns: --text=… --pair=… --label=…"
     )
+
+
+def _check_unused(records: Sequence[Record], columns: Columns, path: str | Path) -> None:
+    """Raise if a column that nothing reads seems to hold scores: without them, every pair counts as similar."""
+    rows = [_cells_and_keys(record) for record in records]
+    for name in rows[0] if rows else ():
+        usual = compose(name.partition(".")[0].casefold()) in SCORE_NAMES and name not in columns.texts
+        if usual and all(_is_number(row.get(name)) for row in rows):
+            problem = f"the column {name!r} has a number in every row, which nothing would read"
+            remedy = f"give --label={name} if the numbers tell similar texts from others, or remove the column"
+            raise BadRow(path, 1, problem, remedy)
+
+
+def _cells_and_keys(record: Record) -> dict[str, Any]:
+    """Return the cells, and the values of JSON objects among them: the column `labels.label` is a key of `labels`."""
+    objects = {name: value for name, value in record.cells.items() if isinstance(value, dict)}
+    keys = {f"{name}.{key}": value for name, values in objects.items() for key, value in values.items()}
+    return record.cells | keys
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, bool) or a_number(str(value).strip()) is not None
 
 
 def _check_keys(record: Record, columns: Columns, path: str | Path) -> None:

@@ -14,7 +14,7 @@ from bert_elmo_jax.encoders.arguments import check_list, check_state, check_whol
 from bert_elmo_jax.encoders.encoded import show_shapes
 from bert_elmo_jax.encoders.encoder import BAR_FROM
 from bert_elmo_jax.encoders.rows import Words, shorten
-from bert_elmo_jax.encoders.sentences import batches, to_words
+from bert_elmo_jax.encoders.sentences import batches
 from bert_elmo_jax.encoders.unfamiliar_texts import SAMPLE, warn_of_unknown_words
 from bert_elmo_jax.encoders.word_encoder import EncodedWords, Sentence, WordEncoder, write_layers
 from bert_elmo_jax.families import find_decoder
@@ -145,7 +145,7 @@ class ElmoEncoder(WordEncoder):
         check_list(sentences)
         batch_size, warmup = self._check_batch_size(batch_size), check_whole("warmup", warmup, 0)
         self._check_state(state, warmup)
-        words = [to_words(text, number) for number, text in enumerate(sentences)]
+        words = [self.to_words(text, number) for number, text in enumerate(sentences)]
         if not words:
             return self._blank(words)
         if state is not None:
@@ -361,7 +361,7 @@ class SentenceBatches:
         if not len(texts):
             raise ValueError("no texts were given: the list is empty, and a batch has at least one row")
         self._encoder.check_words()
-        sentences = [to_words(text, number)[: None if length is None else length - 2]
+        sentences = [self._encoder.to_words(text, number)[: None if length is None else length - 2]
                      for number, text in enumerate(texts)]  # fmt: skip
         width = max(map(len, sentences)) if length is None else length - 2
         arrays = self._encoder.word_batch(sentences, len(sentences), width)

@@ -1,8 +1,10 @@
 """The encoder of static vectors: the same vector for a word in every sentence, with its neighbours and analogies."""
 
+import csv
 import dataclasses
 import functools
 import math
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,7 +20,7 @@ from bert_elmo_jax.encoders.rows import Words
 from bert_elmo_jax.encoders.word_encoder import WordEncoder
 from bert_elmo_jax.evals.glue import spearman
 from bert_elmo_jax.families.static.config import StaticConfig
-from bert_elmo_jax.families.static.model import Static
+from bert_elmo_jax.families.static.model import Static, find_untrained
 from bert_elmo_jax.files import read_text
 from bert_elmo_jax.text.subwords import Subwords
 from bert_elmo_jax.text.vector_files import VectorFormat, write_vectors
@@ -84,10 +86,11 @@ class StaticEncoder(WordEncoder):
 
     def vectors_of(self, words: Sequence[str]) -> Float32[np.ndarray, "N D"]:
         """Return the vectors of words; of unknown ones the mean of their n-grams, or zeros."""
+        words = list(words)
         ids = self.vocabulary.ids(words)
         vectors = self._vectors[ids]
         for n in np.flatnonzero(ids == self.vocabulary.unk_id).tolist():
-            rows = self._subwords.rows(words[n])
+            rows = self._subwords.rows(unicodedata.normalize("NFC", words[n]))
             vectors[n] = self._round(self._table[rows].mean(axis=0)) if rows else 0.0
         return vectors
 
@@ -101,12 +104,16 @@ class StaticEncoder(WordEncoder):
 
     def neighbours(self, word: str | Float32[np.ndarray, " D"], top: int = 10) -> list[Neighbour]:
         """Return the words whose vectors have the highest cosine with a word's, or with a given vector."""
-        vector = self.vector(word) if isinstance(word, str) else np.asarray(word, np.float32)
+        vector = np.asarray(self.vector(word) if isinstance(word, str) else word, np.float64)
         if vector.shape != (self.width,):
             raise ValueError(
                 f"the vector has the shape {vector.shape}, expected ({self.width},) as of the vectors of {self.source}"
             )
-        return self._nearest(vector, check_whole("top", top, 1), [word] if isinstance(word, str) else [])
+        length = np.linalg.norm(vector)  # of large numbers, a float32 would be infinite
+        if not 0 < length < np.inf:
+            raise ValueError("the vector is zero, or holds NaN or infinity, so it is similar to no word")
+        direction = (vector / length).astype(np.float32)
+        return self._nearest(direction, check_whole("top", top, 1), [word] if isinstance(word, str) else [])
 
     def analogy(self, a: str, b: str, c: str, top: int = 1) -> list[Neighbour]:
         """Return the words nearest to b - a + c, with vectors of length 1: a is to b as c is to them."""
@@ -121,19 +128,21 @@ class StaticEncoder(WordEncoder):
         """Return Spearman's correlation with people's scores of word pairs, and the share of pairs that have vectors.
 
         Each line has two words and a number, with tabs or commas between; lines with `#` and a first line of names are
-        left out. A column that is named SimLex999 has the numbers, otherwise the third one.
+        left out. A column that is named SimLex999 has the numbers, otherwise the third one. A word without a vector is
+        looked up in lower case.
         """
         pairs: list[tuple[str, str, float]] = []
         scores_at, first_line = 2, True
         for number, line in enumerate(read_text(Path(file)).splitlines(), start=1):
             if not line.strip() or line.startswith("#"):
                 continue
-            cells = [cell.strip() for cell in line.split("\t" if "\t" in line else ",")]
+            cells = line.split("\t") if "\t" in line else next(csv.reader([line], skipinitialspace=True))
+            cells = [cell.strip() for cell in cells]
             try:
                 score = float(cells[scores_at])
                 if not math.isfinite(score):
                     raise ValueError
-                pairs.append((cells[0], cells[1], score))
+                pairs.append((self._fold(cells[0]), self._fold(cells[1]), score))
             except (IndexError, ValueError):
                 if not first_line or len(cells) < 3 or not all(cells[:3]):
                     raise ValueError(
@@ -146,14 +155,26 @@ class StaticEncoder(WordEncoder):
             raise ValueError(f"{file}: {len(usable)} of {len(pairs)} pairs have vectors, and a correlation needs two")
         cosines = np.array([self.similarity(first, second) for first, second, _ in usable])
         scores = np.array([score for *_, score in usable])
-        return {"spearman": float(spearman(scores, cosines)), "share": len(usable) / len(pairs)}
+        correlation = float(spearman(scores, cosines))
+        if math.isnan(correlation):
+            same = "scores" if (scores == scores[0]).all() else "cosines"
+            raise ValueError(
+                f"{file}: the {same} of all {len(usable)} pairs that have vectors are equal, so there is no "
+                "correlation: give pairs with different scores"
+            )
+        return {"spearman": correlation, "share": len(usable) / len(pairs)}
 
     def score_analogies(self, file: str | Path) -> dict[str, float]:
         """Return the share of right answers to analogies, and the share of them whose words have vectors.
 
-        Each line has four words; lines that begin with `:` name a group, and are left out.
+        Each line has four words; lines that begin with `:` name a group, and are left out. A word without a vector is
+        looked up in lower case.
         """
-        lines = [line.split() for line in read_text(Path(file)).splitlines() if line.strip() and line[0] != ":"]
+        lines = [
+            list(map(self._fold, line.split()))
+            for line in read_text(Path(file)).splitlines()
+            if line.strip() and line[0] != ":"
+        ]
         wrong = next((number for number, words in enumerate(lines, start=1) if len(words) != 4), None)
         if wrong is not None or not lines:
             raise ValueError(f"{file}: question {wrong or 1} has not four words, or there is none")
@@ -215,9 +236,15 @@ class StaticEncoder(WordEncoder):
 
         return layers_of_words
 
+    def _fold(self, word: str) -> str:
+        """Return a word, in lower case if only that has a vector."""
+        return word.lower() if word not in self and word.lower() in self else word
+
     def _rows_of(self, word: str) -> list[int]:
         [number] = self.vocabulary.ids([word]).tolist()
-        return ([] if number == self.vocabulary.unk_id else [number]) + self._subwords.rows(word)
+        if number == self.vocabulary.unk_id:
+            return self._subwords.rows(unicodedata.normalize("NFC", word))
+        return [number, *self._subwords.rows(self.vocabulary.words[number])]
 
     def _round(self, vectors: np.ndarray) -> Float32[np.ndarray, "*N D"]:
         return np.asarray(vectors).astype(self.config.dtype).astype(np.float32)
@@ -257,12 +284,14 @@ def drop_untrained_words(
 ) -> tuple[StaticConfig, Mapping[str, Any], WordVocabulary]:
     """Return a trained model without the words that no step has read, such as those below `min_count`.
 
-    Their vectors are still random. Their rows of a table that begins with zeros, of neighbours or of GloVe's biases,
-    are still zeros. A model without any training stays as it is.
+    Their vectors are still random, as `find_untrained` sees. Runs of earlier versions drew all digits; there, only the
+    rows of a table that begins with zeros tell, of neighbours or of GloVe's biases, which negatives change, too. A
+    model without any training stays as it is.
     """
     context = params["context"]
     zeros_at_start = np.asarray(context.get("word_bias", context["embedding"]))
     trained = np.asarray(zeros_at_start.reshape(len(zeros_at_start), -1).any(axis=1))
+    trained &= ~find_untrained(np.asarray(params["encoder"]["embeddings"]["word"][: config.vocab_size], np.float32))
     trained[: len(WORD_SPECIALS)] = True
     if trained.all() or not trained[len(WORD_SPECIALS) :].any():
         return config, params, vocabulary

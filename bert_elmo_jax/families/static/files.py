@@ -96,7 +96,7 @@ def refuse_wider_lines(path: str, words: Sequence[str], width: int) -> None:
     """Raise for a line with a number more than the others, which reads as a word that ends in a number."""
     wider = {word for word in words if " " in word and NUMBER.fullmatch(word.rpartition(" ")[2])}
     if wider:
-        with open(path, encoding="utf-8") as lines:
+        with open(path, encoding="utf-8", errors="replace") as lines:
             number = next(n for n, line in enumerate(lines, start=1) if line.rstrip().rsplit(" ", width)[0] in wider)
         raise ValueError(
             f"{path}:{number}: more than {width} numbers, expected {width} as in the other lines; correct or remove it"

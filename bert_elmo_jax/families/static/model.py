@@ -6,7 +6,8 @@ from typing import Any
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+import numpy as np
+from jaxtyping import Array, Bool, Float, Float32, Int, PRNGKeyArray
 
 from bert_elmo_jax.families.family import Output
 from bert_elmo_jax.families.static.config import StaticConfig
@@ -35,10 +36,21 @@ def mean_rows(table: Float[Array, "V D"], rows: Int[AnyArray, "B T G"]) -> Float
 
 
 def init_table(key: PRNGKeyArray, config: StaticConfig) -> dict[str, Array]:
-    """Return fresh vectors, uniform from -0.5 to 0.5, divided by their width."""
+    """Return fresh vectors, uniform from -0.5 to 0.5, divided by their width; `find_untrained` recognises them."""
     limit = 0.5 / config.hidden_size
     shape = (config.table_size, config.hidden_size)
-    return {"word": jax.random.uniform(key, shape, minval=-limit, maxval=limit)}
+    vectors = jax.random.uniform(key, shape, minval=-limit, maxval=limit)
+    return {"word": jax.lax.reduce_precision(vectors, exponent_bits=8, mantissa_bits=7)}
+
+
+def find_untrained(vectors: Float32[np.ndarray, "N D"]) -> Bool[np.ndarray, " N"]:
+    """Return True for vectors that no step has changed: the lower 16 bits of their numbers are still zero.
+
+    >>> find_untrained(np.array([[0.5, -0.75], [0.5, 0.1]], np.float32)).tolist()
+    [True, False]
+    """
+    lower_bits = np.ascontiguousarray(vectors).view(np.uint32) & 0xFFFF
+    return np.all(lower_bits == 0, axis=1)
 
 
 def init_static_params(config: StaticConfig, key: PRNGKeyArray, heads: Sequence[str] = ()) -> dict[str, Any]:

@@ -87,13 +87,14 @@ class Translator(PieceEncoder):
     ) -> list[Any]:  # fmt: skip
         """Return what `translate` returns with its pieces and its score, as `generate` does."""
         arguments.check_list(texts)
+        texts = list(texts)
         wrong = next((n for n, text in enumerate(texts) if not isinstance(text, str)), None)
         if wrong is not None:
             raise TypeError(f"text {wrong} is {shorten(texts[wrong])}; translate takes strings")
         self.check_decoder()
         if "n_best" in options:
             raise TypeError("translate returns one text for each source; for n_best= call generate")
-        if not len(texts):
+        if not texts:
             return []
         if max_new is None:
             longest = max(len(self.tokenizer.encode(text)) for text in texts)
@@ -101,7 +102,7 @@ class Translator(PieceEncoder):
         if beams is None:  # drawing and searching exclude each other
             beams = 1 if any(options.get(name) is not None for name in DRAWS) else BEAMS
         options |= {"beams": beams, "length_penalty": length_penalty, "max_new": max_new}
-        return [best for best, *_ in self.generate(list(texts), **options)]
+        return [best for best, *_ in self.generate(texts, **options)]
 
     def _target(self, target: Int[AnyArray, "B U"] | Rows | None, rows: int) -> dict[str, Any] | None:
         """Return the decoder's inputs; raise if they do not fit the model."""

@@ -24,7 +24,7 @@ from bert_elmo_jax.runs.start_run import say
 from bert_elmo_jax.runs.task_scores import list_scores, score_name
 from bert_elmo_jax.sweeps.folders import write_command
 from bert_elmo_jax.sweeps.points import FLAGS
-from bert_elmo_jax.sweeps.report import format_csv
+from bert_elmo_jax.sweeps.report import write_lines
 from bert_elmo_jax.sweeps.runners import Processes, check_devices, stop_asked
 from bert_elmo_jax.sweeps.search.trials import Search, find_study, import_optuna, list_trials, read_space, run_trials
 from bert_elmo_jax.weights.digest import digest
@@ -188,7 +188,7 @@ def write_results(search: Search, study: Any, command: str, language: Language =
     cells = [[f"{value:.4g}" if isinstance(value, float) else show_value(value) for value in line] for line in values]
     text = "".join(f"| {' | '.join(line)} |\n" for line in (head, ["---"] * len(head), *cells))
     write_text(search.workdir / "table.md", f"# Search for {search.score}\n\n{text}")
-    write_text(search.workdir / "table.csv", format_csv(rows))
+    write_lines(search.workdir / "table.csv", rows)
     best, curve, trials = min if search.lowest else max, list[tuple[int, float]](), ""
     for trial in list_trials(study):
         if trial.state.name == "COMPLETE":

@@ -52,6 +52,31 @@ def test_a_column_called_label_is_read_if_it_is_named(tmp_path):
         read(tmp_path, "a.csv", content, label="label")
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.csv", "sentence1,sentence2,label\na,b,0\nc,d,1\n"),
+        ("a.tsv", "anchor\tpositive\tnegative\tSimilarity\na\tb\tc\t0.3\n"),
+        ("a.jsonl", '{"sentence1": "a", "sentence2": "b", "label": false}\n'),
+        ("a.json", '[{"sentence1": "a", "sentence2": "b", "labels": {"label": 3.7}}]'),  # as in KLUE
+    ],
+)
+def test_a_column_of_numbers_called_label_is_not_left_out_silently(tmp_path, name, content):
+    with pytest.raises(ValueError, match=r"1: the column '(labels\.label|label|Similarity)' has .*; give --label=\1 "):
+        read(tmp_path, name, content)
+    assert read(tmp_path, name, content, labelled=False)[1][0].texts == ("a", "b")
+    named = "sentence1,sentence2,label\na,b,c\nc,d,1\n"
+    assert read(tmp_path, "b.csv", named)[1][1].texts == ("c", "d")  # names of topics, perhaps
+
+
+def test_scores_of_a_parquet_file_are_not_left_out_silently(tmp_path):
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    table = pyarrow.table({"sentence1": ["a"], "sentence2": ["b"], "label": [1]})
+    parquet.write_table(table, tmp_path / "a.parquet")
+    with pytest.raises(ValueError, match="the column 'label' has a number in every row"):
+        read_examples(tmp_path / "a.parquet", task_named("sentences"))
+
+
 KOREAN = {"text": "문장1", "pair": "문장2", "label": "점수"}
 NESTED = {"text": "쌍.앞", "pair": "쌍.뒤", "label": "값.점수"}
 
@@ -161,6 +186,7 @@ WRONG = [  # content, fields of the task, and the message
     ("anchor,positive\na,b\n", {"loss": "triplets"}, "two columns of texts; the loss triplets needs a third one"),
     ("anchor,positive\na,b\n", {"loss": "scores"}, "no column of scores; the loss scores needs one, named score"),
     ("text,pair,score\na,b,1\n", {"loss": "in_batch"}, "so some pairs are not similar; the loss in_batch needs"),
+    ("anchor,positive,negative,score\na,b,c,1\n", {}, "a column of scores, which no triplet needs; the loss triplets"),
     ("text,pair\na,b\n", {"loss": "cosent"}, "no column of scores; the loss cosent needs one, named score"),
     ("text,pair\na,b\n", {"loss": "cosin"}, "config.sentences.loss='cosin' is not known; use in_batch, tri"),
     ("text,pair,score\na,b,100\n", {}, "wrong.csv:2: the score 100, expected 0 to 5"),

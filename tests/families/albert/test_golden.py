@@ -103,7 +103,8 @@ def test_offsets_are_places_of_the_text_that_was_given(goldens):
     ("cleaning", "text", "cleaned"),
     [
         (Cleaning(), " ÀÉ  x ", " ÀÉ  x "), (Cleaning(lowercase=True), "ΑΣ É", "ας é"),
-        (Cleaning(strip_accents=True), "Àﬁ½", "Afi1⁄2"), (Cleaning(tidy_spaces=True), "\t``a\n ''b ", '"a "b'),
+        (Cleaning(strip_accents=True), "Àﬁ½ ক\u0981কা", "Afi1⁄2 কক"),
+        (Cleaning(tidy_spaces=True), "\t``a\n ''b ", '"a "b'),
     ],
 )  # fmt: skip
 def test_cleaning(cleaning, text, cleaned):

@@ -21,6 +21,7 @@ from bert_elmo_jax.data.rows.word_windows import (
     window_batch,
 )
 from bert_elmo_jax.families.static.config import StaticConfig
+from bert_elmo_jax.families.static.encoder import StaticEncoder
 from bert_elmo_jax.families.static.files import MAGIC, read_config
 from bert_elmo_jax.families.static.model import init_static_params
 from bert_elmo_jax.families.static.objective import glove_loss, touched_by_counts, touched_by_windows, window_loss
@@ -29,6 +30,7 @@ from bert_elmo_jax.inference.word_encoder import encode_words, word_encoder
 from bert_elmo_jax.runs.with_network import open_vectors, save_encoder
 from bert_elmo_jax.text import WordVocabulary
 from bert_elmo_jax.text.subwords import Subwords
+from bert_elmo_jax.text.vector_files import write_vectors
 
 DRAW = np.random.default_rng(0)
 WORDS = ["<S>", "</S>", "<UNK>", "the", "bank", "of", "river", "은행", "강가의", "ship"]
@@ -143,8 +145,10 @@ def run_of_one_step(folder, method):
         batch = window_batch(rows, 0, 1, examples=examples, ends=frequencies.ends)
         batch = SubwordLists(vocabulary.words, examples)(batch, 1) if config.gram_rows else batch
         touched = touched_by_windows(method)(batch)
-    for name, table in params["context"].items():
-        table[np.asarray(touched[f"context/{name}"])] += 0.1  # as an optimizer does
+    tables = {"encoder/embeddings/word": params["encoder"]["embeddings"]["word"]}
+    tables |= {f"context/{name}": table for name, table in params["context"].items()}
+    for name, table in tables.items():
+        table[np.asarray(touched[name])] += 0.1  # as an optimizer does
     write_run_directory(folder, config, params, vocabulary, run={})
     return config, params
 
@@ -166,6 +170,16 @@ def test_words_below_min_count_are_unknown(method, tmp_path):
         assert run.count_unknown(["zebra", "river"]) == 1
     expected = [table[rows[number]].mean(axis=0) for number in range(3, SIZE - 1)]
     np.testing.assert_allclose(run.vectors_of(WORDS[3:-1]), expected, atol=1e-7)
+
+
+@pytest.mark.parametrize("method", ["skipgram", "cbow", "fasttext"])
+def test_words_that_were_only_drawn_as_negatives_are_unknown(method, tmp_path):
+    config, params = run_of_one_step(tmp_path, method)
+    vocabulary, table = WordVocabulary([*WORDS[:-1], "zebra"]), params["encoder"]["embeddings"]["word"]
+    drawn = {**params, "context": {"embedding": params["context"]["embedding"] + 0.1}}
+    assert StaticEncoder(config, drawn, vocabulary).words == tuple(WORDS[3:-1])
+    earlier = {**params, "encoder": {"embeddings": {"word": table * np.float32(1.1)}}}  # a run that drew all digits
+    assert StaticEncoder(config, earlier, vocabulary).words == tuple(WORDS[3:-1])
 
 
 @pytest.mark.parametrize("method", ["skipgram", "glove", "fasttext"])
@@ -222,6 +236,35 @@ def test_scores_of_pairs_and_analogies(vectors, tmp_path):
     (tmp_path / "pairs.txt").write_text("# pairs\nsea\tship\t\nsea\tboat\tx\nsea\tbank\t2\n", encoding="utf-8")
     with pytest.raises(ValueError, match=r"pairs\.txt:2: .*expected two words and a number"):
         vectors.score_pairs(tmp_path / "pairs.txt")
+
+
+def test_scores_of_pairs_in_capitals_and_in_quotes(vectors, tmp_path):
+    file = tmp_path / "pairs.csv"
+    pairs = [("River", "Bank"), ("sea", "ship"), ("은행", "MONEY")]
+    lines = [f'"{a}", "{b}",{vectors.similarity(a.lower(), b.lower()):.4f}' for a, b in pairs]
+    file.write_text("\n".join(lines), encoding="utf-8")
+    assert vectors.score_pairs(file) == {"spearman": pytest.approx(1.0), "share": 1.0}
+    file.write_text("river,bank,9\nsea,ship,9\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"pairs\.csv: the scores of all 2 pairs that have vectors are equal"):
+        vectors.score_pairs(file)
+    questions = tmp_path / "questions.txt"
+    answer = vectors.analogy("river", "ship", "sea")[0].word
+    questions.write_text(f"River ship SEA {answer.upper()}\n", encoding="utf-8")
+    assert vectors.score_analogies(questions) == {"accuracy": 1.0, "share": 1.0}
+
+
+@pytest.mark.parametrize("number", [0.0, np.nan, np.inf])
+def test_a_vector_without_a_direction_has_no_neighbours(vectors, number):
+    with pytest.raises(ValueError, match="the vector is zero, or holds NaN or infinity"):
+        vectors.neighbours(np.full(16, number, np.float32))
+
+
+def test_the_length_of_a_vector_does_not_matter(vectors):
+    river = vectors.vector("river")
+    for factor in (1e-30, 1e30):
+        near = vectors.neighbours(river * np.float32(factor), top=3)
+        assert [word for word, _ in near] == [word for word, _ in vectors.neighbours(river, top=3)]
+        assert near[0].similarity == pytest.approx(1.0)
 
 
 def test_pairs_of_simlex_as_published(vectors, tmp_path):
@@ -370,6 +413,18 @@ def test_words_with_spaces_of_unicode_are_kept_and_others_counted(tmp_path):
 def test_words_of_fasttext_that_are_not_utf8_are_escaped_as_by_gensim(tmp_path):
     (tmp_path / "v.bin").write_bytes(pack_fasttext(("the", "naïve")).replace("ï".encode(), b"\xef"))
     assert load(tmp_path / "v.bin").words == ("the", r"na\xefve")
+
+
+def test_words_that_are_cut_inside_a_letter_are_left_out(tmp_path):
+    """word2vec.c cuts long words after 100 bytes, and has no other trace of it."""
+    words, vectors = ["sea", "배", "한", "산"], np.arange(4, dtype=np.float32)[:, None] + 1
+    for name in ("v.bin", "v.txt"):
+        write_vectors(tmp_path / name, words, vectors, "binary" if name == "v.bin" else "word2vec")
+        content = (tmp_path / name).read_bytes().replace("한".encode(), "한".encode()[:2])
+        (tmp_path / name).write_bytes(content)
+        with pytest.warns(UserWarning, match=rf"{name}: 1 of 4 words are left out, because they are not UTF-8"):
+            read = load(tmp_path / name)
+        assert read.words == ("sea", "배", "산") and read.vectors_of(["배", "산"]).ravel().tolist() == [2.0, 4.0]
 
 
 def test_the_end_of_a_line_has_no_grams_as_in_fasttext():
