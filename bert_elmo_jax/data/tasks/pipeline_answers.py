@@ -24,16 +24,18 @@ def find_pipeline_answers(
 ) -> list[AnswerPrediction]:
     """Return the `top_k` answers to each question, given the scores of its windows.
 
-    A window has one softmax over the starts in its context and `[CLS]`, and one over the ends; a span of at most
-    `longest` pieces has the product of both. The best `2 top_k + 10` spans of each window are widened to words, and the
-    probabilities of answers that are equal but for their case are added up. With `no_answer`, "" is a candidate with
-    the smallest product at `[CLS]` of all windows.
+    A window has one softmax over the starts in its context and `[CLS]`, if there is one, and one over the ends; a span
+    of at most `longest` pieces has the product of both. The best `2 top_k + 10` spans of each window are widened to
+    words, and the probabilities of answers that are equal but for their case are added up. With `no_answer`, "" is a
+    candidate with the smallest product at `[CLS]` of all windows.
     """
     answers: list[dict[str, Candidate]] = [{} for _ in questions]
     nulls = [1.0] * len(questions)
     for window, starts, ends in zip(windows, start_scores, end_scores, strict=True):
         inside = window.spans[:, 0] >= 0
-        start, end = (_shares(np.asarray(scores, np.float32), inside) for scores in (starts, ends))
+        allowed = inside.copy()
+        allowed[0] |= window.framed  # of a GPT-2, the first piece is the question's, and means nothing
+        start, end = (_shares(np.asarray(scores, np.float32), allowed) for scores in (starts, ends))
         nulls[window.question] = min(nulls[window.question], float(start[0] * end[0]))
         start[0] = end[0] = 0.0
         context, of_texts = questions[window.question].context, answers[window.question]
@@ -64,11 +66,9 @@ def best_spans(
             yield int(first), int(last), float(products[first, last])
 
 
-def _shares(scores: Float32[np.ndarray, "_"], inside: Bool[np.ndarray, "T"]) -> Float32[np.ndarray, "T"]:
-    """Return the probabilities of places in the context, and of the first place, which means "no answer"."""
-    allowed = inside.copy()
-    allowed[0] = True
-    odds = np.where(allowed, scores[: len(inside)], OUTSIDE)
+def _shares(scores: Float32[np.ndarray, "_"], allowed: Bool[np.ndarray, "T"]) -> Float32[np.ndarray, "T"]:
+    """Return the probabilities of places in the context, and of a first special place, which means "no answer"."""
+    odds = np.where(allowed, scores[: len(allowed)], OUTSIDE)
     odds = np.exp(odds - odds.max())
     return odds / odds.sum()
 

@@ -43,6 +43,7 @@ class Window:
     start: int
     end: int
     words: Int32[np.ndarray, "T"] | None = None
+    framed: bool = True  # the first piece is a special one
 
 
 @dataclass(frozen=True, eq=False)
@@ -285,7 +286,7 @@ def make_windows(
             if words is not None:
                 of_words = np.full(len(ids), -1, np.int32)
                 of_words[shift : shift + end - begin] = words[begin:end]
-            windows.append(Window(number, ids, types, spans, best, *right, of_words))
+            windows.append(Window(number, ids, types, spans, best, *right, of_words, bool(frame.before)))
     return windows
 
 
