@@ -11,6 +11,7 @@ import functools
 import hashlib
 import json
 import sys
+import unicodedata
 from typing import Any
 
 import numpy as np
@@ -105,14 +106,17 @@ def predict(texts: Any, first: int = 0) -> Any:
             raise ValueError(f"sentence {number} is {text!r}; expected words, not an empty text")
     lengths = np.array(list(map(len, sentences)))
     width = choose_width(int(lengths.max()), None)
-    arrays = {name: read_characters(sentences, width, size) for name, size in model["characters"].items()}
+    read = sentences
+    if "word_ids" in model["inputs"]:  # a table of words has them composed
+        read = [[unicodedata.normalize("NFC", word) for word in words] for words in sentences]
+    arrays = {name: read_characters(read, width, size) for name, size in model["characters"].items()}
     if "word_ids" in model["inputs"]:
-        arrays["word_ids"] = number_words(model, sentences, width)
+        arrays["word_ids"] = number_words(model, read, width)
         arrays["word_mask"] = (np.arange(width)[None, :] < lengths[:, None]).astype(np.int64)
     if "word_vectors" in model["inputs"]:
-        arrays["word_vectors"] = draw_vectors(model, sentences, arrays["word_ids"])
+        arrays["word_vectors"] = draw_vectors(model, read, arrays["word_ids"])
     if "first_pieces" in model["inputs"]:
-        arrays |= read_pieces(model, sentences, width)
+        arrays |= read_pieces(model, read, width)
     run = load_graph("model", tuple(model["outputs"]))
     outputs = dict(zip(model["outputs"], run({name: arrays[name] for name in model["inputs"]})))
     if model["kind"] == "words":

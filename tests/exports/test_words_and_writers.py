@@ -1,6 +1,7 @@
 """ELMo, tagging networks and models that write, exported, give the numbers, tags and texts of the loaded ones."""
 
 import dataclasses
+import unicodedata
 
 import jax
 import numpy as np
@@ -22,7 +23,8 @@ from .test_export_model import GOLDENS, LONG, compare, onnxruntime, read_module,
 
 LABELS = ("B-LOC", "I-LOC", "O")
 SENTENCES = ["The river is old .", "강가의 은행", "bank"]
-ODD_SENTENCES = ["old \u200b river 🙂 ñ ß", "\u0325 bank ① don't"]  # words without pieces, and others that are bytes
+# Words without pieces, others that are bytes, and a decomposed one.
+ODD_SENTENCES = ["old \u200b river 🙂 ñ ß", "\u0325 bank ① don't", unicodedata.normalize("NFD", "강가의 bank")]
 TAGGERS = {
     "alone": ("unk", None, {}),
     "characters": ("characters", None, {"cell": "gru", "output": "softmax", "characters": True}),
