@@ -8,7 +8,7 @@ millions and what the pretraining cost: millions of positions, operations in 10Â
 Paper and expected score: none; the papers' own budgets differ by a factor of thousands.
 Scales: toy (the toy world in English and Korean: senses, sentences that follow each other; one seed) and laptop
 (novels, reviews; part of speech, entities, sentiment, inference, questions; not measured).
-Cost: toy, about 18 minutes of processor time in 43 runs.
+Cost: toy, 11 to 18 minutes of processor time in 43 runs.
 Command: python -m experiments.sweep --sweep=story --jobs=2 --workdir=runs/sweeps
 """
 
