@@ -133,13 +133,13 @@ def test_sentence_model_runs_without_this_package(tmp_path):
     vectors = np.array(run_folder(folder, SENTENCES))
     assert np.abs(vectors - model.sentences(SENTENCES)).max() < 1e-5
     refused = run_runner(folder, ["a text", ""])
-    assert (refused.returncode, refused.stderr) == (1, "run.py: text 1 is ''; expected a text or a pair, not empty\n")
-    for texts, line in ((["a\tb\tc"], "text 0 is ('a', 'b', 'c'); expected a text or a pair, not empty"), ([], "")):
+    assert (refused.returncode, refused.stderr) == (1, "run.py: text 1 is ''; expected one text, not empty\n")
+    for texts, line in ((["a\tb\tc"], "text 0 is ('a', 'b', 'c'); expected one text, not empty"), ([], "")):
         refused = run_runner(folder, texts)
         assert (refused.returncode, refused.stderr) == ((1, f"run.py: {line}\n") if line else (0, ""))
     lines = run_runner(folder, [], stdin=b"\n".join([b"the river", *[b"bank"] * 32, b"", b"bank"]))
     assert (lines.returncode, lines.stdout.count("\n")) == (1, 32)  # the first 32 are printed
-    assert lines.stderr == "run.py: text 33 is ''; expected a text or a pair, not empty\n"
+    assert lines.stderr == "run.py: text 33 is ''; expected one text, not empty\n"
     expected = model.sentences(["the river", "bank"])
     assert np.abs(np.array([json.loads(line) for line in lines.stdout.splitlines()[:2]]) - expected).max() < 1e-5
     broken = run_runner(folder, [], PYTHONIOENCODING="ascii", stdin=b"so good\nbad\xff\n")

@@ -177,6 +177,6 @@ def test_a_model_with_a_pooling_keeps_it(files, model, tmp_path):
     assert trained_model.predict([("the good film", "좋다 영화")])[0].value == pytest.approx(float(cosine), abs=1e-5)
     dev = read_examples(files["dev"], trained_model.task)
     first, second = (trained_model.sentences([pair.texts[n] for pair in dev]) for n in (0, 1))
-    cosines = [float(a @ b) / np.linalg.norm(a) / np.linalg.norm(b) for a, b in zip(first, second)]
+    cosines = [float(a @ b / np.linalg.norm(a) / np.linalg.norm(b)) for a, b in zip(first, second)]
     score = json.loads((tmp_path / "run" / "result.json").read_text())["dev"]["spearman"]
     assert score == pytest.approx(spearman([pair.label for pair in dev], cosines), abs=1e-4)
