@@ -55,6 +55,7 @@ def write_command_files(root: Path) -> None:
     shutil.copytree(ROOT / "docs" / "results", root / "docs" / "results")
     write_hub(root)
     shutil.copytree(GOLDENS / "bert_tiny_tf", root / "uncased_L-12_H-768_A-12")
+    shutil.copytree(GOLDENS / "mpnet_tiny", root / "all-mpnet-base-v2")
     for name in ("elmo", "elmo_2x4096_512_2048cnn_2xhighway"):
         shutil.copytree(GOLDENS / "elmo_tiny", root / name)
     for name in ("cove", "runs/cove"):
@@ -158,12 +159,14 @@ def write_task_files(root: Path) -> None:
         )
     ]
     lines["nli"] = ["premise,hypothesis", *(f"{a},{b}" for a, b, _ in pairs)]
+    lines["cola"] = [f"gj04\t{int(good)}\t{'' if good else '*'}\t{text}" for text, good in rows]
     lines["trec"] = [f"{'DESC:def' if good else 'HUM:ind'} {text}" for text, good in rows]
     lines["korsts"] = ["genre\tfilename\tyear\tid\tscore\tsentence1\tsentence2", *lines["stsb"]]
     lines["chunks"] = [line.replace("\t", "\tNN\t") for line in lines["tags"]]
     lines["iob2"] = [f"{n}\t{line}\t-\t-" if line else "" for n, line in enumerate(lines["tags"], 1)]
     files = {
         "my.csv": ("my.csv", "dev.csv", "new.csv"), "nli": ("pairs.csv",), "nsmc": ("nsmc/train.tsv", "nsmc/dev.tsv"),
+        "cola": ("cola/in_domain_train.tsv", "cola/in_domain_dev.tsv"),
         "rte": ("rte/train.tsv", "rte/dev.tsv"), "mrpc": ("mrpc/train.tsv", "mrpc/dev.tsv"),
         "stsb": ("stsb/sts-train.csv", "stsb/sts-dev.csv"), "snli": ("snli_1.0_train.txt", "snli_1.0_dev.txt"),
         "sst5": ("stsa.fine.train", "stsa.fine.dev", "stsa.fine.test", "sst5/train.txt", "sst5/dev.txt",
