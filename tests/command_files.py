@@ -158,6 +158,8 @@ def write_task_files(root: Path) -> None:
             "",
         )
     ]
+    ranked = [f"{a},{b},{int(good)}" for a, b, good in pairs]
+    lines["rank"] = ["query,passage,label", *ranked, *ranked, *ranked]
     lines["nli"] = ["premise,hypothesis", *(f"{a},{b}" for a, b, _ in pairs)]
     lines["cola"] = [f"gj04\t{int(good)}\t{'' if good else '*'}\t{text}" for text, good in rows]
     lines["trec"] = [f"{'DESC:def' if good else 'HUM:ind'} {text}" for text, good in rows]
@@ -165,7 +167,8 @@ def write_task_files(root: Path) -> None:
     lines["chunks"] = [line.replace("\t", "\tNN\t") for line in lines["tags"]]
     lines["iob2"] = [f"{n}\t{line}\t-\t-" if line else "" for n, line in enumerate(lines["tags"], 1)]
     files = {
-        "my.csv": ("my.csv", "dev.csv", "new.csv"), "nli": ("pairs.csv",), "nsmc": ("nsmc/train.tsv", "nsmc/dev.tsv"),
+        "my.csv": ("my.csv", "dev.csv", "new.csv"), "nli": ("pairs.csv",), "rank": ("rank.csv",),
+        "nsmc": ("nsmc/train.tsv", "nsmc/dev.tsv"),
         "cola": ("cola/in_domain_train.tsv", "cola/in_domain_dev.tsv"),
         "rte": ("rte/train.tsv", "rte/dev.tsv"), "mrpc": ("mrpc/train.tsv", "mrpc/dev.tsv"),
         "stsb": ("stsb/sts-train.csv", "stsb/sts-dev.csv"), "snli": ("snli_1.0_train.txt", "snli_1.0_dev.txt"),
@@ -184,7 +187,7 @@ def write_task_files(root: Path) -> None:
             (root / place).parent.mkdir(parents=True, exist_ok=True)
             (root / place).write_text("\n".join(lines[name]) + "\n", encoding="utf-8")
     for folder in ("sst2", "sst2_glue", "swag", "squad"):
-        (root / folder).mkdir()
+        (root / folder).mkdir(exist_ok=True)
     for part in ("train", "dev", "test"):
         for folder in ("sst2", "sst2_glue"):
             write_texts(root / folder / f"{part}.tsv", coins, 24)

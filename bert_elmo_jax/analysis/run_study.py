@@ -4,6 +4,7 @@ import sys
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 from bert_elmo_jax.analysis.studies import STUDIES, StudyOptions, detect_language
 from bert_elmo_jax.files import hash_file
@@ -57,7 +58,10 @@ def run_study(
     if png:
         check_matplotlib()
     counts = {"layers": int, "fractions": float, "seeds": int}
-    settings = {**settings, **{name: _read_numbers(name, settings[name], kind) for name, kind in counts.items()}}
+    numbers = {name: _read_numbers(name, settings[name], kind) for name, kind in counts.items()}
+    settings = {**settings, **numbers, "words": [normalize("NFC", word) for word in settings["words"]]}
+    if settings["sentence"]:
+        settings["sentence"] = normalize("NFC", settings["sentence"])
     if language is None and study_name == "sentence":
         language = detect_language(settings["sentence"])
     page_language = choose_language(language)

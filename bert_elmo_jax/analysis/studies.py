@@ -11,8 +11,7 @@ from bert_elmo_jax import load
 from bert_elmo_jax.analysis import one_sentence, probes, registers, senses, toy_senses, word_neighbours
 from bert_elmo_jax.analysis.heads_and_arcs import heads_and_arcs
 from bert_elmo_jax.analysis.layer_weights import weight_results
-from bert_elmo_jax.data.corpora.reading import BadInput
-from bert_elmo_jax.data.corpora.text_files import each_text
+from bert_elmo_jax.analysis.texts import read_texts
 from bert_elmo_jax.data.tasks.annotated import ParsedSentence, read_semcor, read_treebank
 from bert_elmo_jax.inference.kept_vectors import VectorFolder
 from bert_elmo_jax.inference.toy_worlds import find_common_world
@@ -101,6 +100,8 @@ def load_sources(options: StudyOptions, sentences: Iterable[Any] = ()) -> dict[s
 
 def read_static(path: str, forms: set[str] | None, most: int | None = None) -> StaticVectors:
     """Return the static vectors of some words, or of the first ones in the file."""
+    if Path(path).suffix.lower() == ".bin":
+        raise ValueError(f"--static={path} is for text files: give a binary one as --model={path}")
     stored = read_vectors(path, forms, most=most)
     return StaticVectors(dict(zip(stored.words, stored.vectors)), path)
 
@@ -147,22 +148,9 @@ def study_senses(options: StudyOptions) -> Study:
     return Study(results, [probes.draw_layers(task, add_published(results)) for task in tasks])
 
 
-def read_texts(options: StudyOptions) -> list[Any]:
-    """Return the texts of --train; of a table, its column `text`, since `probe` has no flag for another."""
-    lines = each_text(str(options.train), encoding=options.encoding, skip_blank=True)
-    try:
-        return [text for _, text in islice(lines, options.limit)]
-    except BadInput as error:
-        if not error.problem.startswith("no column 'text'"):
-            raise
-        raise BadInput(
-            error.path, error.line, error.problem, "call the column of texts 'text', or give a .txt"
-        ) from None
-
-
 def study_neighbours(options: StudyOptions) -> Study:
     """Find the neighbours of words in context, and words with similar static vectors."""
-    texts = read_texts(options)
+    texts = list(islice(read_texts(str(options.train), options.encoding), options.limit))
     encoders = load_models(options)
     rule = choose_word_rule(encoders)
     sentences = [split_line(text, rule) for text in texts]
@@ -201,7 +189,8 @@ def study_sentence(options: StudyOptions) -> Study:
     words = split_line(str(options.sentence), rule)
     sentence_language = detect_language(str(options.sentence))
     if options.train:
-        sentences = [split_line(text, rule) for text in read_texts(options)]
+        texts = read_texts(str(options.train), options.encoding)
+        sentences = [split_line(text, rule) for text in islice(texts, options.limit)]
     else:
         world = find_common_world(options.model, sentence_language)
         texts = (sentence.text for n in range(TOY_DOCUMENTS) for sentence in world.document(n).sentences)

@@ -79,7 +79,8 @@ def find_neighbours(
     """Return the `count` nearest occurrences, by cosine, for some occurrences of a word, in each layer.
 
     The `asked` occurrences are spread evenly over the text; with a `sentence` it is the first one there. A layer in
-    which a word has the same vector everywhere (layer 0 of an ELMo) is left out unless `folder.layers` names it.
+    which a word has the same vector everywhere (layer 0 of an ELMo) is left out unless `folder.layers` names it, or it
+    is the only one.
     """
     places, own_places = find_occurrences(sentences, pattern), find_occurrences([sentence or ()], pattern)
     if sentence is not None and not own_places:
@@ -98,7 +99,7 @@ def find_neighbours(
     for row in [None] if own_places else chosen:
         for name, source in sources.items():
             inner = folder
-            if folder.layers is None and getattr(source, "FIXED_INPUT", False):
+            if folder.layers is None and source.num_layers and getattr(source, "FIXED_INPUT", False):
                 inner = dataclasses.replace(folder, layers=range(1, source.num_layers + 1))
             vectors = inner.compute(source, sentences, spans)
             if row is None:

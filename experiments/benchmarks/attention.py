@@ -44,21 +44,31 @@ def define() -> None:
     flags.DEFINE_bool("stage", False, "For a projector: larger figures with larger type.")
 
 
+def unread_flags() -> list[str]:
+    """Return the flags that were set and that the study does not read."""
+    if FLAGS.what != "words":
+        unread = ["model", "sentence", "word", "language", "count"]
+    elif FLAGS.sentence:
+        unread = ["language", "count", "seed", "steps"]
+    else:
+        unread = ["word", "seed", "steps", *["count"] * (FLAGS.language is None)]
+    return [f"--{name}" for name in unread if FLAGS[name].present]
+
+
 def main() -> None:
     """Run the study."""
+    if unread := unread_flags():
+        study = f"--what={FLAGS.what}{' with --sentence' * bool(FLAGS.sentence)}"
+        raise ValueError(f"{study} does not read {', '.join(unread)}: leave it out")
     if FLAGS.what == "words":
         if FLAGS.model is None:
             raise ValueError("--what=words needs --model=…, a trained Transformer")
-        if FLAGS.sentence and FLAGS.language:
-            raise ValueError("--sentence is read alone: leave out --language")
         name = Path(FLAGS.model).name
         if FLAGS.sentence:
             findings = study_sentence(load(FLAGS.model), name, FLAGS.sentence, FLAGS.word)
         else:
             world = None if FLAGS.language is None else find_common_world([FLAGS.model], FLAGS.language)
             findings = study_words(load(FLAGS.model), name, world, FLAGS.count)
-    elif FLAGS.model or FLAGS.language or FLAGS.sentence:
-        raise ValueError(f"--what={FLAGS.what} trains its own models: leave out --model, --language and --sentence")
     else:
         findings = TRAINED[FLAGS.what](FLAGS.steps, FLAGS.seed)
     for path in write_findings(findings, FLAGS.output, png=FLAGS.png, stage=FLAGS.stage):

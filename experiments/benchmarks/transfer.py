@@ -13,10 +13,9 @@ way with three seeds:
       --models=runs/transfer/bert,runs/transfer/elmo,runs/transfer/awd_lstm
 """
 
-from pathlib import Path
-
 from absl import flags
 
+from bert_elmo_jax.analysis.studies import shorten_names
 from bert_elmo_jax.inference.toy_worlds import find_common_world
 
 from ..command_line.start import start
@@ -45,7 +44,7 @@ def main() -> None:
     network.update(unknown="unk", word_size=32, lstm_layers=1, lstm_size=32, dropout=0.0, mix_dropout=0.0)
     network.output = "softmax"
     findings = study_transfer(
-        {Path(path).name: path for path in FLAGS.models},
+        shorten_names(FLAGS.models),
         find_common_world(FLAGS.models, FLAGS.language), head, network, ways=FLAGS.ways,
         seeds=[int(seed) for seed in FLAGS.seeds], steps=FLAGS.steps, rate=FLAGS.rate, optimizer=FLAGS.optimizer,
     )  # fmt: skip

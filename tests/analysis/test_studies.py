@@ -11,6 +11,7 @@ from bert_elmo_jax.analysis import probes, senses, studies
 from bert_elmo_jax.analysis.layer_weights import layer_shares, weight_results
 from bert_elmo_jax.analysis.registers import find_speech_level, read_registers
 from bert_elmo_jax.analysis.word_neighbours import find_neighbours, find_occurrences, find_static_neighbours
+from bert_elmo_jax.data.corpora.reading import BadInput
 from bert_elmo_jax.data.tasks.annotated import ParsedSentence, Sense, SenseSentence
 from bert_elmo_jax.inference.kept_vectors import VectorFolder
 from bert_elmo_jax.inference.word_layers import StaticVectors
@@ -103,6 +104,16 @@ def test_registers_are_files_or_speech_levels(static, tmp_path):
     (sentence, *_) = read_registers([str(tmp_path / "levels.txt")], "utf-8", None, 0)["train"]
     level = "plain" if "간다" in sentence.words else "polite"
     assert [features.get("register") for features in sentence.features] == [level, level, None, None]
+    rows = [f"{n},{line}" for n, line in enumerate(endings)]
+    (tmp_path / "levels.csv").write_text("\n".join(["id,text", *rows]), encoding="utf-8")
+    (tmp_path / "others.csv").write_text("id,text\n7,나는 집에 간다\n7,너는 집에 간다\n", encoding="utf-8")
+    assert len(read_registers([str(tmp_path / "levels.csv")], "utf-8", None, 0)["train"]) == 13
+    tables = [str(tmp_path / name) for name in ("levels.csv", "others.csv")]
+    with pytest.raises(ValueError, match="4 texts with a register"):
+        read_registers(tables, "utf-8", None, 0)
+    (tmp_path / "others.csv").write_text("id,review\n7,나는 집에 간다\n", encoding="utf-8")
+    with pytest.raises(BadInput, match="call the column of texts 'text'"):
+        read_registers(tables, "utf-8", None, 0)
     with pytest.raises(ValueError, match="0 texts with a register; expected ten texts of two registers"):
         read_registers(files[:1], "utf-8", 100, 0)
     with pytest.raises(ValueError, match="the files' names are the registers, so they must differ"):
@@ -191,6 +202,9 @@ def test_neighbours_of_a_word_in_a_sentence_of_ones_own(elmo, static, tmp_path):
         assert around.occurrences[1].cosine == pytest.approx(1.0)
     with pytest.raises(ValueError, match="'w1' is not in the sentence 'w3 배를'"):
         find_neighbours({"elmo": elmo}, text, "w1", VectorFolder(tmp_path), sentence=["w3", "배를"])
+    table = load("tests/goldens/static_tiny/gensim.bin")  # its only layer is not left out
+    (around,) = find_neighbours({"static": table}, text, "배를", VectorFolder(tmp_path), asked=1)
+    assert (around.layer, len(around.occurrences)) == (0, 2)
     assert find_static_neighbours(static, "없다") == []
     assert {word for word, _ in find_static_neighbours(static, "w21", 3)} < set(VERBS)
 
@@ -262,7 +276,7 @@ def test_weights_of_a_network_that_reads_some_layers_have_their_numbers(monkeypa
 @pytest.mark.parametrize(
     ("word", "level"),
     [("갑니다", "formal"), ("합니까", "formal"), ("먹습니다", "formal"), ("오십시오", "formal"), ("아니다", "plain"),
-     ("지니다", "plain"), ("가니까", None), ("먹으니까", None), ("가요", "polite")],
+     ("지니다", "plain"), ("가니까", None), ("먹으니까", None), ("가요", "polite"), ("가요ㅋㅋ", "polite")],
 )  # fmt: skip
 def test_the_formal_level_needs_a_final_bieup(word, level):
     assert find_speech_level(["집에", word]) == (level, 1)

@@ -166,7 +166,8 @@ benchmarks.transfer --output=x --models=tests/goldens/elmo_tiny --ways=all,gradu
 benchmarks.transfer --output=x --models=tests/goldens/elmo_tiny --ways=gradul | did you mean gradual?
 benchmarks.transfer --output=x --models=nothing | nothing
 benchmarks.attention --output=x --what=words | --what=words needs --model=…, a trained Transformer
-benchmarks.attention --output=x --what=heads --language=ko | --what=heads trains its own models: leave out --model
+benchmarks.attention --output=x --what=heads --language=ko | --what=heads does not read --language: leave it out
+benchmarks.attention --output=x --what=words --model=x --seed=1 | --what=words does not read --seed: leave it out
 benchmarks.attention --output=x --what=words --model=tests/goldens/elmo_tiny | this model gives no attention maps
 benchmarks.writing --masked=runs/none --next=runs/none | runs/none
 """

@@ -179,12 +179,14 @@ def study_words(encoder: Any, name: str, world: ToyWorld | None = None, count: i
         figures = {f"words_{world.language}_{n}": picture for n, picture in enumerate(pictures)}
         sentences = [(list(text.words), *word_links.ends_of(text)) for text in sample_links(world)]
     else:
-        sentences = [(text.split(), word, other) for text, word, linked in word_links.SENTENCES for other in linked]
+        texts = [(text.split(), word, other) for text, word, linked in word_links.SENTENCES for other in linked]
+        sentences = [(words, words.index(word), words.index(other)) for words, word, other in texts]
     rows = []
-    for n, (words, word, other) in enumerate(sentences):
+    for n, (words, of, to) in enumerate(sentences):
         maps = word_links.read_maps(encoder, words)
-        links = word_links.find_links(maps, words, word, other)
-        rows += [[f"{word} → {other}", str(k.layer), str(k.head), f"{k.weight:.3f}", f"{k.even:.3f}"] for k in links]
+        links = word_links.find_links(maps, words, of, to)
+        linked = f"{words[of]} → {words[to]}"
+        rows += [[linked, str(k.layer), str(k.head), f"{k.weight:.3f}", f"{k.even:.3f}"] for k in links]
         figures[f"words_{n + 1}" if world is None else f"words_{world.language}_text_{n + 1}"] = word_links.draw_head(
             maps, words, links[0], name
         )
@@ -196,7 +198,8 @@ def study_sentence(encoder: Any, name: str, sentence: str, word: str | None = No
     """Find the referent of a pronoun, with the head that links `its` with `Law` most in the paper's sentence."""
     text, pronoun, (referent, _) = word_links.SENTENCES[-1]
     paper_words, words = text.split(), sentence.split()
-    (best,) = word_links.find_links(word_links.read_maps(encoder, paper_words), paper_words, pronoun, referent, top=1)
+    of, to = paper_words.index(pronoun), paper_words.index(referent)
+    (best,) = word_links.find_links(word_links.read_maps(encoder, paper_words), paper_words, of, to, top=1)
     place = word_links.find_pronoun(words, word)
     maps = word_links.read_maps(encoder, words)
     ranked = word_links.rank_words(maps, words, place, best.layer, best.head)

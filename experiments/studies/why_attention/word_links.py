@@ -39,6 +39,7 @@ class Link(NamedTuple):
 
     word: str
     other: str
+    place: int  # of the first among the words of the sentence
     layer: int  # counted from 1, as the head
     head: int
     weight: float
@@ -60,22 +61,17 @@ def read_maps(encoder: Any, words: Sequence[str]) -> Float[np.ndarray, "L A W W"
     return word_maps(np.asarray(maps, np.float64)[:, 0], np.asarray(text.word_ids), len(words))
 
 
-def find_links(
-    maps: Float[np.ndarray, "L A W W"], words: Sequence[str], word: str, other: str, top: int = 3
-) -> list[Link]:
-    """Return the heads where a word attends most to another, best first; a repeated word counts where it is first.
+def find_links(maps: Float[np.ndarray, "L A W W"], words: Sequence[str], of: int, to: int, top: int = 3) -> list[Link]:
+    """Return the heads where the word at a place attends most to the word at another, best first.
 
-    >>> find_links(np.array([[[[0.0, 0.9], [0.2, 0.0]]]]), ["its", "Law"], "its", "Law")
-    [Link(word='its', other='Law', layer=1, head=1, weight=0.9, even=1.0)]
+    >>> find_links(np.array([[[[0.0, 0.9], [0.2, 0.0]]]]), ["its", "Law"], 0, 1)
+    [Link(word='its', other='Law', place=0, layer=1, head=1, weight=0.9, even=1.0)]
     """
-    missing = [name for name in (word, other) if name not in words]
-    if missing:
-        raise ValueError(f"{missing[0]!r} is not a word of {' '.join(words)!r}: separate words by spaces")
-    weights = maps[:, :, words.index(word), words.index(other)]
+    weights = maps[:, :, of, to]
     order = np.argsort(-weights, axis=None, kind="stable")[:top]
     return [
-        Link(word, other, int(n) // weights.shape[1] + 1, int(n) % weights.shape[1] + 1, float(weights.ravel()[n]),
-             1 / (len(words) - 1))
+        Link(words[of], words[to], of, int(n) // weights.shape[1] + 1, int(n) % weights.shape[1] + 1,
+             float(weights.ravel()[n]), 1 / (len(words) - 1))
         for n in order
     ]  # fmt: skip
 
@@ -104,14 +100,14 @@ def rank_words(
     """
     row, best, even = maps[layer - 1, head - 1, place], maps[:, :, place].max(axis=(0, 1)), 1 / (len(words) - 1)
     others = sorted((n for n in range(len(words)) if n != place), key=lambda n: -row[n])
-    return [(Link(words[place], words[n], layer, head, float(row[n]), even), float(best[n])) for n in others]
+    return [(Link(words[place], words[n], place, layer, head, float(row[n]), even), float(best[n])) for n in others]
 
 
 def draw_head(maps: Float[np.ndarray, "L A W W"], words: Sequence[str], link: Link, name: str) -> Arcs:
     """Return the picture of the words that a word attends to in a head."""
     title = f"{link.word} → {link.other} ({link.weight:.2f}): {name}, layer {link.layer}, head {link.head}"
     values = np.zeros(maps.shape[2:])
-    values[words.index(link.word)] = maps[link.layer - 1, link.head - 1, words.index(link.word)]
+    values[link.place] = maps[link.layer - 1, link.head - 1, link.place]
     note = "The wider a line, the more the word attends to the one on the right; special pieces are left out."
     return Arcs(title, words, words, values, note)
 
@@ -190,10 +186,9 @@ def with_arc(words: Sequence[str], of: int, to: int, relation: str, hidden: bool
     return ParsedSentence(tuple(shown), none, ({},) * len(words), tuple(heads), tuple(relations), "", ())
 
 
-def ends_of(text: ParsedSentence) -> tuple[str, str]:
-    """Return the dependent word of a text with one arc, and the word on which it depends."""
-    of = next(n for n, head in enumerate(text.heads) if head)
-    return text.words[of], text.words[(text.heads[of] or 0) - 1]
+def ends_of(text: ParsedSentence) -> tuple[int, int]:
+    """Return the place of the dependent word of a text with one arc, and that of the word on which it depends."""
+    return next((n, head - 1) for n, head in enumerate(text.heads) if head)
 
 
 def best_offset(texts: Sequence[ParsedSentence]) -> tuple[int, float]:
