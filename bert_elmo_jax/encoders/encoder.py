@@ -101,7 +101,8 @@ class Encoder(Loaded):
     def module(self) -> Any:
         """The Linen module with this configuration; `module.apply(variables, …)` returns its output.
 
-        It takes parameters with the same parts as this encoder's, a pooler or none, and names any other part.
+        It takes parameters with the same parts as this encoder's, and names any other part. Where these have no pooler,
+        one of `init_pooler` may be added.
 
         >>> from bert_elmo_jax import load
         >>> encoder = load("tests/goldens/bert_tiny")
@@ -111,7 +112,7 @@ class Encoder(Loaded):
         """
         from bert_elmo_jax.nn.checked_module import bind_parts  # encoding does not import it
 
-        return bind_parts(self._build_module(), tuple(self._params["encoder"]))
+        return bind_parts(self._build_module(), tuple(self._params["encoder"]), takes_pooler=self._lacks_pooler)
 
     @property
     def variables(self) -> dict[str, Any]:
@@ -121,6 +122,11 @@ class Encoder(Loaded):
     def _build_module(self) -> Any:
         """Return the Linen module of the configuration."""
         raise NotImplementedError
+
+    @property
+    def _lacks_pooler(self) -> bool:
+        """True if the family's heads read a pooler with parameters, which these weights do not have."""
+        return False
 
     @property
     def num_layers(self) -> int:

@@ -134,7 +134,9 @@ def read_adapter(folder: Path, family: Family, config: Any) -> PeftAdapter:
     weights = folder / WEIGHTS
     if not weights.is_file():
         raise FileNotFoundError(f"{folder} has no {WEIGHTS}; an adapter_model.bin must first be saved as safetensors")
-    merge = Merge(int(fields["r"]), float(fields.get("lora_alpha", 8)), bool(fields.get("use_rslora")), any_rank=True)
+    alpha = fields.get("lora_alpha")
+    alpha = 8.0 if alpha is None else float(alpha)  # as in peft
+    merge = Merge(int(fields["r"]), alpha, bool(fields.get("use_rslora")), any_rank=True)
     head = HEADS.get(fields.get("task_type") or "")
     names = read_names(family, config, head)
     pairs: dict[str, dict[str, np.ndarray]] = {}

@@ -23,6 +23,7 @@ from bert_elmo_jax.families import find_decoder
 from bert_elmo_jax.families.family import Family
 from bert_elmo_jax.families.fill_mask import fill_mask
 from bert_elmo_jax.families.forward import ForwardOutput, Request, choose_head, compile_run
+from bert_elmo_jax.families.init_params import init_params, param_shapes
 from bert_elmo_jax.families.piece_rows import check_sizes, describe_missing, read_row
 from bert_elmo_jax.families.sentences import encode_sentences, save_sentences
 from bert_elmo_jax.generation.generate import generate, stream_text
@@ -78,9 +79,29 @@ class PieceEncoder(Encoder):
         return f"{type(self).__name__}({self.source}: {self.family.name}, {self.num_layers} × {self.width}{heads})"
 
     def _build_module(self) -> Any:
-        # The pooler of a causal model has no parameters.
-        pooler = "pooler" in self._params["encoder"] or self.family.causal(self.config)
-        return self.family.build(self.config, pooler=pooler)
+        return self.family.build(self.config, pooler=not self._lacks_pooler)
+
+    @functools.cached_property
+    def _lacks_pooler(self) -> bool:
+        if "pooler" in self._params["encoder"] or not self.family.pooler:
+            return False
+        shapes = param_shapes(self.family, self.config, pooler=True)  # a GPT's pooler has no parameters
+        return any(path.startswith("encoder/pooler/") for path in shapes)
+
+    def init_pooler(self, key: PRNGKeyArray) -> dict[str, Any]:
+        """Return fresh parameters of a pooler, to train with a head where the weights have none.
+
+        >>> import jax
+        >>> from bert_elmo_jax import load
+        >>> encoder = load("tests/goldens/distilbert_tiny")
+        >>> params = {**encoder.params["encoder"], "pooler": encoder.init_pooler(jax.random.key(0))}
+        >>> encoder.module.apply({"params": params}, **encoder.tokenizer.batch(["[MASK]"])).pooled.shape
+        (1, 64)
+        """
+        if not self._lacks_pooler:
+            raise ValueError(f"{self.source} has what its heads read: a pooler with weights, or one that needs none")
+        make = jax.jit(lambda key: init_params(self.family, self.config, key, pooler=True)["encoder"]["pooler"])
+        return dict(make(key))
 
     @property
     def has_maps(self) -> bool:

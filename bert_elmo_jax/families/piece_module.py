@@ -25,6 +25,7 @@ class PooledRows(NamedTuple):
     firsts: Int[AnyArray, "B S"] | None
     every: bool
     positions: Int[AnyArray, "B T"]
+    deterministic: bool = True
 
 
 class PieceModule(nn.Module):
@@ -82,7 +83,7 @@ class PieceModule(nn.Module):
             x = norm(x)
             if hidden is not None:
                 hidden = jnp.stack([x if n == c.num_layers else hidden[i] for i, n in enumerate(numbers)])
-        rows = PooledRows(tokens, segments, lengths, nsp_positions, pool_pieces, positions)
+        rows = PooledRows(tokens, segments, lengths, nsp_positions, pool_pieces, positions, deterministic)
         return Output(x, hidden, maps, self.pool(x, rows) if self.add_pooler else None)
 
     def count_positions(self, tokens: Int[AnyArray, "B T"]) -> Int[Array, "B T"]:

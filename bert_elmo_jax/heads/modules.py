@@ -16,8 +16,12 @@ class Dropped(nn.Module):
     use_bias: bool = True
 
     @nn.compact
-    def __call__(self, x: Float[Array, "*B D"], *, deterministic: bool = True) -> Float32[Array, "*B {self.size}"]:
+    def __call__(
+        self, x: Float[Array, "*B D"] | None, *, deterministic: bool = True
+    ) -> Float32[Array, "*B {self.size}"]:
         """Return the outputs for each vector."""
+        if x is None:
+            raise ValueError("the encoder gave no pooled vectors: give its parameters a pooler, of `init_pooler(key)`")
         layer = Dense(self.size, self.initializer_range, use_bias=self.use_bias)
         nn.share_scope(self, layer)
         return layer(dropout(x.astype(jnp.float32), self.rate, None if deterministic else self.make_rng("dropout")))

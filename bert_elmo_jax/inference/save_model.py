@@ -177,8 +177,8 @@ def _check_head(params: Mapping[str, Any], name: str, task: Task, encoder: Any, 
     pooled = name == "classify" and family.pooler and not family.causal(encoder.config) and features is None
     if pooled and "pooler" not in params["encoder"]:
         raise ValueError(
-            f'the head {name} reads the pooled vector, and params["encoder"] has no pooler: add its parameters, or say '
-            "which layers the head reads with features=…"
+            f'the head {name} reads the pooled vector, and params["encoder"] has no pooler: train one, of '
+            "`encoder.init_pooler(key)`, or say which layers the head reads with features=…"
         )
 
 

@@ -36,8 +36,8 @@ def check_parts(params: Any, parts: Sequence[str], called: str = "this module") 
         )
 
 
-def bind_parts(module: nn.Module, parts: Sequence[str]) -> Any:
-    """Return a module whose `apply` takes parameters with exactly these parts.
+def bind_parts(module: nn.Module, parts: Sequence[str], *, takes_pooler: bool = False) -> Any:
+    """Return a module whose `apply` takes parameters with exactly these parts, or with a pooler besides.
 
     >>> import jax
     >>> norm = bind_parts(nn.LayerNorm(), ["scale", "bias"])
@@ -47,18 +47,23 @@ def bind_parts(module: nn.Module, parts: Sequence[str]) -> Any:
     """
     fields = {f.name: getattr(module, f.name) for f in dataclasses.fields(module) if f.name not in ("parent", "name")}
     module_class: Any = type(module)
-    return _checked_class(module_class)(**fields, parts=tuple(parts))
+    return _checked_class(module_class)(**fields, parts=tuple(parts), takes_pooler=takes_pooler)
 
 
 @functools.cache
 def _checked_class(module_class: Any) -> Any:
     class Checked(module_class):
         parts: tuple[str, ...] = ()
+        takes_pooler: bool = False
 
         @nn.nowrap
         def apply(self, variables: Mapping[str, Any], *inputs: Any, **options: Any) -> Any:
             """Apply the module to variables `{"params": …}` that have the parts of its encoder."""
-            check_parts(variables.get("params", {}), self.parts, f"this {module_class.__name__}")
+            params = variables.get("params", {})
+            if self.takes_pooler and "pooler" in params:
+                pooled = self.clone(parts=(*self.parts, "pooler"), takes_pooler=False, add_pooler=True)
+                return pooled.apply(variables, *inputs, **options)
+            check_parts(params, self.parts, f"this {module_class.__name__}")
             return super().apply(variables, *inputs, **options)
 
     Checked.__name__ = Checked.__qualname__ = module_class.__name__

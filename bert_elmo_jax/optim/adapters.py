@@ -227,4 +227,6 @@ def _add_product(matrix: Any, adapter: Mapping[str, Any], scale: float, path: st
             f"the adapter of {path} is for a matrix of {down.shape[0]} x {up.shape[1]} (ranks {down.shape[1]} and "
             f"{up.shape[0]}), and the model's is {' x '.join(map(str, matrix.shape))}: it is of another model"
         )
+    if not jnp.issubdtype(matrix.dtype, jnp.floating):
+        raise ValueError(f"{path} has numbers of the type {matrix.dtype}: merge adapters before the model is quantised")
     return matrix + (scale * (down @ up)).astype(matrix.dtype)

@@ -153,7 +153,7 @@ def add_to_stored(source, adapter, target):
         down, up = pairs[f"{name}.lora_A.weight"], pairs[f"{name}.lora_B.weight"]
         module = name.removeprefix("base_model.model.")
         rank = fields["rank_pattern"].get(module.removeprefix("deberta."), fields["r"])
-        alpha = fields["alpha_pattern"].get(module.removeprefix("deberta."), fields["lora_alpha"])
+        alpha = fields["alpha_pattern"].get(module.removeprefix("deberta."), fields["lora_alpha"] or 8)
         [key] = [key for key in tensors if key.endswith(f"{module}.weight")]
         tensors[key] = tensors[key] + np.float32(alpha / rank) * up @ down
     save_file(tensors, target / "model.safetensors", {"format": "pt"})
@@ -170,7 +170,7 @@ def test_rows_that_lie_head_by_head_are_read_and_written_as_the_file_has_them(tm
     theirs = tmp_path / "theirs"
     theirs.mkdir()
     save_file(tensors, theirs / WEIGHTS)
-    fields = {"peft_type": "LORA", "r": 2, "lora_alpha": 3.0, "rank_pattern": {}, "alpha_pattern": {}}
+    fields = {"peft_type": "LORA", "r": 2, "lora_alpha": None, "rank_pattern": {}, "alpha_pattern": {}}
     (theirs / CONFIG).write_text(json.dumps(fields), encoding="utf-8")
     merged = flatten(load(DEBERTA, adapter=theirs).params)
     for path, value in add_to_stored(DEBERTA, theirs, tmp_path / "merged").items():

@@ -39,13 +39,13 @@ from ..experiments.task_files import write_task
 
 STEPS, BATCH, RATE = 6, 8, 1e-3
 INPUTS = ("tokens", "types", "positions", "segments", "nsp_positions")
-MODELS = ("bert", "modernbert", "gpt")
+MODELS = ("bert", "modernbert", "gpt", "distilbert")
 
 
 def write_start(name: str, folder: Path) -> str:
     """Return the path of a tiny model with a tokenizer; a GPT has pieces around its texts, as fine-tuning adds them."""
-    if name == "bert":
-        return str(GOLDENS / "bert_tiny")
+    if name in ("bert", "distilbert"):
+        return str(GOLDENS / f"{name}_tiny")
     if name == "modernbert":
         family, tokenizer = get_family("modernbert"), train_wordpiece(["the a film movie was good bad"] * 9, 60)
         sizes = {"hidden_size": 16, "num_layers": 2, "num_heads": 2, "feed_forward_size": 24, "max_positions": 64}
@@ -112,16 +112,6 @@ def classify_loss(encoder, head):
     return loss
 
 
-def at_ends(batches):
-    """Yield batches whose pooled places are the last pieces of packed texts, which a causal model pools."""
-    for batch in batches:
-        if "nsp_positions" in batch:
-            slots = np.arange(1, batch["nsp_positions"].shape[1] + 1)
-            lengths = (batch["segments"][:, None, :] == slots[None, :, None]).sum(axis=2)
-            batch = {**batch, "nsp_positions": np.maximum(batch["nsp_positions"] + lengths - 1, 0)}
-        yield batch
-
-
 def train_classifier(name, folder, put=jnp.asarray):
     """Return the losses of a fine-tuning and of the own loop, and the folder with the result of the latter."""
     path = write_start(name, folder / "start")
@@ -133,11 +123,12 @@ def train_classifier(name, folder, put=jnp.asarray):
         task, examples, encoder.tokenizer, BATCH, packed=True, positions=encoder.config.max_positions,
         parts=len(jax.devices()),
     )  # fmt: skip
-    batches = at_ends(batches) if name == "gpt" else batches
     head = Classify(len(task.labels), encoder.config.head_dropout, encoder.config.initializer_range,
                     get_family(name).task_head("classify").bias)  # fmt: skip
     key = jax.random.split(jax.random.key(0), len(PARTS))[PARTS.index("classify")]
     params = {"encoder": encoder.params["encoder"], "classify": head.init(key, jnp.zeros((1, encoder.width)))["params"]}
+    if name == "distilbert":
+        params["encoder"] = {**params["encoder"], "pooler": encoder.init_pooler(jax.random.key(0))}
     params, losses = own_loop(classify_loss(encoder, head), jax.tree.map(put, params), batches, put)
     return expected, losses, save(folder / "mine", encoder, params, labels=task.labels, task="sst2", length=32)
 
@@ -240,6 +231,31 @@ def test_a_network_is_saved_beside_its_encoder_and_no_trained_one_is_deleted(tmp
     with pytest.raises(FileExistsError, match="encoder already holds a model: write to another folder"):
         save_network(tmp_path / "two")
     assert load(trained).fingerprint == load(GOLDENS / "elmo_tiny").fingerprint
+
+
+def test_a_model_without_a_pooler_gets_one(tmp_path):
+    encoder = load(GOLDENS / "mpnet_tiny")
+    inputs = encoder.tokenizer.batch(["a b"], length=8)
+    output = encoder.module.apply(encoder.variables, **inputs)
+    with pytest.raises(ValueError, match=r"gave no pooled vectors: give its parameters a pooler, of `init_pooler"):
+        Classify(2).init(jax.random.key(0), output.pooled)
+    params = {"encoder": {**encoder.params["encoder"], "pooler": encoder.init_pooler(jax.random.key(1))},
+              "classify": {name: value[: encoder.width] for name, value in HEAD.items()}}  # fmt: skip
+    pooled = encoder.module.apply({"params": params["encoder"]}, **inputs).pooled
+    loaded = load(save(tmp_path / "mine", encoder, params, labels=["a", "b"]))
+    np.testing.assert_allclose(loaded.encode(["a b"]).pooled, pooled, atol=1e-6)
+    with pytest.raises(ValueError, match="has what its heads read"):
+        load(GOLDENS / "bert_tiny").init_pooler(jax.random.key(0))
+    with pytest.raises(ValueError, match="has what its heads read"):
+        load(GOLDENS / "gpt2_tiny").init_pooler(jax.random.key(0))
+
+
+def test_a_packed_gpt_pools_the_last_pieces_as_single_rows_do():
+    encoder = load(GOLDENS / "gpt2_tiny")
+    texts = ["the river", "a boat was old", "b"]
+    packed = encoder.module.apply(encoder.variables, **encoder.tokenizer.batch(texts, length=24, packed=True)).pooled
+    single = [encoder.module.apply(encoder.variables, **encoder.tokenizer.batch([text])).pooled[0] for text in texts]
+    np.testing.assert_allclose(np.asarray(packed).reshape(-1, encoder.width)[:3], np.stack(single), atol=1e-5)
 
 
 def bert_params(**parts):

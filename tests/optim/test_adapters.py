@@ -115,6 +115,9 @@ def test_adapters_of_another_model_are_refused():
     wide, merge = lora(make_params(width=8), 2, ["query"])
     with pytest.raises(ValueError, match=r"layer_0/attention/query is for a matrix of 8 x 4 .* the model's is 6 x 4"):
         merge(params, wide)
+    adapters, merge = lora(params, 2, ["query"])
+    with pytest.raises(ValueError, match="query has numbers of the type int8: merge adapters before"):
+        merge(jax.tree.map(lambda x: x.astype(np.int8), params), adapters)
     deep = {"encoder": {"layer_9": wide["encoder"]["layer_0"]}}
     with pytest.raises(ValueError, match="an adapter for encoder/layer_9, which the parameters do not have"):
         merge(params, deep)

@@ -42,7 +42,7 @@ class Bart(Transformer):
         segments = rows.segments
         if segments is None and rows.lengths is not None:
             segments = (jnp.arange(t)[None, :] < jnp.asarray(rows.lengths)[:, None]).astype(jnp.int32)
-        key = self.make_rng("dropout") if self.has_rng("dropout") else None
+        key = None if rows.deterministic else self.make_rng("dropout")
         target = shift_right(rows.tokens, rows.positions, c.start_id)
         state = self.decoder(x, self._words, target, rows.positions, segments, segments, key=key).last
         pooler = Pooler(c, self.POOLER, name="pooler")

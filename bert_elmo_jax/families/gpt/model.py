@@ -28,8 +28,8 @@ class Gpt(PieceModule):
     """The encoder; see `PieceModule`. It has no types.
 
     Positions count from 0 along the row, also if the row is padded on the left. With `add_pooler`, `pooled` is the
-    state of each row's last real piece, the only one that has seen the whole row, or of the pieces at `nsp_positions`.
-    This pooler has no parameters.
+    state of each row's last real piece, the only one that has seen the whole row, or of the last piece of the text at
+    each of `nsp_positions`. This pooler has no parameters.
     """
 
     config: GptConfig
@@ -57,9 +57,8 @@ class Gpt(PieceModule):
 
     def pool(self, x: Float[Array, "B T D"], rows: PooledRows) -> Float[Array, "B D"] | Float[Array, "B S D"]:
         """Return the vectors of the last pieces."""
-        if rows.firsts is not None:
-            return at_positions(x, rows.firsts)
-        return at_positions(x, last_pieces(rows.tokens, rows.segments, rows.lengths))[:, 0]
+        places = last_pieces(rows.tokens, rows.segments, rows.lengths, rows.firsts)
+        return at_positions(x, places) if rows.firsts is not None else at_positions(x, places)[:, 0]
 
 
 def layer_parts(config: GptConfig) -> LayerParts:
@@ -69,21 +68,31 @@ def layer_parts(config: GptConfig) -> LayerParts:
 
 
 def last_pieces(
-    tokens: Int[AnyArray, "B T"], segments: Int[AnyArray, "B T"] | None, lengths: Int[AnyArray, " B"] | None
-) -> Int[Array, "B 1"]:
-    """Return the place of each row's last real piece.
+    tokens: Int[AnyArray, "B T"],
+    segments: Int[AnyArray, "B T"] | None,
+    lengths: Int[AnyArray, " B"] | None,
+    inside: Int[AnyArray, "B S"] | None = None,
+) -> Int[Array, "B S"]:
+    """Return the place of each row's last real piece, or of the last piece of the text around each place of `inside`.
 
-    >>> last_pieces(jnp.ones((2, 4), jnp.int32), jnp.array([[1, 1, 0, 0], [0, 0, 1, 1]]), None).tolist()
-    [[1], [3]]
+    >>> segments = jnp.array([[1, 1, 2, 2, 0], [0, 0, 1, 1, 1]])
+    >>> last_pieces(jnp.ones((2, 5), jnp.int32), segments, None).tolist()
+    [[3], [4]]
+    >>> last_pieces(jnp.ones((2, 5), jnp.int32), segments, None, jnp.array([[0, 2], [2, 0]])).tolist()
+    [[1, 3], [4, 1]]
     """
     places = jnp.arange(tokens.shape[1])[None, :]
     if segments is not None:
-        real = jnp.asarray(segments) > 0
+        texts = jnp.asarray(segments)
     elif lengths is not None:
-        real = places < jnp.asarray(lengths)[:, None]
+        texts = (places < jnp.asarray(lengths)[:, None]).astype(jnp.int32)
     else:
-        real = jnp.ones(tokens.shape, bool)
-    return jnp.where(real, jnp.broadcast_to(places, tokens.shape), 0).max(axis=1, keepdims=True)
+        texts = jnp.ones(tokens.shape, jnp.int32)
+    if inside is None:
+        within = texts[:, None, :] > 0
+    else:
+        within = texts[:, None, :] == jnp.take_along_axis(texts, jnp.asarray(inside), axis=1)[:, :, None]
+    return jnp.where(within, places[:, None, :], 0).max(axis=2)
 
 
 class NextPiece(nn.Module):

@@ -1,5 +1,6 @@
 """Our BART against transformers on PyTorch: every output, every gradient, and every text that it writes."""
 
+import dataclasses
 import json
 import shutil
 
@@ -19,6 +20,7 @@ from bert_elmo_jax.weights.parameter_tree import flatten
 from ..close_outputs import assert_close
 
 # No strict dtypes: the encoder is loaded as users load it.
+DROPOUT = jax.random.key(3)
 
 
 @pytest.fixture(scope="module")
@@ -126,4 +128,8 @@ def test_a_classifier_gives_its_pooled_vectors_and_logits(golden):
     output = classifier.forward(tokens=tokens, mask=np.array([[1, 1, 1, 1], [1, 1, 1, 0]]))
     kernel, bias = (np.asarray(params["classify"][name]) for name in ("kernel", "bias"))
     np.testing.assert_allclose(output.logits, np.asarray(output.pooled) @ kernel + bias, atol=1e-5)
+    config = dataclasses.replace(model.config, dropout=0.5)
+    module = model.family.build(config, pooler=True)
+    pooled = module.apply({"params": params["encoder"]}, tokens, lengths=np.array([4, 3]), rngs={"dropout": DROPOUT})
+    np.testing.assert_allclose(pooled.pooled, output.pooled, atol=1e-5)  # deterministic in spite of a key
     assert output.logits.shape == (2, 3) and output.layers.shape[:2] == (model.config.num_layers + 1, 2)
