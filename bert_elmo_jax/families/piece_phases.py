@@ -68,7 +68,7 @@ def _training_masking(config: ConfigDict, length: int, rate: float, next_pieces:
 
 def _examples(config: ConfigDict, length: int, masking: Masking) -> PieceExamples:
     how = (config.short_share, config.short_per, masking, config.sequences, config.copies)
-    texts = config.get("texts") or config.objective  # an objective that is no kind of rows says which rows it reads
+    texts = config.texts if config.objective == "replaced" else config.objective  # the latter are kinds of rows
     return PieceExamples(length, texts, *how)
 
 

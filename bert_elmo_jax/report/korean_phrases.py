@@ -349,8 +349,8 @@ KOREAN: Mapping[str, str] = {
     "nats (lower is better)": "내트(낮을수록 좋음)",
     "factor of an update": "갱신 크기의 배수",
     # Remarks
-    "The warm-up, {warmup} steps, is longer than the run of {steps}: its learning rate is not reached.": (
-        "워밍업이 {warmup}스텝으로 전체 {steps}스텝보다 길어서, 설정한 학습률에 이르지 못합니다."
+    "The warm-up, {warmup} steps, is not shorter than the run of {steps}: the learning rate rises to its end.": (
+        "워밍업이 {warmup}스텝으로 전체 {steps}스텝보다 짧지 않아서, 학습률이 끝까지 오르기만 합니다."
     ),
     "The loss or a gradient was not finite in {count} steps ({shown}), which updated nothing.": (
         "{count}스텝에서 손실이나 기울기가 유한하지 않아 갱신하지 않았습니다({shown})."

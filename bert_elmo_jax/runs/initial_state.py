@@ -135,14 +135,14 @@ def _build_triangle(peak: float, warmup: float, steps: int) -> optim.Schedule:
 
 
 def remark_warmup(o: ConfigDict, steps: int) -> list[str]:
-    """Return a remark if the rate is still rising when the run ends.
+    """Return a remark if the rate rises until the run ends.
 
     >>> remark_warmup(ConfigDict({"warmup": 100.0}), 60)
-    ['The warm-up, 100 steps, is longer than the run of 60: its learning rate is not reached.']
+    ['The warm-up, 100 steps, is not shorter than the run of 60: the learning rate rises to its end.']
     """
-    if not o.warmup > steps:
+    if o.warmup < max(steps, 2):
         return []
-    remark = "The warm-up, {warmup} steps, is longer than the run of {steps}: its learning rate is not reached."
+    remark = "The warm-up, {warmup} steps, is not shorter than the run of {steps}: the learning rate rises to its end."
     return [Phrase(remark, warmup=f"{o.warmup:,.0f}", steps=f"{steps:,}")]
 
 

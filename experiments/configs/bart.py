@@ -37,7 +37,8 @@ def toy() -> ConfigDict:
     """
     c = fields("base")
     c.update(data="toyworld", steps=1_000, batch_size=16, length=64, sequences=4)
-    c.model.update(num_layers=2, hidden_size=128, num_heads=4, feed_forward_size=256, max_positions=64, dropout=0.0)
+    c.model.update(num_layers=2, hidden_size=128, num_heads=4, feed_forward_size=256, max_positions=64)
+    c.model.update(dropout=0.0, attention_dropout=0.0, activation_dropout=0.0)
     c.model.initializer_range = 0.09  # Glorot's for this width; with 0.02 it takes far longer to learn to copy
     c.optimizer.update(learning_rate=2e-3, warmup=0.05, clip=1.0)
     c.noise.update(permute=False)

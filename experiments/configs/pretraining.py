@@ -75,7 +75,7 @@ def masked(family: str, model: Any) -> ConfigDict:
 def replaced(family: str, model: Any) -> ConfigDict:
     """Return the fields of a run on replaced pieces; masked places show nothing but [MASK]."""
     c = masked(family, model)
-    c.objective = "replaced"  # sentences, documents: masked words without a generator
+    c.objective = "replaced"  # sentences, documents: masked words, without a generator; see masking.split
     c.texts = "sentences"  # documents: rows that do not cross the boundaries of documents
     c.predict = "replaced"  # of the second network: replaced_masked, masked, all
     # Of the generator, and of the second network, which has one of the other two terms.

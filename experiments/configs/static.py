@@ -85,6 +85,8 @@ def glove() -> ConfigDict:
       python -m experiments.pretrain --config=static:glove --config.data=corpora/novels_words --workdir=runs/glove
     """
     c = fields("glove")
+    for name in ("sample", "negatives", "row_negatives"):  # it reads all words, and has no negatives
+        del c[name]
     c.update(length=1024, window=10, batch_size=8)
     c.optimizer.update(name="adagrad", schedule="constant", learning_rate=0.05, clip=1e9)
     return c

@@ -1,7 +1,8 @@
 r"""Taggers of 2011: a layer on a window of words, and a conditional random field of hand-made features.
 
 Both are `tagger` with other fields. Paper: Collobert et al. 2011, https://arxiv.org/abs/1103.0398. It lowers all words,
-and all of its networks have the capitals as a feature; here, words keep their case, and capitals are a switch.
+and all of its networks have the capitals as a feature; here, words keep their case, and capitals are a switch. Its
+taggers read windows of 5 words (`window=5`); its word vectors were trained on windows of 11, the default here.
 """
 
 from ml_collections import ConfigDict

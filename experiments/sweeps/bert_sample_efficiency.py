@@ -29,8 +29,8 @@ TOY_TEXTS = {"MNLI": "topics", "NER": "senses"}
 TUNING: dict[str, dict[str, Any]] = {
     "toy": {"steps": 200, "batch_size": 16, "eval_every": 200, "checkpoint_every": 200,
             "optimizer.learning_rate": 1e-3},
-    "one_gpu": {"steps": 5_000, "optimizer.learning_rate": 5e-5},
-    "paper": {"steps": 10_000, "optimizer.learning_rate": 5e-5},
+    "one_gpu": {"steps": 5_000, "optimizer.learning_rate": 5e-5, "optimizer.warmup": 0.1},
+    "paper": {"steps": 10_000, "optimizer.learning_rate": 5e-5, "optimizer.warmup": 0.1},
 }  # fmt: skip
 
 NOTES = {

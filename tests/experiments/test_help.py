@@ -113,6 +113,13 @@ def test_parts_of_the_command_line(monkeypatch):
     comments = start.read_comments(ROOT / "experiments" / "configs" / "bcn.py")
     assert comments["batch_size"] == "rows, on all devices together"
     assert comments["feed_size"] == "of the layer between words and BiLSTM"
+    configs = ROOT / "experiments" / "configs"
+    elmo = start.read_comments(configs / "elmo.py", "original")
+    assert "length" not in elmo or "sources" not in elmo["length"], "of a recipe that it does not call"
+    assert "buckets" in str(start.read_comments(configs / "static.py", "fasttext"))
+    assert "buckets" not in str(start.read_comments(configs / "static.py", "skipgram"))
+    assert start.read_comments(configs / "static.py", "skipgram")["min_count"].startswith("words that occur less")
+    assert start.read_comments(configs / "tagger.py", "get_config")["suffix"].startswith("Hand-made features: ")
 
 
 @pytest.mark.parametrize("name", SOURCES)

@@ -9,9 +9,10 @@ from bert_elmo_jax.families.huggingface_config import ConfigFile
 from bert_elmo_jax.families.piece_config import placed
 from bert_elmo_jax.families.transformer.config import TransformerConfig
 
+_DROPOUTS = {"attention_dropout": 0.1, "activation_dropout": 0.1}  # of the released models; files without them have 0
 PRESETS: dict[str, dict[str, Any]] = {
-    "base": {"hidden_size": 768, "num_layers": 6, "num_heads": 12, "feed_forward_size": 3072},
-    "large": {"hidden_size": 1024, "num_layers": 12, "num_heads": 16, "feed_forward_size": 4096},
+    "base": {"hidden_size": 768, "num_layers": 6, "num_heads": 12, "feed_forward_size": 3072, **_DROPOUTS},
+    "large": {"hidden_size": 1024, "num_layers": 12, "num_heads": 16, "feed_forward_size": 4096, **_DROPOUTS},
 }
 
 

@@ -26,6 +26,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 _FIELDS = ("num_layers", "hidden_size", "num_heads", "feed_forward_size")
 PRESETS |= {f"ettin-{name}": dict(zip(_FIELDS, sizes)) | _ETTIN for name, sizes in _SIZES.items()}
+PRESETS = {name: {**sizes, "pooling": "mean"} for name, sizes in PRESETS.items()}  # as in the released configurations
 
 
 @dataclass(frozen=True)

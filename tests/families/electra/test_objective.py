@@ -233,3 +233,14 @@ def test_the_work_of_a_step(predict):
     detect, words = 128 * 128 + 128, 128 * 128 + 1_000 * 128
     second = {"masked": 3 / 20 * words, "all": detect + words}.get(predict, detect)
     assert work == pytest.approx(6 * (generator + layers + second))
+
+
+@pytest.mark.parametrize(
+    ("recipe", "fields", "texts"),
+    [("base", {}, "sentences"), ("base", {"objective": "documents"}, "documents"),
+     ("toy", {}, "documents"), ("toy", {"objective": "sentences"}, "sentences")],
+)  # fmt: skip
+def test_masked_words_without_a_generator_read_the_rows_that_the_objective_names(recipe, fields, texts):
+    config, _ = read_config(f"electra:{recipe}")
+    config.update(fields)
+    assert build_objective(config, VOCABULARY)[1].phases[0].examples.texts == texts

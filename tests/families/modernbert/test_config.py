@@ -48,6 +48,7 @@ def test_written_and_read_it_is_the_same(pattern):
 
 def test_presets():
     base, large = (ModernBertConfig.preset(name) for name in ("base", "large"))
+    assert base.pooling == large.pooling == "mean"
     assert (base.num_layers, base.hidden_size, base.num_heads, base.feed_forward_size) == (22, 768, 12, 1152)
     assert (large.num_layers, large.hidden_size, large.num_heads, large.feed_forward_size) == (28, 1024, 16, 2624)
     assert base.kinds == "gll" * 7 + "g" and (base.vocab_size, base.max_positions, base.pad_id) == (
