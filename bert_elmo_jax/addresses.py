@@ -64,10 +64,11 @@ def name_addresses(text: str) -> str:
 
 
 @contextlib.contextmanager
-def open_workdir(path: str | Path, *, while_written: bool = True) -> Iterator[Path]:
+def open_workdir(path: str | Path, *, while_written: bool = True, resumes: bool = True) -> Iterator[Path]:
     """Yield the folder to write a run in: the path itself, or for an address a local folder that is published there.
 
-    It is published at the end of the block and, if its program resumes from any state, `while_written`.
+    It is published at the end of the block and, if its program resumes from any state, `while_written`. For a program
+    that never `resumes`, it is empty unless a whole folder was published there.
 
     >>> with open_workdir("runs/reviews") as folder:
     ...     folder.as_posix()
@@ -76,7 +77,7 @@ def open_workdir(path: str | Path, *, while_written: bool = True) -> Iterator[Pa
     if not is_address(path):
         yield Path(path)
         return
-    with publish_folder(path, while_written=while_written) as folder:
+    with publish_folder(path, while_written=while_written, resumes=resumes) as folder:
         yield folder
 
 

@@ -17,6 +17,7 @@ program needs.
 from absl import flags
 
 from bert_elmo_jax.exports.export_model import NEEDED, export_model
+from bert_elmo_jax.exports.plain_forward import plain_forward
 from bert_elmo_jax.exports.quantised_changes import compare_quantised, read_lines
 from bert_elmo_jax.inference.load_model import load
 
@@ -42,11 +43,10 @@ def main() -> None:
         raise ValueError("--texts lists the rows that int8 changes: give --int8, too, or leave it out")
     if FLAGS["opset"].present and FLAGS.to != "onnx":
         raise ValueError(f"--opset={FLAGS.opset} is for ONNX, not for --to={FLAGS.to}: leave it out")
-    model, texts = FLAGS.model, read_lines(FLAGS.texts) if FLAGS.texts else []
-    if texts:  # checked before the export, which takes long
+    model, texts = FLAGS.model, []
+    if FLAGS.texts:  # checked before the export, which takes long
         model = load(FLAGS.model)
-        if getattr(model, "task", None) is not None and model.task.kind == "questions":
-            read_lines(FLAGS.texts, pairs=True)
+        texts = read_lines(FLAGS.texts, "write" if FLAGS.generate else plain_forward(model).kind)
     sizes = export_model(model, FLAGS.output, to=FLAGS.to, int8=FLAGS.int8, generate=FLAGS.generate, opset=FLAGS.opset)
     for name, size in sizes.items():
         print(f"{FLAGS.output}/{name}: {size / 1e6:,.1f} MB")

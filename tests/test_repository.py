@@ -82,6 +82,7 @@ def test_one_address():
         *ROOT.glob("*.md"),
         *(ROOT / "notebooks").glob("*.ipynb"),
         *ROOT.glob("docs/**/*.md"),
+        ROOT / "bert_elmo_jax" / "sharing" / "model_card.py",
     ]
     mentions = {
         (file.name, match)

@@ -18,6 +18,7 @@ from collections.abc import Container, Mapping
 from pathlib import Path
 
 from bert_elmo_jax.addresses import COPIES
+from bert_elmo_jax.buckets.lease import LEASE, describe_owner, read_lease
 from bert_elmo_jax.buckets.objects import Place, Stored, attempt, download, list_objects, open_place
 from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.files import is_locked, lock, read_json, write_json
@@ -25,6 +26,7 @@ from bert_elmo_jax.files import is_locked, lock, read_json, write_json
 BOUND, DEFAULT_GB = "BERT_ELMO_JAX_BUCKETS_GB", 50.0
 ENTRY = "entry.json"
 MARKER = "files.json"  # of a complete checkpoint; see train/checkpoint.py
+GROWING = re.compile(r".*\.(jsonl|log|out|err|f32)|(.*/)?(log\.txt|events/.*)")  # while a run is written
 CHECKPOINT = re.compile(r"(?:(.*?)/)?checkpoints/(\d+)(?:/(.*))?")
 LISTINGS = 3  # how often the objects may change while they are fetched
 USER = ".user"  # ends the names of the files that processes lock
@@ -67,13 +69,14 @@ def use_entry(entry: Path) -> None:
 def fetch(address: str | Path) -> Path:
     """Return the local path of the copy of a file or folder; fetch it if the cache lacks it, or has an older version.
 
-    Of a run directory it has complete checkpoints only, without the state of the optimiser and TensorBoard's events.
+    Of a run directory it has complete checkpoints only, without the state of the optimiser and TensorBoard's events;
+    while the run is written, also without its metrics, costs and logs, which change every few seconds.
     """
     place = open_place(address)
     if run := _find_run(place):
         return fetch(run) / "checkpoints" / place.path.rpartition("/")[2]
     for _ in range(LISTINGS):
-        objects = _choose_objects(list_objects(place))
+        objects = _choose_objects(place)
         if not objects:
             near = _near_object(place)
             raise FileNotFoundError(f"{place.address}: there is no such file or folder{near or '; check the address'}")
@@ -89,7 +92,7 @@ def fetch(address: str | Path) -> Path:
                     print(f"{place.address}: fetching {size / 1e9:.1f} GB", file=sys.stderr)
                 try:
                     download(place, objects, copy)
-                    has_changed = _choose_objects(list_objects(place)) != objects
+                    has_changed = not objects.items() <= list_objects(place).items()
                 except FileNotFoundError:  # deleted since it was listed
                     has_changed = True
                 if has_changed:
@@ -163,15 +166,24 @@ def _is_free(entry: Path) -> bool:
     return bool(read_json(entry / ENTRY, default={}).get("published", True))
 
 
-def _choose_objects(objects: Mapping[str, Stored]) -> dict[str, Stored]:
-    """Return the objects of a copy."""
+def _choose_objects(place: Place) -> dict[str, Stored]:
+    """Return the objects of a copy; the lease, which is about the writing alone, is none."""
+    objects = list_objects(place)
+    lease = read_lease(place) if objects.pop(LEASE, None) is not None else None
+    if lease is not None and lease["unfinished"]:
+        raise OSError(
+            f"{place.address} has only a part of what {describe_owner(lease)} uploads: wait, or if that process has "
+            "ended, start its command again"
+        )
     if "model.json" not in objects:
-        return dict(objects)
+        return objects
+    is_written = lease is not None and not lease["released"]
     chosen = {}
     for name, stored in objects.items():
         parts = CHECKPOINT.fullmatch(name)
         training_state = parts is not None and (parts[3] or "").startswith("rest/")
-        if not is_unfinished(name, objects) and not training_state and not name.startswith("events/"):
+        left_out = training_state or name.startswith("events/") or (is_written and GROWING.fullmatch(name))
+        if not is_unfinished(name, objects) and not left_out:
             chosen[name] = stored
     return chosen
 

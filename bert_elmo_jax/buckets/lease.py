@@ -3,7 +3,8 @@
 Buckets have no locks. A writer that finds the lease of another one watches it for `PATIENCE` seconds: if it changes,
 the other one lives. No clocks are compared. A writer that has lost its lease (it was suspended, or cut off, for longer)
 writes no more. Two writers that start in the same second can both write their lease: each reads it again after `SETTLE`
-seconds, and before every publication, and the one whose lease is gone ends.
+seconds, and before every publication, and the one whose lease is gone ends. A lease is `unfinished` while the place has
+a part of a folder that is of use only as a whole, also after its writer has ended.
 """
 
 import json
@@ -31,15 +32,15 @@ def read_lease(place: Place) -> dict[str, Any] | None:
         return None
     try:
         lease = json.loads(data)
-        return {"owner": str(lease["owner"]), "released": bool(lease["released"]), **lease}
+        return {"owner": str(lease["owner"]), "released": bool(lease["released"]), "unfinished": False, **lease}
     except (ValueError, KeyError, TypeError):
-        return {"owner": "", "released": True}
+        return {"owner": "", "released": True, "unfinished": False}
 
 
-def write_lease(place: Place, owner: str, *, released: bool = False) -> None:
+def write_lease(place: Place, owner: str, *, released: bool = False, unfinished: bool = False) -> None:
     """Write, refresh or release the lease."""
     lease = {
-        "owner": owner, "released": released, "host": platform.node(), "process": os.getpid(),
+        "owner": owner, "released": released, "unfinished": unfinished, "host": platform.node(), "process": os.getpid(),
         "refreshed": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "nonce": time.monotonic_ns(),
     }  # fmt: skip
     write_object(place, LEASE, json.dumps(lease, indent=1).encode())
@@ -63,7 +64,7 @@ def take_lease(place: Place, owner: str) -> None:
                     f"{place.address} is being written by {describe_owner(now)}: wait for it, stop it, or choose "
                     "another address"
                 )
-    write_lease(place, owner)
+    write_lease(place, owner, unfinished=lease is not None and lease["unfinished"])
     if lease is None or lease["owner"] != owner:
         time.sleep(SETTLE)
         check_lease(place, owner)

@@ -24,7 +24,7 @@ from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 from bert_elmo_jax.buckets import lease as leases
-from bert_elmo_jax.buckets.cache import ENTRY, MARKER, find_entry, is_unfinished, make_room, use_entry
+from bert_elmo_jax.buckets.cache import ENTRY, GROWING, MARKER, find_entry, is_unfinished, make_room, use_entry
 from bert_elmo_jax.buckets.objects import (
     Place,
     check_writable,
@@ -41,16 +41,16 @@ PAUSE = 30.0  # seconds between two publications without one
 VECTORS = "vectors.json"  # counts the vectors in the files `.f32` of its folder
 # Each is written after the files that it marks.
 MARKERS = (MARKER, VECTORS, "model.json", "manifest.json", "result.json")
-GROWING = re.compile(r".*\.(jsonl|log|out|err|f32)|(.*/)?(log\.txt|events/.*)")
 PRIVATE = re.compile(r"compiled/.*|(.*/)?(\.?lock|[^/]*\.lock|[^/]*\.partial(/.*)?)")
 Written = tuple[int, int]  # size, and time of the last write in nanoseconds
 
 
 @contextlib.contextmanager
-def publish_folder(address: str | Path, *, while_written: bool = True) -> Iterator[Path]:
+def publish_folder(address: str | Path, *, while_written: bool = True, resumes: bool = True) -> Iterator[Path]:
     """Yield a local folder whose files are published at an address, `while_written` and at the end of the block.
 
-    Otherwise they are published only if the block ends without an error.
+    Otherwise they are published only if the block ends without an error. A block that `resumes` finds what a stopped
+    one has written; another one finds a folder that was published whole, or an empty one.
     """
     place = open_place(address)
     check_writable(place)
@@ -60,7 +60,7 @@ def publish_folder(address: str | Path, *, while_written: bool = True) -> Iterat
     use_entry(entry)
     try:
         with lock(entry / "lock"):
-            publisher = Publisher(place, entry, while_written)
+            publisher = Publisher(place, entry, while_written, resumes)
             publisher.begin()
             error: BaseException | None = None
             try:
@@ -80,11 +80,11 @@ def publish_folder(address: str | Path, *, while_written: bool = True) -> Iterat
 class Publisher:
     """Publishes the files of one folder; `begin` makes folder and bucket equal, `end` publishes the rest."""
 
-    def __init__(self, place: Place, entry: Path, while_written: bool = True):
-        self.place, self.entry, self.while_written = place, entry, while_written
+    def __init__(self, place: Place, entry: Path, while_written: bool = True, resumes: bool = True):
+        self.place, self.entry, self.while_written, self.resumes = place, entry, while_written, resumes
         self.folder = entry / "content" / place.path.rpartition("/")[2]
         self.published: dict[str, Written | None] = {}  # the objects; None for one that has no file here
-        self._owner, self._last = "", -PAUSE
+        self._owner, self._unfinished, self._last = "", False, -PAUSE
         self._stop, self._lost = threading.Event(), False
         self._threads: list[threading.Thread] = []
 
@@ -93,14 +93,17 @@ class Publisher:
         record = read_json(self.entry / ENTRY, default={})
         self._owner = record.get("owner") or uuid.uuid4().hex
         lease = leases.read_lease(self.place)
+        self._unfinished = lease is not None and lease["unfinished"]
         is_newest = bool(record.get("whole")) and lease is not None and lease["owner"] == self._owner
+        is_newest = is_newest and (self.resumes or bool(record.get("published")))
         if not is_newest:
             self._record(published=bool(record.get("published", True)), whole=False)
         leases.take_lease(self.place, self._owner)
         objects = {name: stored for name, stored in list_objects(self.place).items() if name != leases.LEASE}
         if not is_newest:
             shutil.rmtree(self.folder, ignore_errors=True)
-            complete = {name: stored for name, stored in objects.items() if not is_unfinished(name, objects)}
+            is_part = self._unfinished and not self.resumes  # it is replaced at the end
+            complete = {n: stored for n, stored in objects.items() if not is_part and not is_unfinished(n, objects)}
             make_room(sum(stored.size for stored in complete.values()), self.place.address)
             download(self.place, complete, self.folder)
             record = {"files": {**dict.fromkeys(objects), **self._scan()}}
@@ -132,7 +135,7 @@ class Publisher:
             if self.while_written or error is None:
                 self.publish()
             self._record(published=self._scan() == self.published)
-            leases.write_lease(self.place, self._owner, released=True)
+            leases.write_lease(self.place, self._owner, released=True, unfinished=self._unfinished)
         except Exception as problem:  # each file system has errors of its own
             advice = "choose another address" if isinstance(problem, leases.LeaseLost) else "the same command publishes"
             text = f"{problem}; all files are in {self.folder}: {advice}"
@@ -151,6 +154,9 @@ class Publisher:
         self.published |= dict.fromkeys(changed)
         self._record(published=False)  # before the network is needed
         leases.check_lease(self.place, self._owner)
+        if not self.resumes:
+            self._unfinished = True
+            self._refresh()
         for name in sorted(changed, key=lambda name: (not GROWING.fullmatch(name), files[name][1], _is_marker(name))):
             if not (self.folder / name).is_file():
                 return  # deleted since: look again
@@ -159,6 +165,7 @@ class Publisher:
         for name in sorted(gone, key=lambda name: not _is_marker(name)):
             delete_objects(self.place, [name])
             del self.published[name]
+        self._unfinished = False
         self._record(published=self._scan() == self.published)
         self._last = time.monotonic()
 
@@ -194,7 +201,7 @@ class Publisher:
 
     def _refresh(self) -> None:
         leases.check_lease(self.place, self._owner)
-        leases.write_lease(self.place, self._owner)
+        leases.write_lease(self.place, self._owner, unfinished=self._unfinished)
 
     def _repeat(self, action: Callable[[], None], seconds: float) -> None:
         """Call an action again and again; an error is printed once, and the run continues."""

@@ -18,9 +18,8 @@ from bert_elmo_jax.exports.plain_forward import plain_forward
 from bert_elmo_jax.exports.plain_graph import PlainForward
 from bert_elmo_jax.exports.plain_writer import plain_writer
 from bert_elmo_jax.families.init_params import param_shapes
-from bert_elmo_jax.families.sentence_files import write_sentence_files
 from bert_elmo_jax.files import stage_folder, write_bytes, write_json, write_sums
-from bert_elmo_jax.inference.convert import publish_folder, write_tokenizer
+from bert_elmo_jax.inference.convert import publish_folder, write_reading_files, write_tokenizer
 from bert_elmo_jax.inference.load_model import load
 from bert_elmo_jax.inference.task_model import TaskModel
 from bert_elmo_jax.inference.task_network import TaskNetwork
@@ -204,11 +203,13 @@ def _write_surroundings(folder: Path, model: Any, graphs: Mapping[str, PlainForw
     else:
         _write_config(folder, model)
         description = _describe(model, plain) if plain.kind != "write" else _describe_writer(model, graphs)
-        _write_tokenizer(folder, model.tokenizer, model)
+        task = model.task if isinstance(model, TaskModel) else None
+        head = model.sentence_head if plain.kind == "sentences" else None
+        write_reading_files(folder, model.tokenizer, model.config, model.params, task=task, head=head)
+        _write_tokenizer_json(folder, model.tokenizer, model.source)
     if plain.kind == "network" and "input_ids" in plain.inputs:
-        _write_tokenizer(folder, model.encoder.tokenizer, model.encoder)
-    if plain.kind == "sentences":
-        write_sentence_files(folder, model.sentence_head, model.params, model.config)
+        write_tokenizer(model.encoder.tokenizer, model.encoder.config, folder)
+        _write_tokenizer_json(folder, model.encoder.tokenizer, model.encoder.source)
     write_json(folder / "export.json", {**description, **checked})
     write_bytes(folder / "run.py", join_runner(RUNNERS.get(plain.kind, "runner.py")).encode())
 
@@ -244,6 +245,8 @@ def _write_config(folder: Path, model: Any) -> None:
             fields["problem_type"] = f"{kind}_classification"
     elif task is not None and task.kind == "regression":
         fields |= {"labels": list(task.labels) or None, "problem_type": "regression"}
+    if task is not None and task.activation:
+        fields["activation"] = task.activation
     head = model.head.name if isinstance(model, TaskModel) else "decoder"
     params = {name: model.params[name] for name in ("encoder", head) if name in model.params}
     if isinstance(model, TaskModel) and model.head.features is not None:  # the file's classes read a pooled vector
@@ -255,9 +258,8 @@ def _write_config(folder: Path, model: Any) -> None:
         weights.unlink()
 
 
-def _write_tokenizer(folder: Path, tokenizer: Any, model: Any) -> None:
-    """Write the tokenizer of a model, and tokenizer.json; warn if there is no such file."""
-    write_tokenizer(tokenizer, model.config, folder)
+def _write_tokenizer_json(folder: Path, tokenizer: Any, source: str) -> None:
+    """Write tokenizer.json, which the runner reads; warn if the tokenizer has no such file."""
     content = tokenizer_json(tokenizer)
     if content is not None:
         write_bytes(folder / "tokenizer.json", content)
@@ -265,7 +267,7 @@ def _write_tokenizer(folder: Path, tokenizer: Any, model: Any) -> None:
     logging.getLogger(__name__).warning(
         "%s: its tokenizer (%s) cannot be written as tokenizer.json, so run.py reads no texts: give ids to the "
         "exported model",
-        model.source, tokenizer.kind,
+        source, tokenizer.kind,
     )  # fmt: skip
 
 
@@ -336,6 +338,7 @@ def describe_words(model: Any, plain: PlainForward) -> Mapping[str, Any]:
         "kind": plain.kind, "inputs": list(plain.inputs), "outputs": list(plain.outputs),
         "characters": {name: int(x.sizes.split(",")[-1]) for name, x in plain.read.items() if "characters" in name},
         "max_length": plain.max_length,
+        "composed": isinstance(model, TaskNetwork) or model.word_rule is not None,
     }  # fmt: skip
     if "input_ids" in plain.inputs:
         pad_id, tokenizer = model.encoder.config.pad_id, model.encoder.tokenizer

@@ -32,7 +32,8 @@ def load_graph(name: str, outputs: tuple[str, ...]) -> Any:
         return run
     import onnxruntime
 
-    file = FOLDER / "onnx" / (f"{name}_quantized.onnx" if os.environ.get("QUANTIZED") else f"{name}.onnx")
+    quantized = os.environ.get("QUANTIZED", "") not in ("", "0")
+    file = FOLDER / "onnx" / (f"{name}_quantized.onnx" if quantized else f"{name}.onnx")
     session = onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
     return lambda arrays: session.run(list(outputs), arrays)
 
@@ -68,7 +69,10 @@ def print_lines(predict: Any, texts: Any) -> None:
 
 
 def use_utf8() -> None:
-    """Read standard input and write standard output as UTF-8, also where the system's encoding is another."""
+    """Read standard input and write standard output as UTF-8, also where the system's encoding is another.
+
+    A byte-order mark, which programs of Windows write, is no part of the first text.
+    """
     streams: list[Any] = [sys.stdin, sys.stdout]
-    for stream in streams:
-        stream.reconfigure(encoding="utf-8", errors="strict")
+    for stream, encoding in zip(streams, ("utf-8-sig", "utf-8")):
+        stream.reconfigure(encoding=encoding, errors="strict")

@@ -14,20 +14,25 @@ from bert_elmo_jax.files import read_text
 
 SHOWN = 20  # changed rows in a report
 AT_ONCE = 32  # texts of one call
+WHOLE_LINES = ("tag", "words", "network", "write")  # kinds
 
 
-def read_lines(path: str | Path, *, pairs: bool = False) -> list[Any]:
-    """Return the texts of a file, one per line, and of two texts with a tab between them a pair; skip empty lines.
+def read_lines(path: str | Path, kind: str) -> list[Any]:
+    """Return the texts of a file, one per line, as `run.py` of this kind reads them; skip empty lines.
 
-    With `pairs`, as of a reader's question and context, every line must be one.
+    `kind` is that of `PlainForward`. A tab separates two texts: each line of a reader has one, those of a sentence
+    model none. Models that tag words, or write, read a line with its tabs as one text.
     """
-    expected = "two texts with a tab between them" if pairs else "a text, or two with a tab between them"
+    expected, sizes = {
+        "read": ("two texts with a tab between them", [2]),
+        "sentences": ("one text, without tabs", [1]),
+    }.get(kind, ("a text, or two with a tab between them", [1, 2]))
     texts: list[Any] = []
     for number, line in enumerate(read_text(path).replace("\r\n", "\n").split("\n"), start=1):
         if not line.strip():
             continue
-        parts = tuple(line.split("\t"))
-        if len(parts) not in ((2,) if pairs else (1, 2)) or not all(part.strip() for part in parts):
+        parts = (line,) if kind in WHOLE_LINES else tuple(line.split("\t"))
+        if len(parts) not in sizes or not all(part.strip() for part in parts):
             raise ValueError(f"{path}, line {number}: {shorten(line)} is not {expected}, none empty: correct the line")
         texts.append(parts if len(parts) == 2 else line)
     if not texts:

@@ -107,7 +107,7 @@ def predict(texts: Any, first: int = 0) -> Any:
     lengths = np.array(list(map(len, sentences)))
     width = choose_width(int(lengths.max()), None)
     read = sentences
-    if "word_ids" in model["inputs"]:  # a table of words has them composed
+    if model["composed"]:  # as the words that the model was trained on
         read = [[unicodedata.normalize("NFC", word) for word in words] for words in sentences]
     arrays = {name: read_characters(read, width, size) for name, size in model["characters"].items()}
     if "word_ids" in model["inputs"]:

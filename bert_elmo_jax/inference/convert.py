@@ -2,14 +2,16 @@
 
 import dataclasses
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from bert_elmo_jax import optim
+from bert_elmo_jax.data.tasks.task import Task
 from bert_elmo_jax.families import get_family
 from bert_elmo_jax.families.sentence_files import without_pooler, write_reranker_files, write_sentence_files
 from bert_elmo_jax.files import read_json, stage_folder, write_bytes, write_sums
-from bert_elmo_jax.heads.sentence_head import NAME
+from bert_elmo_jax.heads.sentence_head import NAME, SentenceHead
 from bert_elmo_jax.inference.adapter_files import read_adapted
 from bert_elmo_jax.inference.load_model import quantise_model
 from bert_elmo_jax.inference.model_kinds import find_kind
@@ -121,14 +123,7 @@ def convert(
                 form = get_family(model.kind).formats[to_format]
                 stored = {"encoder": without_pooler(stored["encoder"], form, model.config)}
             write(stage, stored, model.config, **fields)
-            keeps = task is not None and (task.activation or (task.pipeline and task.kind != "questions"))
-            length = task.max_length if task is not None and keeps else None
-            for folder in (stage, *(file.parent for file in stage.glob("*/config.json"))):
-                write_tokenizer(model.tokenizer, model.config, folder, length)
-            if head is not None:  # for sentence-transformers
-                write_sentence_files(stage, head, params, model.config)
-            elif task is not None and task.prompt:
-                write_reranker_files(stage, task.prompt, task.activation)
+            write_reading_files(stage, model.tokenizer, model.config, params, task=task, head=head)
             write_sums(stage)
         publish_folder(stage, target)
     return to_format, dataclasses.replace(model.report, digest=digest(params))
@@ -143,6 +138,26 @@ def publish_folder(stage: Path, target: Path) -> None:
     if target.is_dir():
         target.rmdir()
     stage.replace(target)
+
+
+def write_reading_files(
+    folder: Path,
+    tokenizer: Any,
+    config: Any,
+    params: Mapping[str, Any],
+    *,
+    task: Task | None,
+    head: SentenceHead | None,
+) -> None:
+    """Write what others read texts with, next to a configuration: the tokenizer, its limit, prompts, and modules."""
+    keeps = task is not None and (task.activation or (task.pipeline and task.kind != "questions"))
+    length = task.max_length if task is not None and keeps else None
+    for inside in (folder, *(file.parent for file in folder.glob("*/config.json"))):
+        write_tokenizer(tokenizer, config, inside, length)
+    if head is not None:  # for sentence-transformers
+        write_sentence_files(folder, head, params, config)
+    elif task is not None and task.prompt:
+        write_reranker_files(folder, task.prompt, task.activation)
 
 
 def write_tokenizer(tokenizer: Any, config: Any, folder: Path, length: int | None = None) -> None:

@@ -36,6 +36,7 @@ from bert_elmo_jax.inference.load_model import load
 from bert_elmo_jax.inference.output_file import STDIN, find_output, open_lines
 from bert_elmo_jax.inference.parquet_output import write_parquet
 from bert_elmo_jax.inference.prediction_lines import CONLLU, Cells, InputRows, choose_writer
+from bert_elmo_jax.inference.rerank import takes_pairs
 from bert_elmo_jax.inference.task_model import Predictor, TaskModel, to_example, to_text
 from bert_elmo_jax.inference.task_network import TaskNetwork
 from bert_elmo_jax.progress_bars import BarPart, progress_bar
@@ -132,7 +133,8 @@ def predict_file(
         )
         skipped.clear()  # the columns of the same rows were read
         total, parts = _read_examples(task, source, encoding, AHEAD * batch_size, aggregation, bad_row)
-        lines = choose_writer(ending, columns, out.header, guard_formulas, task.tag_column)
+        has_pairs = ending in (".csv", ".tsv") and columns is None and _may_have_pairs(loaded.task, source, encoding)
+        lines = choose_writer(ending, columns, out.header, guard_formulas, task.tag_column, has_pairs)
         count = 0
         with progress_bar(total, "predicting", "examples", shown=path is not None) as bar:
             bar.shapes = set()
@@ -277,6 +279,15 @@ def _read_lines(task: Task, lines: Iterable[str], source: str, aggregation: str 
             on_bad(error)
         else:
             yield example
+
+
+def _may_have_pairs(task: Task, source: str, encoding: str) -> bool:
+    """Return True if a released model may be given a pair, a line with a tab, in an input of lines."""
+    if not (task.pipeline and takes_pairs(task)):
+        return False
+    files = [] if source == "-" else list_files(source)
+    lines = (line for file in files if has_plain_lines(file, task, encoding) for line in read_lines(file, encoding))
+    return source == "-" or any("\t" in line for line in lines)
 
 
 def _set_encoding(encoding: str) -> None:

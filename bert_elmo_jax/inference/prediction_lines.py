@@ -47,11 +47,13 @@ class InputRows:
 
 
 def choose_writer(
-    ending: str, columns: InputRows | None, header: list[str], guarded: bool = False, tag_column: str = ""
-) -> Writer:
+    ending: str, columns: InputRows | None, header: list[str], guarded: bool = False, tag_column: str = "",
+    has_pairs: bool = False,
+) -> Writer:  # fmt: skip
     """Return a function that turns examples and predictions into the lines of a file with this ending.
 
-    `columns` come from `read_columns`. `header` is empty, or has the names that a table already begins with.
+    `columns` come from `read_columns`. `header` is empty, or has the names that a table already begins with. With
+    `has_pairs`, a table has a column for second texts even if the first example is a single text.
     """
     if ending == ".parquet":  # whose lines `write_parquet` reads
         cells = table_cells(columns, [], output_cells)
@@ -63,7 +65,7 @@ def choose_writer(
         return partial(conllu_lines, tag_column=tag_column)
     if ending not in (".csv", ".tsv"):
         return json_lines
-    rows, join = table_rows(columns, header, guarded), _csv if ending == ".csv" else _tsv
+    rows, join = table_rows(columns, header, guarded, has_pairs), _csv if ending == ".csv" else _tsv
     return lambda examples, predictions: map(join, rows(examples, predictions))
 
 
@@ -87,13 +89,13 @@ def conllu_lines(examples: Sequence[Any], predictions: Sequence[Any], tag_column
 
 
 def table_rows(
-    columns: InputRows | None, header: list[str], guarded: bool = False
+    columns: InputRows | None, header: list[str], guarded: bool = False, has_pairs: bool = False
 ) -> Callable[[Sequence[Any], Sequence[Prediction]], Iterator[list[str]]]:
     """Return a function that yields rows of input and prediction; a `_` keeps equal names apart.
 
     The names come first, unless `header` has them already; it is filled in. `guarded` cells are no formulas.
     """
-    cells = table_cells(columns, header, rounded_cells)
+    cells = table_cells(columns, header, rounded_cells, has_pairs)
 
     def rows(examples: Sequence[Any], predictions: Sequence[Prediction]) -> Iterator[list[str]]:
         for first, row in cells(examples, predictions):
@@ -105,13 +107,18 @@ def table_rows(
 
 
 def table_cells(
-    columns: InputRows | None, header: list[str], predicted_cells: Callable[[Prediction], Cells]
+    columns: InputRows | None,
+    header: list[str],
+    predicted_cells: Callable[[Prediction], Cells],
+    has_pairs: bool = False,
 ) -> Callable[[Sequence[Any], Sequence[Prediction]], Iterator[tuple[bool, Cells]]]:
     """Return a function that yields (True for the first row, cells of input and prediction), and fills in `header`."""
 
     def cells_of(examples: Sequence[Any], predictions: Sequence[Prediction]) -> Iterator[tuple[bool, Cells]]:
         for example, prediction in zip(examples, predictions):
             cells = columns.find(example.file, example.line) if columns else input_cells(example)
+            if has_pairs:
+                cells.setdefault("pair", None)
             input_names = columns.names if columns else list(cells)
             outputs = {_free(name, input_names): value for name, value in predicted_cells(prediction).items()}
             first = not header

@@ -11,6 +11,7 @@ from bert_elmo_jax.report.language import Language
 from bert_elmo_jax.runs.start_run import read_costs, sum_costs
 from bert_elmo_jax.weights.hub import NAME, hub_cache
 
+PACKAGE = "git+https://github.com/OWNER/bert_elmo_jax"  # where pip finds it
 Say = Callable[[str, str], str]  # a sentence in English and in Korean -> the one of the card's language
 PIPELINES = {
     "classification": "text-classification", "regression": "text-classification", "tags": "token-classification",
@@ -96,7 +97,7 @@ def _opening(card: Card, say: Say) -> str:
 
 
 def _use(card: Card, say: Say) -> str:
-    return f"```bash\npip install bert_elmo_jax\n```\n\n```python\n{card.load.strip()}\n```\n"
+    return f"```bash\npip install {PACKAGE}\n```\n\n```python\n{card.load.strip()}\n```\n"
 
 
 def _scores(card: Card, say: Say) -> str:

@@ -11,6 +11,7 @@ import jax
 import numpy as np
 
 from bert_elmo_jax.addresses import is_address, local_copy
+from bert_elmo_jax.buckets.lease import LEASE
 from bert_elmo_jax.families import find_family
 from bert_elmo_jax.files import read_json, write_json, write_sums, write_text
 from bert_elmo_jax.inference.convert import convert
@@ -86,7 +87,8 @@ def write_folder(source: Path, to: str, target: Path, *, license: str, language:
         raise ValueError(f"{target} is not empty; give another --output")
     export = read_json(source / "export.json", default={}) if (source / "export.json").is_file() else None
     if export is not None:
-        shutil.copytree(source, target, dirs_exist_ok=True)
+        ignored = shutil.ignore_patterns(LEASE)  # of a folder that was copied from a bucket
+        shutil.copytree(source, target, dirs_exist_ok=True, ignore=ignored)
         load = f"from huggingface_hub import snapshot_download\n\nprint(snapshot_download('{to}'))  # run.py is there"
         card = Card(to, "an exported model", str(export.get("kind", "")), load=load, license=license)
     else:

@@ -130,7 +130,7 @@ class Tokenizer(ABC):
         """Return the contents of the files that `save` writes, by name, the configuration first."""
 
     def save(self, folder: str | Path) -> None:
-        """Write the files that `load_tokenizer` reads; transformers reads them too, except a SentencePiece model."""
+        """Write the files that `load_tokenizer` reads; for transformers, write `files_for_transformers`."""
         for name, content in self._files_with_side().items():
             write_bytes(Path(folder) / name, content)
 

@@ -1,6 +1,7 @@
 """WordPiece tokenizers with BERT's rules, released or trained here."""
 
 import dataclasses
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -70,6 +71,24 @@ class WordPiece(TokenizerFile):
             "tokenizer_config.json": encode_json({"tokenizer_class": "BertTokenizer", **names, **config}),
             "vocab.txt": ("\n".join(self.tokens[: self._lines]) + "\n").encode(),
         }
+
+    def files_for_transformers(self, *, max_positions: int, types: bool = True) -> dict[str, bytes]:
+        """Return `files` for a model; a tokenizer that composes text (NFC) also gets `tokenizer.json`, which says so.
+
+        >>> files = train_wordpiece(["배를 타고"], vocab_size=20).files_for_transformers(max_positions=48)
+        >>> sorted(files)
+        ['tokenizer.json', 'tokenizer_config.json', 'vocab.txt']
+        """
+        from bert_elmo_jax.text.tokenizer_json import tokenizer_json  # which imports this package
+
+        files = super().files_for_transformers(max_positions=max_positions, types=types)
+        if not self.options.compose:
+            return files
+        # BERT's class would make rules of its own, without the composition, in transformers 5.
+        inputs = {"model_input_names": ["input_ids", "token_type_ids", "attention_mask"]}
+        config = inputs | json.loads(files["tokenizer_config.json"])
+        config |= {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False}
+        return files | {"tokenizer_config.json": encode_json(config), "tokenizer.json": tokenizer_json(self) or b""}
 
     def _identity(self) -> list[Any]:
         return [self.kind, dataclasses.asdict(self.options), self.tokens, *([self.added] if self.added else [])]

@@ -71,6 +71,7 @@ class WordPieceOptions:
         return {
             "normalizer": composed if self.compose else clean,
             "pre_tokenizer": {"type": "BertPreTokenizer"},
+            "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True},
             "model": {"type": "WordPiece", "unk_token": UNK, "continuing_subword_prefix": "##"}
             | {"max_input_chars_per_word": self.longest_word}
             | {"vocab": {piece: number for number, piece in enumerate(pieces)}},
@@ -162,7 +163,7 @@ def is_wordpiece(file: Path) -> bool:
 
 
 def _find_misfits(spec: Spec, file: Path) -> list[str]:
-    model, normalizer, splitter = (spec.get(part) or {} for part in ("model", "normalizer", "pre_tokenizer"))
+    model, splitter, normalizer = spec.get("model") or {}, spec.get("pre_tokenizer") or {}, _find_cleaning(spec, file)
     expected = {
         "model type": (model.get("type"), "WordPiece"),
         "unknown piece": (model.get("unk_token"), UNK),
@@ -179,6 +180,15 @@ def _find_misfits(spec: Spec, file: Path) -> list[str]:
     return [f"{part} is {value!r} (expected {usual!r})" for part, (value, usual) in expected.items() if value != usual]
 
 
+def _find_cleaning(spec: Spec, file: Path) -> dict[str, Any]:
+    """Return the normalizer of a file; without the composition (NFC) that a tokenizer saved here adds."""
+    normalizer: dict[str, Any] = spec.get("normalizer") or {}
+    if project_settings(read_tokenizer_config(file.parent), str(file)).get("normalization") != "NFC":
+        return normalizer
+    cleaning, *others = normalizer.get("normalizers") or [normalizer]
+    return cleaning if others == [{"type": "NFC"}] else normalizer
+
+
 def _has_own_frame(spec: Spec, file: Path) -> bool:
     """Return True if a file puts other special pieces around texts than BERT, or other types, and is followed."""
     if (spec.get("post_processor") or {}).get("type") == "RobertaProcessing":
@@ -191,7 +201,9 @@ def _has_own_frame(spec: Spec, file: Path) -> bool:
     ):
         return False
     cls, sep = (vocabulary.get(piece, -1) for piece in (CLS, SEP))
-    return find_frame(spec, {}, str(file)) != Frame((cls,), (sep,), (sep,))
+    saved_here = project_settings(read_tokenizer_config(file.parent), str(file))
+    types = (0, 0) if saved_here.get("types") == 1 else (0, 1)
+    return find_frame(spec, {}, str(file)) != Frame((cls,), (sep,), (sep,), types)
 
 
 def _read_file_options(file: Path) -> dict[str, Any]:
@@ -199,7 +211,7 @@ def _read_file_options(file: Path) -> dict[str, Any]:
     spec = read_spec(file)
     if not spec:
         return {}
-    model, normalizer = spec.get("model") or {}, spec.get("normalizer") or {}
+    model, normalizer = spec.get("model") or {}, _find_cleaning(spec, file)
     wrong = _find_misfits(spec, file)
     if wrong:
         raise ValueError(

@@ -19,6 +19,7 @@ from bert_elmo_jax.text.encoding import Encoding, Frame
 from bert_elmo_jax.text.tokenizer import reject_text
 
 BOS_WORD, EOS_WORD, UNK_WORD = WORD_SPECIALS = ("<S>", "</S>", "<UNK>")
+NO_WORD = "!!!MAXTERMID"  # a line of vocabularies for bilm-tf, which skips it
 
 # BERT, too, splits these ideographs one by one, because Chinese has no spaces between words.
 IDEOGRAPHS = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002a6df\U0002a700-\U0002ceaf\U0002f800-\U0002fa1f"
@@ -176,7 +177,7 @@ class WordVocabulary:
             raise FileNotFoundError(f"no word vocabulary at {path}: expected a words.txt, or a folder that holds one")
         words = [line.removesuffix("\r") for line in read_text(file).removesuffix("\n").split("\n")]
         if file.name != "words.txt":
-            return cls(words, source=str(file))
+            return cls([word for word in words if word != NO_WORD], source=str(file))
         counts, numbers = None, file.with_name("counts.npy")
         try:
             if numbers.is_file():

@@ -11,6 +11,7 @@ from bert_elmo_jax.addresses import is_address, open_output, open_workdir
 FLAGS = flags.FLAGS
 OUTPUTS = ("workdir", "output", "to")
 WRITE_FILES = ("predict", "extract", "generate")  # programs whose output is one file
+WRITE_WHOLE = ("convert", "export", "push")  # programs that refuse a folder with files
 # Flags that make other machines write, too, and their values for one machine.
 OTHER_MACHINES = {"coordinator": None, "runner": "local"}
 
@@ -44,6 +45,7 @@ def local_outputs(program: str, names: Collection[str]) -> Iterator[None]:
             if program in WRITE_FILES:
                 path = stack.enter_context(open_output(address))
             else:
-                path = stack.enter_context(open_workdir(address, while_written=name == "workdir"))
+                resumes = program not in WRITE_WHOLE
+                path = stack.enter_context(open_workdir(address, while_written=name == "workdir", resumes=resumes))
             FLAGS[name].value = str(path)
         yield

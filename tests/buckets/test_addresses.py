@@ -1,15 +1,20 @@
 """Addresses in place of paths: models, task files and corpora that are read, and what programs write."""
 
+from contextlib import nullcontext
+from unittest import mock
+
 import pytest
 from absl import flags
 
 from bert_elmo_jax import load
+from bert_elmo_jax.buckets import published_folder
 from bert_elmo_jax.buckets.cache import fetch
 from bert_elmo_jax.buckets.objects import list_objects, open_place
 from bert_elmo_jax.data.corpora.run_preparation import prepare_from_flags
 from bert_elmo_jax.data.tasks.annotated import read_semcor, read_treebank
 from bert_elmo_jax.data.tasks.files import BadRow
 from bert_elmo_jax.data.tasks.task import read_examples, task_named
+from bert_elmo_jax.inference.convert import convert
 from bert_elmo_jax.inference.generate_file import generate_file
 from bert_elmo_jax.sharing.push_model import push_model
 
@@ -85,6 +90,20 @@ def test_a_corpus_is_prepared_from_one_address_to_another(bucket, program, tmp_p
     )
     assert [(stored / name).read_bytes() for name in names] == [(local / name).read_bytes() for name in names]
     assert sorted(list_objects(open_place(f"{bucket}/store"))) == sorted(["lease.json", *names])
+
+
+def test_a_model_whose_upload_failed_is_converted_again(bucket, program, goldens, monkeypatch):
+    from experiments.command_line.outputs import local_outputs
+
+    program("convert")
+    for is_down in (True, False):
+        flags.FLAGS.to = f"{bucket}/converted"
+        with monkeypatch.context() as patch, pytest.raises(OSError, match="cut") if is_down else nullcontext():
+            if is_down:
+                patch.setattr(published_folder, "upload", mock.Mock(side_effect=ConnectionError("cut")))
+            with local_outputs("convert", ["to"]):
+                convert(str(goldens / "bert_tiny"), flags.FLAGS.to)
+    assert load(f"{bucket}/converted", verify=True).width
 
 
 def test_runs_of_several_machines_are_refused(program):

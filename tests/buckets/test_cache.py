@@ -10,6 +10,7 @@ import pytest
 from bert_elmo_jax.addresses import is_address, local_copies, local_copy
 from bert_elmo_jax.buckets import cache, objects
 from bert_elmo_jax.buckets.cache import BOUND, fetch, make_room
+from bert_elmo_jax.buckets.lease import write_lease
 from bert_elmo_jax.buckets.objects import open_place
 from bert_elmo_jax.buckets.published_file import publish_file
 from bert_elmo_jax.train.checkpoint import damage, write_file_list
@@ -216,6 +217,40 @@ def test_of_a_run_the_complete_checkpoints_come_without_the_training_state(bucke
         names = sorted(path.relative_to(run).as_posix() for path in run.rglob("*") if path.is_file())
         assert names == ["checkpoints/1/files.json", "checkpoints/1/params/d", "model.json"]
         assert damage(run / "checkpoints/1") == []
+
+
+def test_a_run_that_is_being_written_is_fetched_once_without_its_lease_and_growing_files(bucket, monkeypatch):
+    place, usual, downloads = open_place(f"{bucket}/run"), cache.download, []
+    for name in ("checkpoints/1/files.json", "checkpoints/1/params/d.json", "model.json"):
+        put(f"{place.address}/{name}", b"{}")
+
+    def download(*arguments):
+        usual(*arguments)
+        downloads.append(arguments)
+        write_lease(place, "writer")
+        put(f"{place.address}/metrics.jsonl", WORD * len(downloads))
+        if len(downloads) == 1:
+            put(f"{place.address}/checkpoints/2/files.json", b"{}")  # another checkpoint is complete
+
+    def list_names():
+        copy = fetch(place.address)
+        return sorted(path.relative_to(copy).as_posix() for path in copy.rglob("*.*"))
+
+    monkeypatch.setattr(cache, "download", download)
+    write_lease(place, "writer")
+    names = ["checkpoints/1/files.json", "checkpoints/1/params/d.json", "model.json"]
+    assert list_names() == names and len(downloads) == 1
+    names.insert(2, "checkpoints/2/files.json")
+    assert list_names() == list_names() == names and len(downloads) == 2
+    monkeypatch.setattr(cache, "download", usual)
+    write_lease(place, "writer", released=True)
+    assert list_names() == sorted([*names, "metrics.jsonl"])
+
+
+def test_a_copy_of_any_folder_has_no_lease(bucket):
+    put(f"{bucket}/model/config.json")
+    write_lease(open_place(f"{bucket}/model"), "writer", released=True)
+    assert [file.name for file in fetch(f"{bucket}/model").iterdir()] == ["config.json"]
 
 
 def test_checkpoints_of_other_trainers_are_fetched_without_their_neighbours(bucket):

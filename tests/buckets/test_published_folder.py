@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from bert_elmo_jax.buckets import lease, published_folder
-from bert_elmo_jax.buckets.cache import ENTRY
+from bert_elmo_jax.buckets.cache import ENTRY, fetch
 from bert_elmo_jax.buckets.objects import download, list_objects, open_place
 from bert_elmo_jax.buckets.published_file import publish_file
 from bert_elmo_jax.buckets.published_folder import Publisher, publish_folder
@@ -207,6 +207,62 @@ def test_a_lost_connection_ends_no_run_and_the_same_command_publishes(bucket, ma
     with publish_folder(f"{bucket}/run") as folder:
         assert saved_steps(folder) == [1, 2]
     assert "result.json" in list_objects(open_place(f"{bucket}/run"))
+
+
+NAMES = ("config.json", "model.safetensors", "SHA256SUMS")
+
+
+def write_whole(address, text):
+    """Write a folder as `convert` does, which refuses one that has files."""
+    with publish_folder(address, while_written=False, resumes=False) as folder:
+        if any(folder.iterdir()):
+            raise ValueError(f"{folder} is not empty")
+        for name in NAMES if text == "new" else (*NAMES, "vocab.txt"):
+            (folder / name).write_text(text)
+
+
+@pytest.mark.parametrize("same_machine", [True, False], ids=["same machine", "another machine"])
+@pytest.mark.parametrize("fault", [Killed, ConnectionError], ids=["killed", "network is down"])
+@pytest.mark.parametrize("uploads", range(len(NAMES) + 1))
+def test_a_folder_whose_upload_was_stopped_is_written_and_published_again(
+    uploads, fault, same_machine, bucket, machine, tmp_path, monkeypatch
+):
+    place, upload, left = open_place(f"{bucket}/model"), published_folder.upload, iter(range(uploads))
+
+    def stop(*arguments):
+        if next(left, None) is None:
+            raise fault
+        upload(*arguments)
+
+    monkeypatch.setattr(published_folder, "upload", stop)
+    for _ in range(2):  # the second start is stopped before its first upload
+        with pytest.raises((Killed, OSError)):
+            write_whole(place.address, "old")
+    if uploads:
+        with pytest.raises(OSError, match=r"has only a part of what process \d+ on .* start its command again"):
+            fetch(place.address)
+    with (
+        pytest.raises(ValueError, match="of the block"),
+        publish_folder(place.address, while_written=False, resumes=False),
+    ):
+        raise ValueError("of the block")
+    machine("first" if same_machine else "second")
+    monkeypatch.setattr(published_folder, "upload", upload)
+    write_whole(place.address, "new")
+    assert read_all(look(place.address, tmp_path / "final")) == dict.fromkeys(NAMES, b"new")
+    with pytest.raises(ValueError, match="is not empty"):
+        write_whole(place.address, "new")
+    assert sorted(file.name for file in fetch(place.address).iterdir()) == sorted(NAMES)
+
+
+def test_a_whole_folder_stays_if_a_second_start_is_killed(bucket, machine):
+    write_whole(f"{bucket}/model", "new")
+    killed = Publisher(open_place(f"{bucket}/model"), machine("other") / "entry", while_written=False, resumes=False)
+    killed.begin()
+    killed._stop.set()
+    machine("second")
+    with pytest.raises(ValueError, match="is not empty"):
+        write_whole(f"{bucket}/model", "other")
 
 
 def test_a_run_that_is_not_published_stays_in_the_cache(bucket, machine, monkeypatch):

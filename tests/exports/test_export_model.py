@@ -26,6 +26,7 @@ from bert_elmo_jax.exports.quantised_changes import compare_quantised, list_chan
 from bert_elmo_jax.families.init_params import init_reader
 from bert_elmo_jax.heads.features import Features
 from bert_elmo_jax.heads.sentence_head import Dense, SentenceHead
+from bert_elmo_jax.inference.convert import convert
 from bert_elmo_jax.inference.task_model import to_example
 from bert_elmo_jax.text import train_sentencepiece
 from bert_elmo_jax.text.tokenizer_json import tokenizer_json
@@ -159,9 +160,14 @@ def test_quantised_onnx_runs_and_keeps_the_head(onnxruntime, tmp_path, caplog):
     assert sizes["onnx/model_quantized.onnx"] < sizes["onnx/model.onnx"]
     texts = [("The river had risen.", "The water was high.")]
     expected = model.predict(texts)[0]
-    for quantized, limit in (("", 1e-5), ("1", 0.1)):
+    probabilities = set()
+    for quantized, limit in (("", 1e-5), ("0", 1e-5), ("1", 0.1)):
         (label,) = run_folder(tmp_path / "out", ["\t".join(text) for text in texts], QUANTIZED=quantized)
+        probabilities.add(label["probability"])
         assert label["label"] == expected.label and abs(label["probability"] - expected.probability) < limit
+    assert len(probabilities) == 2
+    marked = run_runner(tmp_path / "out", [], stdin=b"\xef\xbb\xbf" + "\t".join(texts[0]).encode())
+    assert json.loads(marked.stdout)["probability"] in probabilities, "a byte-order mark is no part of a text"
     report = compare_quantised(tmp_path / "out", texts)
     assert report == ["int8 changes 0 of 1 rows"]
     differences = json.loads((tmp_path / "out" / "export.json").read_text())["differences"]
@@ -279,6 +285,25 @@ def test_probabilities_are_those_of_predict_for_any_activation(activation, tmp_p
         assert ours["label"] == theirs.label and abs(ours["probability"] - theirs.probability) < 1e-5
 
 
+def test_a_reranker_keeps_activation_length_and_prompt_for_sentence_transformers(tmp_path):
+    shutil.copytree(GOLDENS / "reranker", tmp_path / "model")
+    for name, fields in {
+        "config.json": {"sentence_transformers": {"activation_fn": "torch.nn.modules.linear.Identity"}},
+        "tokenizer_config.json": {"model_max_length": 32},
+        "config_sentence_transformers.json": {"prompts": {"query": "The River: "}, "default_prompt_name": "query"},
+    }.items():
+        file = tmp_path / "model" / name
+        content = json.loads(file.read_text("utf-8")) if file.is_file() else {"model_type": "CrossEncoder"}
+        file.write_text(json.dumps({**content, **fields}))
+    export_model(tmp_path / "model", tmp_path / "out", to="stablehlo")
+    convert(str(tmp_path / "model"), tmp_path / "converted")
+    files = {file.name for file in (tmp_path / "converted").glob("*.json")} - {"tokenizer.json"}
+    assert {"config_sentence_transformers.json", "modules.json", "tokenizer_config.json"} <= files
+    for name in files:
+        ours, theirs = (json.loads((tmp_path / part / name).read_text("utf-8")) for part in ("out", "converted"))
+        assert ours == theirs, name
+
+
 def test_a_regression_of_several_numbers_gives_each_its_name(tmp_path):
     shutil.copytree(GOLDENS / "released_heads" / "roberta_nli3", tmp_path / "model")
     config = json.loads((tmp_path / "model" / "config.json").read_text())
@@ -389,26 +414,29 @@ def test_a_folder_with_a_similar_name_is_kept(tmp_path):
 def test_texts_to_compare_are_the_lines_of_a_file(tmp_path):
     file = tmp_path / "texts.txt"
     file.write_bytes("so\u2028good\r\n\n so\x85 \x0cbad\na text\tits pair".encode())
-    assert read_lines(file) == ["so\u2028good", " so\x85 \x0cbad", ("a text", "its pair")]
+    assert read_lines(file, "classify") == ["so\u2028good", " so\x85 \x0cbad", ("a text", "its pair")]
+    for kind in ("tag", "words", "network", "write"):
+        assert read_lines(file, kind) == ["so\u2028good", " so\x85 \x0cbad", "a text\tits pair"]
 
 
 @pytest.mark.parametrize(
-    ("content", "pairs", "message"),
+    ("content", "kind", "message"),
     [
-        ("", False, "texts.txt has no texts: write a text, or two with a tab between them on each line"),
-        (" \n\t\n", False, "texts.txt has no texts"),
-        ("a\n\nb\tc\td", False, r"texts.txt, line 3: 'b\\tc\\td' is not a text, or two with a tab between them"),
-        ("a\t ", False, "line 1: .* none empty: correct the line"),
-        ("who?\tthe river\nwho?", True, "line 2: 'who[?]' is not two texts with a tab between them"),
+        ("", "vectors", "texts.txt has no texts: write a text, or two with a tab between them on each line"),
+        (" \n\t\n", "vectors", "texts.txt has no texts"),
+        ("a\n\nb\tc\td", "vectors", r"texts.txt, line 3: 'b\\tc\\td' is not a text, or two with a tab between them"),
+        ("a\t ", "vectors", "line 1: .* none empty: correct the line"),
+        ("who?\tthe river\nwho?", "read", "line 2: 'who[?]' is not two texts with a tab between them"),
+        ("a\tb", "sentences", r"line 1: 'a\\tb' is not one text, without tabs"),
     ],
 )
-def test_texts_to_compare_are_checked_before_the_export(content, pairs, message, tmp_path):
+def test_texts_to_compare_are_checked_before_the_export(content, kind, message, tmp_path):
     (tmp_path / "texts.txt").write_text(content)
     with pytest.raises(ValueError, match=message):
-        read_lines(tmp_path / "texts.txt", pairs=pairs)
-    if not pairs:
+        read_lines(tmp_path / "texts.txt", kind)
+    if kind == "vectors":
         flags = [f"--texts={tmp_path / 'texts.txt'}", f"--output={tmp_path / 'out'}"]
-        done = run_program("export", "--model=no/such/model", "--int8", *flags)
+        done = run_program("export", f"--model={GOLDENS / 'bert_tiny'}", "--int8", *flags)
         assert (done.status, done.err.count("\n")) == (2, 1) and re.search(message, done.err)
 
 

@@ -1,6 +1,7 @@
 """ELMo, tagging networks and models that write, exported, give the numbers, tags and texts of the loaded ones."""
 
 import dataclasses
+import types
 import unicodedata
 
 import jax
@@ -87,12 +88,14 @@ def test_taggers_of_characters_tag_characters(name, tmp_path):
 
 
 @LONG
-@pytest.mark.parametrize("to", ["onnx", "stablehlo"])
-def test_elmo_reads_words_of_any_script(to, onnxruntime, tmp_path):  # noqa: F811
+@pytest.mark.parametrize("to, rule", [("onnx", None), ("stablehlo", "whitespace")])
+def test_elmo_reads_words_of_any_script(to, rule, onnxruntime, tmp_path):  # noqa: F811
     model = load(GOLDENS / "elmo_tiny")
+    model._reads = types.SimpleNamespace(rule=rule)  # one that was pretrained here reads composed words
     export_model(model, tmp_path / "out", to=to)
-    encoded = model.encode(SENTENCES)
-    for row, layers in enumerate(run_folder(tmp_path / "out", SENTENCES)):
+    sentences = [*SENTENCES, unicodedata.normalize("NFD", "강가의 은행")]
+    encoded = model.encode(sentences)
+    for row, layers in enumerate(run_folder(tmp_path / "out", sentences)):
         assert np.abs(np.array(layers) - encoded.layers[:, row, : len(layers[0])]).max() < 5e-4
 
 

@@ -83,6 +83,19 @@ def test_columns_of_numbers_keep_all_digits_and_probabilities_have_four():
 SENTIMENT = "tests/goldens/released_heads/modernbert_sentiment2"
 
 
+@pytest.mark.parametrize("from_file", [True, False])
+def test_a_table_has_the_pair_of_a_later_line_whose_first_one_is_a_single_text(tmp_path, from_file, monkeypatch):
+    text = "The river rose.\nThe river rose.\tIt was high.\n"
+    (tmp_path / "in.txt").write_text(text)
+    monkeypatch.setattr("sys.stdin", io.StringIO(text))
+    predict_file(SENTIMENT, str(tmp_path / "in.txt") if from_file else "-", str(tmp_path / "out.csv"))
+    with open(tmp_path / "out.csv", encoding="utf-8-sig", newline="") as opened:
+        assert [row["pair"] for row in csv.DictReader(opened)] == ["", "It was high."]
+    (tmp_path / "in.txt").write_text("The river rose.\n")
+    predict_file(SENTIMENT, str(tmp_path / "in.txt"), str(tmp_path / "out.csv"), overwrite=True)
+    assert "pair" not in (tmp_path / "out.csv").read_text("utf-8")
+
+
 @pytest.mark.parametrize("name", ["new.TXT", "new.txt.gz"])
 @pytest.mark.parametrize("ending", ["jsonl", "csv"])
 def test_text_files_are_known_in_capitals_and_compressed(tmp_path, name, ending):

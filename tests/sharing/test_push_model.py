@@ -91,6 +91,7 @@ def test_a_run_is_shared_in_the_form_of_others_with_all_that_is_known(run, hub, 
         'license: "apache-2.0"', 'base_model: "klue/bert-base"', 'pipeline_tag: "text-classification"', "`bad`, `good`",
         "| dev | accuracy | 0.8750 | 0.7390–0.9450 | 40 rows |", "accuracy (always 'good') | 0.5000", "`train.csv`",
         "10.0 minutes on 1 × cpu, 20.0 minutes of processor time", "a little too good", "load('us/reviews')",
+        "pip install git+https://github.com/OWNER/bert_elmo_jax\n",
     ):  # fmt: skip
         assert text in card
     assert "/home/me" not in card
@@ -129,8 +130,9 @@ def test_unknown_facts_are_named_in_both_languages(tmp_path):
 
 def test_exports_are_shared_as_they_are(tmp_path):
     export_model(BERT, tmp_path / "out", to="stablehlo")
+    (tmp_path / "out" / "lease.json").write_text('{"host": "mine"}')  # copied from a bucket
     folder = push_model(tmp_path / "out", "me/tiny", dry_run=True, say=len)
-    assert folder == tmp_path / "out_hub"
+    assert folder == tmp_path / "out_hub" and not (folder / "lease.json").exists()
     assert {"README.md", "model.stablehlo", "run.py"} <= {file.name for file in folder.iterdir()}
     assert verify_folder(folder)
 

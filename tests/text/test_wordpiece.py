@@ -1,13 +1,16 @@
 """Tests of WordPiece with released and trained vocabularies."""
 
+import json
 import unicodedata
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tokenizers import Tokenizer
 from tokenizers.implementations import BertWordPieceTokenizer
 
-from bert_elmo_jax.text import WordPiece, load_wordpiece, train_wordpiece
+from bert_elmo_jax.text import WordPiece, load_tokenizer, load_wordpiece, train_wordpiece
+from bert_elmo_jax.text.tokenizer_specs import TEXT_FLAGS
 from bert_elmo_jax.text.wordpiece_files import WordPieceOptions
 
 SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -143,12 +146,41 @@ def test_rare_characters_do_not_crowd_out_the_rest(texts):
     assert tokenizer.unk_id not in tokenizer.encode_lines(texts)[0]
 
 
+@pytest.mark.parametrize("options", [{}, {"lowercase": True}, {"lowercase": True, "strip_accents": True}], ids=str)
+@pytest.mark.parametrize("one_type", [False, True])
+def test_the_tokenizer_json_for_transformers_composes_text(texts, tmp_path, options, one_type):
+    trained = train_wordpiece([*texts, "Café naïve"] * 9, 600, **options)
+    extra = {"id": trained.vocab_size, "content": "<e1>", "special": True} | TEXT_FLAGS
+    ours = WordPiece(trained.tokens, trained.options, one_type=one_type, added=[extra])
+    for name, content in ours.files_for_transformers(max_positions=48).items():
+        (tmp_path / name).write_bytes(content)
+    theirs = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    again = load_tokenizer(tmp_path)
+    assert type(again) is WordPiece and (again.fingerprint, again.options) == (ours.fingerprint, ours.options)
+    for text in (*SENTENCES, *texts[:20], "Café <e1> naïve"):
+        for form in ("NFC", "NFD"):
+            both = (unicodedata.normalize(form, text), "배를")
+            expected = ours.encode(*both)
+            assert theirs.encode(*both).ids == expected.ids.tolist() == again.encode(*both).ids.tolist()
+            assert theirs.encode(*both).type_ids == expected.types.tolist() == again.encode(*both).types.tolist()
+    config = json.loads((tmp_path / "tokenizer_config.json").read_text("utf-8"))
+    assert config["tokenizer_class"] == "PreTrainedTokenizerFast"
+    assert ("token_type_ids" in config["model_input_names"]) is not one_type
+    assert load_tokenizer(tmp_path, lowercase=True).normalize("ABC") == "abc"
+
+
 @pytest.mark.peers
 def test_saved_tokenizers_load_in_transformers(texts, tmp_path):
     transformers = pytest.importorskip("transformers")
     for lowercase in (False, True):
         ours = train_wordpiece(texts, 600, lowercase=lowercase)
         ours.save(tmp_path / str(lowercase))
-        theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / str(lowercase))
+        (folder := tmp_path / f"converted-{lowercase}").mkdir()
+        for name, content in ours.files_for_transformers(max_positions=48).items():
+            (folder / name).write_bytes(content)
         for text in ("The naïve captain [MASK] sailed.", "배를 타고 강을 건너서"):
+            theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / str(lowercase))
             assert theirs(text)["input_ids"] == ours.encode(text).ids.tolist()
+            theirs, decomposed = transformers.AutoTokenizer.from_pretrained(folder), unicodedata.normalize("NFD", text)
+            assert theirs(text)["input_ids"] == theirs(decomposed)["input_ids"] == ours.encode(text).ids.tolist()
+            assert theirs(text)["token_type_ids"] == ours.encode(text).types.tolist()

@@ -87,6 +87,12 @@ def test_released_vocabularies_without_counts(tmp_path):
     assert (again.fingerprint, again.counts) == (vocabulary.fingerprint, None)
 
 
+def test_a_line_that_bilm_tf_skips_is_no_word(tmp_path):
+    file = tmp_path / "vocab-2016.txt"
+    file.write_text("</S>\n<S>\n<UNK>\nthe\n!!!MAXTERMID\n")
+    assert WordVocabulary.load(file).words == ("</S>", "<S>", "<UNK>", "the")
+
+
 BAD = [  # lines after the three special words, or a whole file, and parts of the message
     ("the\n<S>\n</S>\n<UNK>\n", ["first three lines should be <S>, </S>, <UNK>; they are 'the', '<S>', '</S>'"]),
     ("", ["first three lines", "blank: line 1"]),

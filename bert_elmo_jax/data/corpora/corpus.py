@@ -12,7 +12,6 @@ import math
 import random
 import re
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import BinaryIO
 
 from bert_elmo_jax.data.corpora.reading import BLOCK, Reading, Source, Tally, guess_encoding
@@ -20,6 +19,7 @@ from bert_elmo_jax.data.corpora.sentences import split_sentences
 
 LINE_END = re.compile(r"\r\n|\r|\n")
 SURROGATE = re.compile("[\ud800-\udfff]")
+LONGEST_BLANK = 64  # bytes of a line of other white space than ASCII's
 
 
 def iterate_lines(source: Source, start: int, tally: Tally) -> Iterator[tuple[int, bytes | None]]:
@@ -61,11 +61,10 @@ def line_number(source: Source, offset: int) -> int:
     return number
 
 
-def decode_line(line: bytes | None, offset: int, source: Source, tally: Tally) -> str | None:
-    """Return the text of a line, or None if it is bad and skipped."""
-    encoding = "utf-8" if source.rows else tally.reading.line_encoding
-    # White space of JSON, the end of a row of csv, or line breaks of a text.
-    breaks = source.is_json or source.rows or ".csv" in Path(source.path.lower()).suffixes
+def decode_line(line: bytes | None, offset: int, source: Source, tally: Tally, *, breaks: bool = False) -> str | None:
+    """Return the text of a line, or None if it is bad and skipped; with `breaks`, carriage returns are part of it."""
+    encoding = find_encoding(source, tally.reading)
+    breaks = breaks or source.is_json or source.rows  # white space of JSON, or line breaks of a text
     place = (tally, source, offset)
     if line is None:
         problem = f"a line of more than {tally.reading.max_line_mb:g} MB"
@@ -96,6 +95,11 @@ def decode_line(line: bytes | None, offset: int, source: Source, tally: Tally) -
         return None
 
 
+def find_encoding(source: Source, reading: Reading) -> str:
+    """Return the encoding of the lines of `source.plain`."""
+    return "utf-8" if source.rows else reading.line_encoding
+
+
 def _bad(tally: Tally, source: Source, offset: int, problem: str, remedy: str, detail: str = "", **flag: str) -> None:
     tally.bad(source.path, lambda: line_number(source, offset), problem, remedy, detail, **flag)
 
@@ -120,18 +124,18 @@ def iterate_documents(source: Source, start: int, end: int, tally: Tally) -> Ite
     byte 0), so ranges that cover a file yield every document exactly once. Consume the sentences before you advance to
     the next document: they are read from the file on demand, so long documents take no memory.
     """
-    lines = iterate_lines(source, start, tally)
+    lines, encoding = iterate_lines(source, start, tally), find_encoding(source, tally.reading)
     if source.is_json or tally.reading.documents == "line":
         for offset, line in lines:
             if offset >= end:
                 return
-            if not _is_blank(line) and (text := read_record(line, offset, source, tally)):
+            if not is_blank(line, encoding) and (text := read_record(line, offset, source, tally)):
                 yield offset, _split_text(text, tally.reading)
         return
     by_blank_line = source.rows or tally.reading.documents == "blank_line"
     if start:
         before = itertools.takewhile(lambda item: item[0] < end, lines)
-        if not by_blank_line or not any(_is_blank(line) for _, line in before):
+        if not by_blank_line or not any(is_blank(line, encoding) for _, line in before):
             return
     done = False
 
@@ -139,7 +143,7 @@ def iterate_documents(source: Source, start: int, end: int, tally: Tally) -> Ite
         """Return the next line of the document, or None at its end."""
         nonlocal done
         for offset, line in lines:
-            if _is_blank(line):
+            if is_blank(line, encoding):
                 if by_blank_line:
                     done = offset >= end
                     return None
@@ -194,8 +198,15 @@ def iterate_sample(sources: Sequence[Source], reading: Reading, megabytes: float
             number, left, start = number + 1, left - (end - start), 0
 
 
-def _is_blank(line: bytes | None) -> bool:
-    return line is not None and not line.strip()
+def is_blank(line: bytes | None, encoding: str = "utf-8") -> bool:
+    """Return True if a line has only white space, which may be a no-break or an ideographic space.
+
+    >>> is_blank(b" "), is_blank("\u3000".encode("cp949"), "cp949"), is_blank("강".encode())
+    (True, True, False)
+    """
+    if line is None or line.isascii() or len(line) > LONGEST_BLANK:
+        return line is not None and not line.strip()
+    return not line.decode(encoding, "replace").strip()
 
 
 def _sentences(text: str, reading: Reading) -> Sequence[str]:

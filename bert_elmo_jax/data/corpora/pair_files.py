@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from bert_elmo_jax.data.corpora.corpus import decode_line, iterate_lines, line_number
+from bert_elmo_jax.data.corpora.describe_source import describe
 from bert_elmo_jax.data.corpora.prepare import JOINED, hold_output
-from bert_elmo_jax.data.corpora.reading import BadInput, Reading, Source, Tally, describe, find_files, has_text, shown
+from bert_elmo_jax.data.corpora.reading import BadInput, Reading, Source, Tally, find_files, has_text, shown
 from bert_elmo_jax.data.corpora.unpack import needs_unpacking, unpack
 from bert_elmo_jax.did_you_mean import did_you_mean
 

@@ -18,8 +18,10 @@ from typing import Any, Literal
 from bert_elmo_jax.data.corpora.cleaning.clean_texts import Cleaning, clean, name_places
 from bert_elmo_jax.data.corpora.cleaning.filters import read_limits
 from bert_elmo_jax.data.corpora.cleaning.mixtures import check_mixture, find_owners, mix_sources
+from bert_elmo_jax.data.corpora.cleaning.near_duplicates import SHINGLE_BITS
 from bert_elmo_jax.data.corpora.corpus import iterate_sample
-from bert_elmo_jax.data.corpora.reading import BadInput, Reading, Source, Tally, describe, find_files, has_text, shown
+from bert_elmo_jax.data.corpora.describe_source import describe
+from bert_elmo_jax.data.corpora.reading import BadInput, Reading, Source, Tally, find_files, has_text, shown
 from bert_elmo_jax.data.corpora.runners import Report, Runner, run_here
 from bert_elmo_jax.data.corpora.shards import Job, building, file_facts, make_piece_shard, make_word_shard, plan_ranges
 from bert_elmo_jax.data.corpora.store import FORMAT, PARTS, WORD_COUNTS, misfits, read_manifest
@@ -167,6 +169,10 @@ def _prepare_files(
     return manifest
 
 
+def _is_complete(output: Path) -> bool:
+    return (output / "manifest.json").exists() and not misfits(output, read_manifest(output))
+
+
 def _no_text(request: Request, remedy: str = "check --input") -> BadInput:
     return BadInput(", ".join(request.inputs), None, "no text in any file", remedy)
 
@@ -197,6 +203,8 @@ def _plan(request: Request, files: list[Source]) -> dict[str, Any]:
     for name, unused in LATER_OPTIONS.items():  # as in plans before there were such options
         if options[name] == unused:
             del options[name]
+    if request.dedupe:
+        options["shingle_bits"] = SHINGLE_BITS
     if request.tokenizer not in TRAINED:
         options["tokenizer"] = _load(request.tokenizer).fingerprint
     if request.mix or request.temperature != 1:  # the shares depend on the inputs that files belong to
@@ -232,6 +240,10 @@ def _check_plan(output: Path, plan: dict[str, Any], earlier: dict[str, Any]) -> 
         return
     old = read_json(path)
     results = [p for p in (*output.iterdir(), *output.glob("work/*")) if not UNFINISHED.search(p.name)]
+    if "shingle_bits" not in old.get("options", {}) and _is_complete(output):
+        # Of an earlier version, which found other near-duplicates: only a complete store stays valid.
+        for one in (plan, earlier):
+            one["options"] = {name: value for name, value in one["options"].items() if name != "shingle_bits"}
     # Steps finished with on_bad="error" met no bad input, so they stay valid with "skip".
     milder = {**old, "options": {**old.get("options", {}), "on_bad": plan["options"]["on_bad"]}}
     if not results or (milder in (plan, earlier) and old["options"]["on_bad"] == "error"):

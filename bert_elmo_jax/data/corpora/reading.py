@@ -3,7 +3,6 @@
 import codecs
 import contextlib
 import glob
-import hashlib
 import os
 import re
 from collections import Counter
@@ -20,7 +19,6 @@ COMPRESSED = (".gz", ".xz", ".bz2", ".zst")
 UNREADABLE = (".json", ".pdf", ".doc", ".docx", ".xls", ".xlsx", ".hwp", ".hwpx", ".html", ".zip", ".tar", ".7z")
 ARROW_TABLES = (".parquet", ".pq", ".arrow", ".feather")  # compressed inside, and not read if compressed once more
 BLOCK = 1 << 20
-SAMPLE, SAMPLES = 1 << 16, 64  # bytes of a block, and blocks, of which the fingerprint of a large file is made
 
 
 class BadInput(ValueError):
@@ -195,32 +193,6 @@ def guess_encoding(line: bytes) -> str | None:
             if re.search(sign, line.decode(encoding)):
                 return encoding
     return None
-
-
-def describe(path: str, plain: str) -> Source:
-    """Return a source with its size and a fingerprint: of 64 blocks of it, or of a file up to 4 MB as a whole."""
-    if Path(plain).is_dir():
-        parts = [describe(str(file), str(file)) for file in sorted(Path(plain).rglob("*.arrow"))]
-        texts = ["".join(part.sample for part in parts), "".join(part.earlier_sample for part in parts)]
-        sample, earlier = (hashlib.sha256(text.encode()).hexdigest()[:32] for text in texts)
-        return Source(path, plain, sum(part.size for part in parts), sample, earlier_sample=earlier)
-    size = Path(plain).stat().st_size
-    last = max(0, size - SAMPLE)
-    blocks = [0, *range(SAMPLE, size, SAMPLE)]
-    if len(blocks) > SAMPLES:
-        blocks = [last * k // (SAMPLES - 1) for k in range(SAMPLES)]
-    head_middle_tail = sorted({0, max(0, size // 2 - SAMPLE // 2), last})
-    sample, earlier = (_hash_blocks(plain, size, places) for places in (blocks, head_middle_tail))
-    return Source(path, plain, size, sample, earlier_sample=earlier)
-
-
-def _hash_blocks(path: str, size: int, places: Sequence[int]) -> str:
-    digest = hashlib.sha256(str(size).encode())
-    with open(path, "rb") as raw:
-        for place in places:
-            raw.seek(place)
-            digest.update(raw.read(SAMPLE))
-    return digest.hexdigest()[:32]
 
 
 def has_text(source: Source, tally: Tally) -> bool:

@@ -14,7 +14,8 @@ from typing import Any
 
 from bert_elmo_jax.data.arrow_files import is_arrow, open_arrow
 from bert_elmo_jax.data.corpora.corpus import LINE_END, decode_line, iterate_lines, line_number, read_record
-from bert_elmo_jax.data.corpora.reading import BadInput, Source, Tally, describe, plain_name
+from bert_elmo_jax.data.corpora.describe_source import describe
+from bert_elmo_jax.data.corpora.reading import BadInput, Source, Tally, plain_name
 from bert_elmo_jax.data.corpora.unpack import needs_unpacking, unpack
 from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.files import open_atomically
@@ -103,8 +104,10 @@ def _cells(source: Source, tally: Tally) -> Iterator[tuple[int, str]]:
                 problem = f"a row of more than {tally.reading.max_line_mb:g} MB from here"
                 remedy = "look for a quote that is not closed, or raise --max_line_mb"
                 raise BadInput(source.path, line_number(source, offset), problem, remedy)
-            if (text := decode_line(line, offset, source, tally)) is not None:
-                yield f"{text}\n"
+            one_line = line is not None and len(line) == source.size  # of rows that end in carriage returns
+            text = decode_line(line, offset, source, tally, breaks=one_line or separator == ",")
+            if text is not None:
+                yield from (f"{part}\n" for part in (text.split("\r") if one_line else [text]))
 
     dialect: dict[str, Any] = {"quoting": csv.QUOTE_MINIMAL if separator == "," else csv.QUOTE_NONE}
     csv.field_size_limit(LARGEST_CELL)
@@ -128,5 +131,17 @@ def _cells(source: Source, tally: Tally) -> Iterator[tuple[int, str]]:
             else:
                 yield number, cells[names.index(column)]
     except csv.Error as error:
-        problem, remedy = f"invalid csv ({error})", "look for a quote that is not closed"
-        raise BadInput(source.path, rows.line_num, problem, remedy) from None
+        reason, remedy = explain_csv_error(error)
+        raise BadInput(source.path, rows.line_num, f"invalid csv ({reason})", remedy) from None
+
+
+def explain_csv_error(error: csv.Error) -> tuple[str, str]:
+    """Return what is wrong with a csv, and the remedy.
+
+    >>> explain_csv_error(csv.Error("new-line character seen in unquoted field - do you need …"))
+    ('a carriage return inside a cell', 'quote the cell, or save the file with LF as line ends')
+    """
+    if str(error).startswith("new-line character"):
+        return "a carriage return inside a cell", "quote the cell, or save the file with LF as line ends"
+    remedy = 'look for a quote that is not closed; inside a cell, a quote is written twice: "so ""good"" a film"'
+    return str(error), remedy

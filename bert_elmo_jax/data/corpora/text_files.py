@@ -9,7 +9,8 @@ from itertools import groupby
 from pathlib import Path
 
 from bert_elmo_jax.data.corpora.corpus import decode_line, iterate_lines
-from bert_elmo_jax.data.corpora.reading import BadInput, Reading, Tally, describe, find_files, has_text, plain_name
+from bert_elmo_jax.data.corpora.describe_source import describe
+from bert_elmo_jax.data.corpora.reading import BadInput, Reading, Tally, find_files, has_text, plain_name
 from bert_elmo_jax.data.corpora.table_texts import is_table, read_texts
 from bert_elmo_jax.data.corpora.unpack import needs_unpacking, unpack
 

@@ -20,6 +20,7 @@ from bert_elmo_jax.files import open_atomically
 # A file may unpack to SMALL_UNPACKED bytes, or to MOST_PACKED times its own size if that is more.
 SMALL_UNPACKED, MOST_PACKED = 1 << 28, 200
 PORTION = 1 << 10  # bytes of Zstandard that are unpacked at once; 64 MB of zeros have so few
+LARGEST_WINDOW = 1 << 31  # bytes of Zstandard's window; that of `zstd --long=31`
 DAMAGED = (EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError)  # and OSError without a number
 
 
@@ -55,12 +56,13 @@ def _all_blocks(path: str) -> Iterator[bytes]:
 def _zstd_blocks(path: str) -> Iterator[bytes]:
     """Decompress frame by frame; the library's stream reader does not raise on a truncated file."""
     with open(path, "rb") as raw:
-        frame, pending, complete = zstandard.ZstdDecompressor().decompressobj(), b"", True
+        decompressor = zstandard.ZstdDecompressor(max_window_size=LARGEST_WINDOW)
+        frame, pending, complete = decompressor.decompressobj(), b"", True
         while block := pending or raw.read(PORTION):
             yield frame.decompress(block)
             pending, complete = frame.unused_data, frame.eof
             if frame.eof:
-                frame = zstandard.ZstdDecompressor().decompressobj()
+                frame = decompressor.decompressobj()
     if not complete:
         raise EOFError("the last frame is incomplete")
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from bert_elmo_jax.data.arrow_files import is_arrow, open_arrow
 from bert_elmo_jax.data.corpora.reading import plain_name
+from bert_elmo_jax.data.corpora.table_texts import explain_csv_error
 from bert_elmo_jax.data.tasks.files import BadRow, OnBad, Row, check_characters, lines_of, parse_json, read_text, stop
 from bert_elmo_jax.data.tasks.labels import compose
 from bert_elmo_jax.did_you_mean import nearest
@@ -156,8 +157,8 @@ def _csv(text: str, path: str | Path, on_bad: OnBad) -> Rows:
                 on_bad(BadRow(path, line, "a blank line, expected an example", LEAVE_OUT))
             line = reader.line_num + 1
     except csv.Error as error:
-        problem = f"invalid csv from here to line {reader.line_num} ({error})"
-        remedy = 'look for a quote that is not closed; inside a cell, a quote is written twice: "so ""good"" a film"'
+        reason, remedy = explain_csv_error(error)
+        problem = f"invalid csv from here to line {reader.line_num} ({reason})"
         raise BadRow(path, line, problem, remedy) from None
 
 

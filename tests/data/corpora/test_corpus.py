@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from bert_elmo_jax.data.corpora import unpack as unpack_module
 from bert_elmo_jax.data.corpora.corpus import iterate_documents, iterate_lines, iterate_sample
-from bert_elmo_jax.data.corpora.reading import BadInput, Reading, Source, Tally, describe, find_files, has_text
+from bert_elmo_jax.data.corpora.describe_source import describe
+from bert_elmo_jax.data.corpora.reading import BadInput, Reading, Source, Tally, find_files, has_text
 from bert_elmo_jax.data.corpora.unpack import needs_unpacking, unpack
 
 
@@ -43,6 +44,8 @@ READ = [  # a file, how it is read, and the sentences of its documents
     ("One. Two.\n\nThree.", {"split": "sentences"}, [["One.", "Two."], ["Three."]]),
     ("\n\none\ntwo\n \t \n\nthree\n세 번째\n\n", {}, [["one", "two"], ["three", "세 번째"]]),
     ("첫. 좋다!\n\n \n둘째\r\n셋", {"documents": "line", "split": "sentences"}, [["첫.", "좋다!"], ["둘째"], ["셋"]]),
+    ("첫\n\u3000\n둘\n\u00a0\u2003\n강\n", {}, [["첫"], ["둘"], ["강"]]),
+    ("첫\n\u3000 \n둘\n".encode("cp949"), {"encoding": "cp949"}, [["첫"], ["둘"]]),
     ("하나\n둘\n".encode("utf-8-sig"), {"encoding": "utf-8-sig"}, [["하나", "둘"]]),
     ("하나\n둘\n", {"encoding": "utf-8-sig"}, [["하나", "둘"]]),
     ("첫 줄 똠방각하\n둘째 줄\n".encode("cp949"), {"encoding": "cp949"}, [["첫 줄 똠방각하", "둘째 줄"]]),
@@ -84,8 +87,10 @@ def test_json_ranges_yield_every_record_once(tmp_path_factory, lines, cuts):
 
 
 def write_zst(path, data):
-    half = len(data) // 2  # two frames, as parallel compressors write them
-    path.write_bytes(zstandard.compress(data[:half]) + zstandard.compress(data[half:]))
+    half = len(data) // 2  # two frames, as parallel compressors write them; the second as `zstd --long=28` does
+    long = zstandard.ZstdCompressionParameters.from_level(1, window_log=28)
+    second = zstandard.ZstdCompressor(compression_params=long).compressobj()
+    path.write_bytes(zstandard.compress(data[:half]) + second.compress(data[half:]) + second.flush())
 
 
 WRITERS = {

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from bert_elmo_jax.data.corpora import shards
+from bert_elmo_jax.data.corpora.describe_source import describe
 from bert_elmo_jax.data.corpora.prepare import OtherPlan, Request, prepare, refuse_idle_options
-from bert_elmo_jax.data.corpora.reading import BadInput, Reading, describe
+from bert_elmo_jax.data.corpora.reading import BadInput, Reading
 from bert_elmo_jax.data.corpora.store import DamagedStore, open_store, verify
 from bert_elmo_jax.text import load_tokenizer
 from bert_elmo_jax.text.words import split_words

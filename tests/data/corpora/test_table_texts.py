@@ -3,13 +3,15 @@
 import csv
 import gzip
 import json
+import shutil
 
 import pytest
 
 from bert_elmo_jax.data.corpora import table_texts
+from bert_elmo_jax.data.corpora.describe_source import describe
 from bert_elmo_jax.data.corpora.prepare import Request, prepare
 from bert_elmo_jax.data.corpora.reading import BadInput, Reading, Tally
-from bert_elmo_jax.data.corpora.table_texts import write_texts
+from bert_elmo_jax.data.corpora.table_texts import read_texts, write_texts
 from bert_elmo_jax.data.corpora.text_files import each_text
 from bert_elmo_jax.data.corpora.unpack import unpack
 
@@ -79,7 +81,8 @@ WRONG = {
         "no column 'text' among 'texts', 'n'; .*did you mean texts",
     ),
     "a short row": ("a.csv", "text,n\na,1\nb\n", r"a.csv, line 3: 1 columns, expected 2"),
-    "an open quote": ("a.csv", 'text,n\n"a,1\n', "invalid csv"),
+    "an open quote": ("a.csv", 'text,n\n"a,1\n', "invalid csv .*look for a quote"),
+    "a carriage return": ("a.csv", "text,n\na\rb,1\n", "line 2: .*a carriage return inside a cell.*quote the cell, or"),
     "a long row": ("a.csv", 'text,n\n"' + "a\n" * 3000, "a row of more than 0.005 MB"),
     "a truncated file": ("a.csv.gz", gzip.compress(b"text\n" + b"abc\n" * 99)[:-9], "damaged or truncated"),
     "another encoding": ("a.tsv", "text\n강가\n".encode("cp949"), "line 2: invalid UTF-8 .* cp949"),
@@ -92,6 +95,24 @@ def test_wrong_tables_are_named(tmp_path, case):
     (tmp_path / name).write_bytes(content.encode() if isinstance(content, str) else content)
     with pytest.raises(BadInput, match=message):
         write_texts(str(tmp_path / name), tmp_path / "out", Tally(Reading(max_line_mb=0.005)))
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv"])
+def test_lines_may_end_in_carriage_returns_alone(tmp_path, name):
+    sign = "," if name == "a.csv" else "\t"
+    (tmp_path / name).write_bytes(f"text{sign}n\r강{sign}1\r\rb{sign}2\r".encode("utf-8-sig"))
+    assert list(read_texts(str(tmp_path / name), Tally(Reading()))) == [(2, "강"), (4, "b")]
+
+
+def test_a_saved_data_set_is_the_files_that_it_lists(tmp_path):
+    write_arrow(tmp_path, TEXTS)
+    folder = tmp_path / "saved"
+    before = describe(str(folder), str(folder))
+    shutil.copy(folder / "train" / "a.arrow", folder / "train" / "cache-0123.arrow")  # of a `map` by `datasets`
+    assert describe(str(folder), str(folder)) == before
+    with (folder / "train" / "b.arrow").open("ab") as file:
+        file.write(b"\0")
+    assert describe(str(folder), str(folder)) != before
 
 
 def test_a_csv_cell_longer_than_pythons_limit_is_read(tmp_path):

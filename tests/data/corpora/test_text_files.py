@@ -104,3 +104,9 @@ def test_several_files_and_a_column_of_a_text_file_raise(tmp_path):
     with pytest.raises(ValueError, match=r"column=1 does not apply to .*a\.txt, which is read as one text per line"):
         each_text(tmp_path / "a.txt", column=1)
     assert [text for _, text in each_text(tmp_path / "a.txt", "conll", 1)] == [["은행"]]
+
+
+def test_names_do_not_decide_about_windows_line_ends(tmp_path):
+    for name, layout in (("a.txt", "auto"), ("reviews.csv.txt", "auto"), ("reviews.csv", "text")):
+        (tmp_path / name).write_bytes(b"the river\r\nthe bank\r\n")
+        assert list(each_text(tmp_path / name, layout)) == [(1, "the river"), (2, "the bank")], name

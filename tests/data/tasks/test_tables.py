@@ -67,6 +67,7 @@ NO_TABLES = [  # name, content, and the message
     ("a.xlsx", b"PK\x03\x04", "a zip or Excel file, expected text; save the sheet as CSV in UTF-8"),
     ("a.xls", b"\xd0\xcf\x11\xe0", "an old Excel or Word file, expected text; save the sheet as CSV"),
     ("a.csv", f"{NFC},{NFD}\na,b\n".encode(), "two columns called"),
+    ("b.csv", f"{NFC},n\na\rb,1\n".encode(), "a carriage return inside a cell.*; quote the cell, or save"),
 ]
 
 
@@ -74,7 +75,7 @@ def test_files_that_are_no_table(tmp_path):
     for name, content, message in NO_TABLES:
         (tmp_path / name).write_bytes(content)
         with pytest.raises(BadRow, match=message):
-            read_records(tmp_path / name, ["text" if name != "a.csv" else NFC])
+            read_records(tmp_path / name, ["text" if not name.endswith(".csv") else NFC])
     with pytest.raises(FileNotFoundError, match="there is no such file"):
         read_records(tmp_path / "none", ["text"])
     with pytest.raises(BadRow, match="a folder, expected a file; name the file in it"):

@@ -243,4 +243,4 @@ def test_the_work_of_a_step(predict):
 def test_masked_words_without_a_generator_read_the_rows_that_the_objective_names(recipe, fields, texts):
     config, _ = read_config(f"electra:{recipe}")
     config.update(fields)
-    assert build_objective(config, VOCABULARY)[1].phases[0].examples.texts == texts
+    assert build_objective(config, VOCABULARY)[1].phases[0].examples.objective == texts

@@ -25,7 +25,7 @@ from jaxtyping import Integer
 
 from bert_elmo_jax.data.corpora.cleaning import near_duplicates
 from bert_elmo_jax.data.corpora.cleaning.filters import REASONS, judge_documents, read_limits
-from bert_elmo_jax.data.corpora.corpus import iterate_documents, iterate_lines
+from bert_elmo_jax.data.corpora.corpus import find_encoding, is_blank, iterate_documents, iterate_lines
 from bert_elmo_jax.data.corpora.reading import Reading, Source, Tally, shown
 from bert_elmo_jax.data.corpora.runners import Report, Runner
 from bert_elmo_jax.data.corpora.shards import Job, building, plan_ranges
@@ -385,7 +385,7 @@ def name_places(
 
 def _count_units(source: Source, offsets: Collection[int], reading: Reading, unit: str) -> dict[int, int]:
     """Return how many lines, or documents, of a copy are before each of these lines, which are given by their bytes."""
-    tally, by_line = Tally(reading), reading.documents == "line"
+    tally, by_line, encoding = Tally(reading), reading.documents == "line", find_encoding(source, reading)
     counts: dict[int, int] = {}
     count = 0
     for offset, line in iterate_lines(source, 0, tally):
@@ -394,5 +394,5 @@ def _count_units(source: Source, offsets: Collection[int], reading: Reading, uni
             if len(counts) == len(offsets):
                 break
         # Documents are lines, or end at a blank line.
-        count += unit == "line" or (line is None or bool(line.strip())) == by_line
+        count += unit == "line" or is_blank(line, encoding) != by_line
     return counts

@@ -129,6 +129,6 @@ def _repeated_phrases(words: Sequence[Sequence[str]], size: int, table: WordHash
     phrases, starts = hash_shingles(words, size, table)
     totals = np.diff(starts, append=len(phrases))
     owners = np.repeat(np.arange(len(words), dtype=np.uint64), totals)
-    ordered = np.sort(owners << np.uint64(32) | phrases)
+    ordered = np.sort(owners << np.uint64(32) | phrases >> np.uint64(32))
     repeats = ordered[1:][ordered[1:] == ordered[:-1]] >> np.uint64(32)
     return np.bincount(repeats.astype(np.int64), minlength=len(words)) / totals

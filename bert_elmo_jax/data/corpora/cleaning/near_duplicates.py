@@ -19,6 +19,7 @@ import numpy as np
 from jaxtyping import Integer
 
 SHINGLE = 5  # words
+SHINGLE_BITS = 64  # 32 in earlier versions, which left out a few unlike documents of one shingle
 HASHES = 128  # hash functions, at most
 CANDIDATE_RECALL = 0.97  # of the bands, at the threshold
 WORD = re.compile(r"\w+")
@@ -46,7 +47,7 @@ class WordHashes(dict[str, int]):
 def hash_shingles(
     documents: Sequence[Sequence[str]], size: int, table: WordHashes
 ) -> tuple[Integer[np.ndarray, "shingles"], Integer[np.ndarray, "documents"]]:
-    """Return 32 bits for each run of `size` words, and the first shingle of each document.
+    """Return 64 bits for each run of `size` words, and the first shingle of each document.
 
     A document of fewer words is one shingle.
 
@@ -64,7 +65,7 @@ def hash_shingles(
     total = np.zeros(len(first_words), np.uint64)
     for place in range(size):  # a polynomial in an odd number, modulo 2**64
         total = total * GOLDEN + hashes[first_words + place]
-    return (mix_bits(total) >> np.uint64(32)).astype(np.uint32), starts
+    return mix_bits(total), starts
 
 
 def mix_bits(values: Integer[np.ndarray, "n"]) -> Integer[np.ndarray, "n"]:
@@ -123,14 +124,16 @@ def make_signatures(
     """Return the smallest value of each hash function over the shingles of each document.
 
     The functions are x -> ax + b modulo 2**32. The shingles are random bits already, so all shingles of a document are
-    equally likely to have the smallest value.
+    equally likely to have the smallest value. x is the first or the second half of a shingle's bits, in turn: among
+    millions of documents of one shingle, some have the same half, but then they differ in the other rows of each band.
     """
     bands, rows = choose_bands(threshold)
     size = bands * rows
     numbers = np.frombuffer(hashlib.shake_128(b"minhash").digest(8 * size), "<u4").astype(np.uint32)
-    values, smallest = np.empty_like(shingles), np.empty((size, len(starts)), np.uint32)
+    halves = (shingles >> np.uint64(32)).astype(np.uint32), shingles.astype(np.uint32)
+    values, smallest = np.empty(len(shingles), np.uint32), np.empty((size, len(starts)), np.uint32)
     for n, (factor, shift) in enumerate(zip(numbers[:size] | np.uint32(1), numbers[size:])):
-        np.multiply(shingles, factor, out=values)
+        np.multiply(halves[n % 2], factor, out=values)
         np.add(values, shift, out=values)
         np.minimum.reduceat(values, starts, out=smallest[n])
     return smallest.reshape(bands, rows, -1).transpose(0, 2, 1)

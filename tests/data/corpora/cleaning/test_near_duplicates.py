@@ -2,6 +2,7 @@
 
 import json
 import random
+import shutil
 
 import numpy as np
 import pytest
@@ -17,13 +18,13 @@ from bert_elmo_jax.data.corpora.cleaning.near_duplicates import (
     merge_links,
     needed_matches,
 )
-from bert_elmo_jax.data.corpora.prepare import prepare
+from bert_elmo_jax.data.corpora.prepare import OtherPlan, prepare
 from bert_elmo_jax.data.corpora.reading import Reading
 from bert_elmo_jax.data.corpora.runners import local_runner, ray_runner
 from bert_elmo_jax.data.corpora.store import open_store, verify
 
 from ...conftest import ask, inline, no_bar
-from ..test_prepare import tree
+from ..test_prepare import tree, unwanted
 
 
 def shingles(words):
@@ -60,6 +61,16 @@ def test_pairs_are_found_with_the_predicted_recall(threshold, planned):
     bands, rows = choose_bands(threshold)
     exact = np.mean([1 - (1 - similarity(*pair) ** rows) ** bands for pair in pairs])
     assert abs(in_a_band.mean() - exact) < 4 * np.sqrt(max(exact * (1 - exact), 0.01) / count)
+
+
+def test_unlike_short_documents_share_no_band():
+    """The first 32 bits of their only shingles are equal."""
+    documents = ["w856 w911 w985 w710 w557".split(), "w962 w346 w759 w19 w372".split()]
+    hashed, starts = hash_shingles(documents, SHINGLE, WordHashes())
+    assert hashed[0] >> np.uint64(32) == hashed[1] >> np.uint64(32)
+    for threshold in (0.5, 0.8, 1.0):
+        left, right = make_signatures(hashed, starts, threshold).transpose(1, 0, 2)
+        assert not (left == right).all(axis=1).any()
 
 
 def test_pairs_of_two_ranges_are_compared_and_each_file_is_opened_once(tmp_path, monkeypatch):
@@ -134,6 +145,20 @@ def test_near_duplicates_are_left_out_and_unrelated_documents_stay(planted, dedu
     stores = [open_store(deduplicated, part) for part in ("train", "heldout")]
     assert sum(map(len, stores)) == unique
     assert verify(deduplicated) == 3 * 2 * 3 + 1 + len(list((deduplicated / "tokenizer").iterdir()))
+
+
+def test_only_a_complete_store_of_an_earlier_version_is_valid(tmp_path, planted, deduplicated, tokenizer_folder):
+    output = tmp_path / "out"
+    shutil.copytree(deduplicated, output)
+    plan = json.loads((output / "plan.json").read_text())
+    assert plan["options"].pop("shingle_bits") == 64
+    (output / "plan.json").write_text(json.dumps(plan))
+    request = ask(planted[0], output, tokenizer_folder, shards=3, heldout=0.1, dedupe=0.8)
+    for _ in range(2):
+        assert prepare(request, unwanted, no_bar)["counts"]
+    shutil.rmtree(output / "shard-00001")
+    with pytest.raises(OtherPlan, match="shingle_bits: None there, 64 given"):
+        prepare(request, inline, no_bar)
 
 
 @pytest.mark.long
