@@ -110,6 +110,7 @@ class ServedModel:
             "labels": list(self.model.labels) if self.predicts else [],
             "pairs": bool(pairs),
             "tags": "tags" in self.parts,
+            "characters": bool(self.predicts and self.task.characters),
             "optional_pair": bool(pairs and self.task.layout is None),
             "options": {name: list(values) for name, values in self.options.items()},
             "predicts": self.predicts,

@@ -138,8 +138,9 @@ class Tokenizer(ABC):
         """Return `files` with the length limit of a model, and without types (token_type_ids) if it reads none."""
         files = self._files_with_side()
         config = json.loads(files["tokenizer_config.json"]) | {"model_max_length": max_positions}
-        if not types or self.frame.types == (0, 0):
-            config["model_input_names"] = ["input_ids", "attention_mask"]
+        # Without the list, the class decides, and transformers 5 leaves types out where transformers 4 gives them.
+        names = [] if not types or self.frame.types == (0, 0) else ["token_type_ids"]
+        config["model_input_names"] = ["input_ids", *names, "attention_mask"]
         return files | {"tokenizer_config.json": encode_json(config)}
 
     def _files_with_side(self) -> dict[str, bytes]:

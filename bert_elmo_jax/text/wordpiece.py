@@ -85,8 +85,7 @@ class WordPiece(TokenizerFile):
         if not self.options.compose:
             return files
         # BERT's class would make rules of its own, without the composition, in transformers 5.
-        inputs = {"model_input_names": ["input_ids", "token_type_ids", "attention_mask"]}
-        config = inputs | json.loads(files["tokenizer_config.json"])
+        config = json.loads(files["tokenizer_config.json"])
         config |= {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False}
         return files | {"tokenizer_config.json": encode_json(config), "tokenizer.json": tokenizer_json(self) or b""}
 

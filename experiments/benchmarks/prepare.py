@@ -21,8 +21,9 @@ import tokenizers
 from absl import flags
 
 from bert_elmo_jax.data.corpora.corpus import iterate_sample
+from bert_elmo_jax.data.corpora.describe_source import describe
 from bert_elmo_jax.data.corpora.prepare import Request, prepare
-from bert_elmo_jax.data.corpora.reading import Reading, Tally, describe, find_files
+from bert_elmo_jax.data.corpora.reading import Reading, Tally, find_files
 from bert_elmo_jax.data.corpora.runners import local_runner
 from bert_elmo_jax.text import train_wordpiece
 from bert_elmo_jax.toyworld import ToyWorld, write_corpus
