@@ -85,7 +85,7 @@ class Publisher:
         self.folder = entry / "content" / place.path.rpartition("/")[2]
         self.published: dict[str, Written | None] = {}  # the objects; None for one that has no file here
         self._owner, self._unfinished, self._last = "", False, -PAUSE
-        self._stop, self._lost = threading.Event(), False
+        self._stop, self._release, self._lost = threading.Event(), threading.Event(), False
         self._threads: list[threading.Thread] = []
 
     def begin(self) -> None:
@@ -114,34 +114,42 @@ class Publisher:
                 self.published[name] = (written[0], written[1]) if is_same else None
         self._record(published=False)  # from now on the only copy of what is written may be here
         print(f"{self.place.address}: written in {self.folder}, and published from there", file=sys.stderr)
-        actions = [(self._refresh, leases.REFRESH), (self._publish_if_due, POLL)]
-        for action, seconds in actions if self.while_written else actions[:1]:
-            thread = threading.Thread(target=self._repeat, args=(action, seconds), daemon=True)
+        actions = [(self._refresh, leases.REFRESH, self._release), (self._publish_if_due, POLL, self._stop)]
+        for action in actions if self.while_written else actions[:1]:
+            thread = threading.Thread(target=self._repeat, args=action, daemon=True)
             self._threads.append(thread)
             thread.start()
 
     def end(self, error: BaseException | None) -> None:
         """Publish the rest and release the lease; `error` ended the block, and must stay visible."""
         self._stop.set()
-        for thread in self._threads:
+        for thread in self._threads[1:]:
             thread.join()
         self._record(published=False)
         try:
-            leases.check_lease(self.place, self._owner)
-            if not self.published and self._scan().keys() <= {"costs.jsonl"}:  # refused before it began
-                leases.drop_lease(self.place)
-                self._record(published=True)
-                return
-            if self.while_written or error is None:
-                self.publish()
-            self._record(published=self._scan() == self.published)
-            leases.write_lease(self.place, self._owner, released=True, unfinished=self._unfinished)
+            self._end(error)
         except Exception as problem:  # each file system has errors of its own
             advice = "choose another address" if isinstance(problem, leases.LeaseLost) else "the same command publishes"
             text = f"{problem}; all files are in {self.folder}: {advice}"
             if error is None:
                 raise OSError(text) from problem
             print(text, file=sys.stderr)
+        finally:
+            self._stop_refreshing()
+
+    def _end(self, error: BaseException | None) -> None:
+        """Publish and release; the lease is refreshed until everything is there."""
+        leases.check_lease(self.place, self._owner)
+        if not self.published and self._scan().keys() <= {"costs.jsonl"}:  # refused before it began
+            self._stop_refreshing()
+            leases.drop_lease(self.place)
+            self._record(published=True)
+            return
+        if self.while_written or error is None:
+            self.publish()
+        self._record(published=self._scan() == self.published)
+        self._stop_refreshing()
+        leases.write_lease(self.place, self._owner, released=True, unfinished=self._unfinished)
 
     def publish(self) -> None:
         """Upload the files that were written since they were published, and delete those that are gone."""
@@ -203,10 +211,15 @@ class Publisher:
         leases.check_lease(self.place, self._owner)
         leases.write_lease(self.place, self._owner, unfinished=self._unfinished)
 
-    def _repeat(self, action: Callable[[], None], seconds: float) -> None:
+    def _stop_refreshing(self) -> None:
+        self._release.set()
+        for thread in self._threads[:1]:
+            thread.join()
+
+    def _repeat(self, action: Callable[[], None], seconds: float, stop: threading.Event) -> None:
         """Call an action again and again; an error is printed once, and the run continues."""
         is_reported = False
-        while not self._stop.wait(seconds):
+        while not stop.wait(seconds):
             try:
                 action()
                 is_reported = False

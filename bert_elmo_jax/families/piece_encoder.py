@@ -96,7 +96,7 @@ class PieceEncoder(Encoder):
         >>> encoder = load("tests/goldens/distilbert_tiny")
         >>> params = {**encoder.params["encoder"], "pooler": encoder.init_pooler(jax.random.key(0))}
         >>> encoder.module.apply({"params": params}, **encoder.tokenizer.batch(["[MASK]"])).pooled.shape
-        (1, 64)
+        (1, 48)
         """
         if not self._lacks_pooler:
             raise ValueError(f"{self.source} has what its heads read: a pooler with weights, or one that needs none")

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import time
 
 import pytest
 
@@ -90,6 +91,7 @@ def start(address, entry, writes=-1):
     publisher = Publisher(place._replace(system=BreakingSystem(place.system, writes)), entry)
     publisher.begin()
     publisher._stop.set()  # the test decides when something is published
+    publisher._release.set()
     for thread in publisher._threads:
         thread.join()
     return publisher
@@ -255,11 +257,27 @@ def test_a_folder_whose_upload_was_stopped_is_written_and_published_again(
     assert sorted(file.name for file in fetch(place.address).iterdir()) == sorted(NAMES)
 
 
+def test_the_lease_is_refreshed_during_the_last_upload(bucket, machine, monkeypatch):
+    monkeypatch.setattr(lease, "REFRESH", 0.02)
+    is_refreshed = []
+
+    def upload_slowly(place, name, path):
+        before, ends = lease.read_lease(place), time.monotonic() + 10
+        while lease.read_lease(place) == before and time.monotonic() < ends:
+            time.sleep(0.01)
+        is_refreshed.append(lease.read_lease(place) != before)
+
+    monkeypatch.setattr(published_folder, "upload", upload_slowly)
+    write_whole(f"{bucket}/model", "new")
+    assert is_refreshed and all(is_refreshed)
+    assert lease.read_lease(open_place(f"{bucket}/model"))["released"]
+
+
 def test_a_whole_folder_stays_if_a_second_start_is_killed(bucket, machine):
     write_whole(f"{bucket}/model", "new")
     killed = Publisher(open_place(f"{bucket}/model"), machine("other") / "entry", while_written=False, resumes=False)
     killed.begin()
-    killed._stop.set()
+    killed._release.set()
     machine("second")
     with pytest.raises(ValueError, match="is not empty"):
         write_whole(f"{bucket}/model", "other")

@@ -74,7 +74,9 @@ def test_the_last_piece_of_rows(model):
         np.testing.assert_allclose(output.pooled, output.last[[0, 1], [9, 3]], atol=1e-6)
     output = jax.device_get(apply(tree, TOKENS))
     np.testing.assert_allclose(output.pooled, output.last[:, -1], atol=1e-6)
-    output = jax.device_get(apply(tree, TOKENS, nsp_positions=np.array([[0, 5], [3, 9]], np.int32)))
+    packed = {"segments": np.array([[1] * 5 + [2] * 5, [1] * 4 + [2] * 6], np.int32)}
+    output = jax.device_get(apply(tree, TOKENS, **packed, nsp_positions=np.array([[0, 5], [3, 4]], np.int32)))
+    np.testing.assert_allclose(output.pooled[0], output.last[0, [4, 9]], atol=1e-6)
     np.testing.assert_allclose(output.pooled[1], output.last[1, [3, 9]], atol=1e-6)
 
 
