@@ -34,7 +34,7 @@ def define() -> None:
     memory = "GiB that a device may use. Default: what the TPU's compiler finds; a GPU: 75% of it; cpu: no limit."
     flags.DEFINE_string("config", None, "A recipe of `pretrain`, such as bert:base or my_recipes.py:mine.")
     flags.DEFINE_string("topology", None, topology, required=True)
-    size = "Default: from config.data; without data, as in the released model."
+    size = "Default: from config.data; without data, that of the best-known model of the family."
     flags.DEFINE_integer("vocab_size", None, size, lower_bound=1, upper_bound=10**8)
     flags.DEFINE_float("memory", None, memory)
     flags.DEFINE_integer("tries", 6, "Compilations to find the largest batch of a phase; 0: none.", lower_bound=0)
