@@ -229,6 +229,8 @@ def small_finetuning(words, command):
         small += fields(ULMFIT)
     if "squad" in command:
         small += fields(READER if network else {**READER, "stride": 8, "question_length": 8})
+    if "--config.max_length=" in command:
+        small += fields({"max_length": 32})
     if "glove" in command or "window:linear" in command:
         small.remove("--config.word_size=4")
     if "bcn" in command:
