@@ -82,7 +82,9 @@ PARSER = {"hidden_size": 4, "word_size": 4}
 ULMFIT = {"preset": "toy", "lm.epochs": 1, "lm.batch_size": 2, "lm.length": 8, "lm.spread": 1}
 READER = {"max_length": 32, "longest_answer": 4}
 BENCHMARKS = {
-    "attention": ["--steps=3", "--count=40"],
+    "attention --what=words": [],
+    "attention --what=words --language": ["--count=40"],
+    "attention": ["--steps=3"],
     "ceilings": ["--share=0.01", "--places=400", "--topics=4", "--words=4"],
     "packing": ["--preset=tiny", "--lengths=64", "--positions=128", "--repeats=1"],
     "pipeline": ["--documents=60", "--positions=512", "--batches=1", "--steps=tiny"],
@@ -183,7 +185,7 @@ def start_of(command):
     words = shlex.split(second)[2:]
     program = words[0].removeprefix("experiments.")
     if program.startswith("benchmarks."):
-        words += BENCHMARKS.get(program.removeprefix("benchmarks."), [])
+        words += small_benchmark(words)
         if "--steps=none" in words:
             words.remove("--steps=tiny")
     elif words[-1] != "--help" and program in SMALL:
@@ -191,6 +193,17 @@ def start_of(command):
     if program == "generate" and "--max_new=" not in command:
         words.append("--max_new=8")  # the stand-ins have few positions
     return Start(words[0], words[1:], stdin)
+
+
+def small_benchmark(words):
+    """Return the flags of the first entry all of whose words the command has."""
+    given = [words[0].removeprefix("experiments.benchmarks."), *words[1:]]
+
+    def are_given(wanted):
+        return all(any(word.split("=")[0] == part or word == part for word in given) for part in wanted.split())
+
+    fitting = [entry for entry in BENCHMARKS if are_given(entry)]
+    return BENCHMARKS[max(fitting, key=lambda entry: len(entry.split()))] if fitting else []
 
 
 def value_of(words, flag, default=""):
