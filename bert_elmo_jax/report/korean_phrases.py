@@ -374,4 +374,14 @@ KOREAN: Mapping[str, str] = {
         "모델이 dev의 모든 예시에 레이블 {label}만 붙였습니다. 데이터의 레이블은 {count}개이므로 배운 것이 없는 "
         "셈입니다. 학습률이나 시드를 바꾸거나 에포크를 늘려 보세요."
     ),
+    "The model gives all examples of the dev data about {number}, and the data have {low} to {high}: it has learned "
+    "nothing but their mean. Try a lower learning rate, more epochs, or another seed.": (
+        "모델이 dev의 모든 예시에 {number}에 가까운 값만 냈습니다. 데이터의 값은 {low}부터 {high}까지이므로 평균밖에 "
+        "배우지 못한 셈입니다. 학습률을 낮추거나 시드를 바꾸거나 에포크를 늘려 보세요."
+    ),
+    "The model finds no answer to any of the {count} questions of the dev data, and {answered} have one: it has "
+    "learned nothing but this. Try another learning rate, more epochs, or another seed.": (
+        "모델이 dev의 질문 {count}개 모두에 답이 없다고 했습니다. 답이 있는 질문은 {answered}개이므로 배운 것이 없는 "
+        "셈입니다. 학습률이나 시드를 바꾸거나 에포크를 늘려 보세요."
+    ),
 }

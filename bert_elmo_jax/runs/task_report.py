@@ -33,6 +33,15 @@ _ONLY_ONE = (
     "learning rate, more epochs, or another seed."
 )
 ONE_TAG, ONE_LABEL = f"The model gives every word {_ONLY_ONE}", f"The model gives every example {_ONLY_ONE}"
+SPREAD = 0.05  # of the expected numbers' deviation: predictions within less of each other are one number
+ONE_NUMBER = (
+    "The model gives all examples of the dev data about {number}, and the data have {low} to {high}: it has learned "
+    "nothing but their mean. Try a lower learning rate, more epochs, or another seed."
+)
+NO_ANSWERS = (
+    "The model finds no answer to any of the {count} questions of the dev data, and {answered} have one: it has "
+    "learned nothing but this. Try another learning rate, more epochs, or another seed."
+)
 Section = tuple[str, str]
 
 
@@ -62,10 +71,15 @@ def find_mistakes(task: Task, examples: Sequence[Any], predictions: Sequence[Any
     return sorted(filter(None, mistakes), key=lambda mistake: -mistake.sure)[:most]
 
 
+def _number(task: Task, example: Any) -> float:
+    """Return the number that a model should give: its label, or the cosine that stands for its score."""
+    return float(example.label) / (task.top_score or 1.0)
+
+
 def _mistake(task: Task, example: Any, prediction: Prediction) -> Mistake | None:
     where = f"{example.file}:{example.line}"
     if isinstance(prediction, Number):
-        right = example.label / (task.top_score or 1.0)
+        right = _number(task, example)
         return Mistake(where, _text(example), f"{right:g}", str(prediction), abs(prediction.value - right))
     if isinstance(prediction, AnswerSpan):
         rules = task.name == "korquad"
@@ -104,7 +118,7 @@ def task_sections(
     task = model.task
     sections: list[Section] = []
     if task.kind in ("regression", "sentences"):
-        points = [(float(example.label), prediction.value) for example, prediction in zip(dev, predictions)]
+        points = [(_number(task, example), prediction.value) for example, prediction in zip(dev, predictions)]
         note = translate("Each dot is one example; on the diagonal, the prediction is exact.")
         scatter = Scatter(translate("predicted (up), expected (across)"), points, note, *map(translate, AXES))
         sections.append((translate("Predictions"), draw_figures([scatter])))
@@ -168,8 +182,22 @@ def draw_mistakes(task: Task, mistakes: Sequence[Mistake], translate: Translate 
 
 
 def remark_one_answer(task: Task, examples: Sequence[Any], predictions: Sequence[Any]) -> list[str]:
-    """Return a remark if all predictions have one label, and the examples have several."""
+    """Return a remark if all predictions are the same (for numbers: nearly), and what is expected is not."""
+    if not examples:
+        return []
     right: set[Any]
+    if task.kind in ("regression", "sentences"):
+        numbers = np.array([[_number(task, e), p.value] for e, p in zip(examples, predictions)])
+        expected_spread, spread = numbers.std(axis=0)
+        if not spread < SPREAD * expected_spread:
+            return []
+        number, low, high = numbers[:, 1].mean(), numbers[:, 0].min(), numbers[:, 0].max()
+        return [Phrase(ONE_NUMBER, number=f"{number:.3g}", low=f"{low:g}", high=f"{high:g}")]
+    if task.kind == "questions":
+        answered = sum(bool(example.answers) for example in examples)
+        if not answered or any(prediction.answer for prediction in predictions):
+            return []
+        return [Phrase(NO_ANSWERS, count=f"{len(examples):,}", answered=f"{answered:,}")]
     if task.kind == "classification":
         right, predicted = {example.label for example in examples}, {prediction.label for prediction in predictions}
     elif task.kind == "tags":

@@ -38,6 +38,7 @@ def test_every_phrase_has_its_korean():
     listed = {
         *task_result.TASK_NAMES.values(), *model_facts.TITLES.values(), *run_report.UNITS.values(),
         *task_report.AXES, task_report.NONE, task_report.ONE_TAG, task_report.ONE_LABEL,
+        task_report.ONE_NUMBER, task_report.NO_ANSWERS,
         *(title for inputs in (Pieces(), Words(), Pairs()) for title, _ in inputs.next_steps(Path("runs/a"))),
         *ENDS.values(), "trial", "end", "steps",
         *(network.CALLED for network in [NetworkConfig, *NetworkConfig.__subclasses__()]),

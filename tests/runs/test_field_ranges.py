@@ -1,16 +1,17 @@
 """Every program refuses fields outside their range, and reports remark on runs that learned nothing."""
 
+import dataclasses
 import re
 
 import pytest
 from ml_collections import ConfigDict
 
-from bert_elmo_jax.data.tasks.examples import TaggedSentence, TextExample
+from bert_elmo_jax.data.tasks.examples import Answer, Question, TaggedSentence, TextExample
 from bert_elmo_jax.data.tasks.task import task_named, with_labels
 from bert_elmo_jax.families.bert.config import BertConfig
 from bert_elmo_jax.families.distilbert.family import DistilBertConfig
 from bert_elmo_jax.families.gpt.config import GptConfig
-from bert_elmo_jax.inference.predictions import Label, Tags
+from bert_elmo_jax.inference.predictions import AnswerSpan, Label, Number, Tags
 from bert_elmo_jax.runs.config_files import read_config
 from bert_elmo_jax.runs.data_facts import describe_files, draw_data
 from bert_elmo_jax.runs.field_ranges import check_fields
@@ -122,6 +123,27 @@ def test_a_classifier_with_one_answer_is_remarked_on():
     [remark] = remark_one_answer(tags, [sentence], [Tags(("a", "b"), ("X", "X"), (0.5, 0.5))])
     assert "every word" in remark
     assert remark_one_answer(task_named("stsb"), [], []) == []
+
+
+def test_predictions_of_nearly_one_number_are_remarked_on():
+    examples = [text(label) for label in (0.0, 2.5, 5.0)]
+    flat, spread = [Number(value) for value in (2.50, 2.51, 2.52)], [Number(value) for value in (1.5, 2.5, 3.5)]
+    [remark] = remark_one_answer(task_named("stsb"), examples, flat)
+    assert "about 2.51, and the data have 0 to 5" in remark
+    assert remark_one_answer(task_named("stsb"), examples, spread) == []
+    assert remark_one_answer(task_named("stsb"), [text(2.5), text(2.5)], flat[:2]) == [], "the data have one number"
+    # The cosines of sentences stand for scores divided by the highest one.
+    cosines = dataclasses.replace(task_named("sentences"), top_score=5.0)
+    [remark] = remark_one_answer(cosines, examples, [Number(0.49), Number(0.50), Number(0.51)])
+    assert "about 0.5, and the data have 0 to 1" in remark
+
+
+def test_a_reader_that_never_answers_is_remarked_on():
+    asked = [Question(name, "what?", "a text", (Answer("text", 2),), "dev.json", 1) for name in "ab"]
+    silent, answering = AnswerSpan("", 0, 0, 0.9, (), 1.0), AnswerSpan("text", 2, 6, 0.9, (), -1.0)
+    [remark] = remark_one_answer(task_named("squad"), asked, [silent, silent])
+    assert "any of the 2 questions of the dev data, and 2 have one" in remark
+    assert remark_one_answer(task_named("squad"), asked, [silent, answering]) == []
 
 
 def test_fingerprints_follow_the_content_of_files(tmp_path):
