@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -192,13 +191,21 @@ def test_data_of_another_folder_are_other_data(read, sweeps, data, tmp_path):
         read("cell(init=bert())")
 
 
+def sweep_of(sweeps, *points):
+    """Return a sweep of some points, each a cell of its own."""
+    names = [point.name for point in points]
+    paper = sweeps.definition.Paper.without_figures(("dev",), names, names[0])
+    cells = [sweeps.definition.Cell(point.name, "dev", (point,), (0,), "F1") for point in points]
+    return sweeps.definition.Sweep("made", "toy", "A sweep.", paper, tuple(cells))
+
+
 def test_a_saved_data_set_that_has_changed_is_refused(sweeps, tmp_path):
     saved = tmp_path / "data" / "reviews" / "train"
     saved.mkdir(parents=True)
     (saved.parent / "dataset_dict.json").write_text("{}")
     (saved / "rows.arrow").write_bytes(b"rows")
     point = sweeps.points.Point("p", "finetune", "finetune", {"train": sweeps.points.File("reviews")})
-    sweep = SimpleNamespace(points=(point,))
+    sweep = sweep_of(sweeps, point)
     folders = sweeps.folders.Folders(tmp_path / "w", tmp_path / "data")
     sweeps.run_sweep.check_same_data(sweep, folders)
     folders.claim(point)
@@ -215,7 +222,7 @@ def test_models_and_files_named_by_texts_are_refused_once_they_have_changed(swee
     shutil.copy(data / "t" / "train.tsv", tmp_path / "train.tsv")
     named = {"init": str(tmp_path / "model"), "train": f"{tmp_path}/tr*.tsv", "dev": "0.1", "test": tmp_path / "no.tsv"}
     point = sweeps.points.Point("p", "finetune", "finetune", named)
-    sweep, folders = SimpleNamespace(points=(point,)), sweeps.folders.Folders(tmp_path / "w")
+    sweep, folders = sweep_of(sweeps, point), sweeps.folders.Folders(tmp_path / "w")
     sweeps.run_sweep.check_same_data(sweep, folders)
     folders.claim(point)
     (tmp_path / "model" / "report.html").write_text("shown again")
@@ -236,7 +243,7 @@ def test_vectors_of_earlier_data_are_not_those_of_new_ones(sweeps, data, tmp_pat
     settings = {"encoder": sweeps.points.Point("e", "pretrain", "elmo:toy"), "train": sweeps.points.File("train.tsv")}
     point = sweeps.points.Point("p", "finetune", "bcn", settings)
     other = sweeps.points.Point("q", "finetune", "bcn", {**settings, "vectors": sweeps.points.File("dev.tsv")})
-    sweep = SimpleNamespace(points=(settings["encoder"], point, other))
+    sweep = sweep_of(sweeps, point, other)
     folders = sweeps.folders.Folders(tmp_path / "w", tmp_path / "data")
     sweeps.run_sweep.check_same_data(sweep, folders)
     before = folders.cache(point)
