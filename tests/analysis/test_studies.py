@@ -270,7 +270,8 @@ def test_weights_of_a_network_that_reads_some_layers_have_their_numbers(monkeypa
     config = NetworkConfig(num_words=8, encoder_layers=3, encoder_width=4, layers="1,2")
     network = SimpleNamespace(params={"mix": {"input": mix}}, config=config)
     monkeypatch.setattr(studies, "load_models", lambda options: {"tagger": network})
-    assert [result.layer for result in studies.study_weights(None).results] == ["1", "2"]
+    options = object.__new__(studies.StudyOptions)  # which only loading reads
+    assert [result.layer for result in studies.study_weights(options).results] == ["1", "2"]
 
 
 @pytest.mark.parametrize(

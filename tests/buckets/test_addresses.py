@@ -95,7 +95,9 @@ def test_a_corpus_is_prepared_from_one_address_to_another(bucket, program, tmp_p
 def test_a_model_whose_upload_failed_is_converted_again(bucket, program, goldens, monkeypatch):
     from experiments.command_line.outputs import local_outputs
 
-    program("convert")
+    # The program itself has flags that prepare_data has, too. `program` removes this one.
+    flags.DEFINE_string("to", f"{bucket}/converted", "Where to write.")
+    flags.FLAGS.mark_as_parsed()
     for is_down in (True, False):
         flags.FLAGS.to = f"{bucket}/converted"
         with monkeypatch.context() as patch, pytest.raises(OSError, match="cut") if is_down else nullcontext():
