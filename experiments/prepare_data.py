@@ -34,7 +34,7 @@ def define() -> None:
     flags.DEFINE_string("filter", "", "default: leave out poor text; or with other limits, such as default,words=3.")
     flags.DEFINE_string("mix", "", "Weights of the inputs by their names, such as novels=0.7,reviews=0.3.")
     flags.DEFINE_float("temperature", 1.0, "Or shares as bytes ** temperature: 0 makes inputs equal.", 0, 1)
-    flags.DEFINE_string("tokenizer", "wordpiece", "wordpiece, sentencepiece, byte_bpe or words; or a folder.")
+    flags.DEFINE_string("tokenizer", "wordpiece", "wordpiece, sentencepiece, byte_bpe or words; or a folder or run.")
     flags.DEFINE_integer("vocab_size", 8192, "Size of a trained vocabulary, special pieces included.", 4, 10**7)
     flags.DEFINE_float("sample_mb", 32.0, "Text to train it on.", 0.001, 10**6)
     flags.DEFINE_bool("lowercase", False, "Lower-case, for a trained WordPiece vocabulary (Hangul stays composed).")

@@ -1,6 +1,7 @@
 """Linear probes of every layer: predicting the annotation of a word in a treebank from its vector."""
 
 import hashlib
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -39,7 +40,7 @@ Arrays = Mapping[str, Float32[np.ndarray, "N D"]]
 
 
 def select_parts(parts: Parts, task: str) -> Words:
-    """Return the words that a task labels in each part; a part without any raises.
+    """Return the words that a task labels in each part, composed (NFC); a part without any raises.
 
     `control:pos` is the control task of `pos` (Hewitt and Liang 2019, https://arxiv.org/abs/1909.03368): each different
     word gets one of the training labels at random. A selective probe is better on the task than on its control.
@@ -61,7 +62,7 @@ def select_parts(parts: Parts, task: str) -> Words:
     selected = {}
     for part in PARTS:
         places = (
-            (number, word, label)
+            (number, unicodedata.normalize("NFC", word), label)
             for number, sentence in enumerate(parts[part])
             for word, label in zip(sentence.words, labels_of(sentence, task))
         )

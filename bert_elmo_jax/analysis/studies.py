@@ -1,6 +1,7 @@
 """The studies of `probe`: each reads files, computes, and returns results, figures and text."""
 
 import html
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -93,7 +94,8 @@ def shorten_names(paths: Sequence[str]) -> dict[str, str]:
 
 def load_sources(options: StudyOptions, sentences: Iterable[Any] = ()) -> dict[str, Source]:
     """Return the encoders, and the static vectors of the sentences' words."""
-    forms = {form for sentence in sentences for word in sentence.words for form in (word, word.lower())}
+    words = {unicodedata.normalize("NFC", word) for sentence in sentences for word in sentence.words}
+    forms = words | {word.lower() for word in words}
     paths = shorten_names([*options.static, *options.model])
     return {name: read_static(path, forms) if path in options.static else load(path) for name, path in paths.items()}
 

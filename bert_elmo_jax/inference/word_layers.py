@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
+from unicodedata import normalize
 
 import numpy as np
 from jaxtyping import Float32
@@ -14,13 +15,16 @@ Pieces = Literal["mean", "first", "last"]  # the vector of a word with several p
 
 
 class StaticVectors:
-    """One vector per word in every context, such as GloVe's, found also in lower case; zeros for unknown words."""
+    """One vector per word in every context, such as GloVe's, found also in lower case; zeros for unknown words.
+
+    Words are compared composed (NFC).
+    """
 
     def __init__(self, table: Mapping[str, Any], source: str = "vectors"):
         if not table:
             raise ValueError(f"{source} has no vector for any of the words; check its language and spelling")
         self.source = source
-        self.table = {word: np.asarray(vector, np.float32) for word, vector in table.items()}
+        self.table = {normalize("NFC", word): np.asarray(vector, np.float32) for word, vector in table.items()}
         widths = {vector.shape for vector in self.table.values()}
         if len(widths) > 1 or len(next(iter(widths))) != 1:
             raise ValueError(f"{source} has vectors of the shapes {sorted(widths)[:3]}; expected one width for all")
@@ -43,7 +47,8 @@ class StaticVectors:
     def of(self, words: Words) -> Float32[np.ndarray, "words D"]:
         """Return the vectors of words."""
         zeros = np.zeros(self.width, np.float32)
-        vectors = [self.table.get(word, self.table.get(word.lower(), zeros)) for word in words]
+        composed = [normalize("NFC", word) for word in words]
+        vectors = [self.table.get(word, self.table.get(word.lower(), zeros)) for word in composed]
         return np.stack(vectors) if vectors else np.zeros((0, self.width), np.float32)
 
 

@@ -1,6 +1,7 @@
 """A linear model on word counts, fitted within a second: the baseline of a task on texts."""
 
 import math
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -24,7 +25,7 @@ def count_words(texts: Texts) -> Counter[str]:
     >>> count_words(["the sea", "the ship"])["shared"]
     1
     """
-    words = [split_words(text.lower()) for text in texts]
+    words = [split_words(unicodedata.normalize("NFC", text).lower()) for text in texts]
     parts = [
         f"{place} {part}" for place, text_words in enumerate(words) for word in text_words for part in _split(word)
     ]

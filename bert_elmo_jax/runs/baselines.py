@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from bert_elmo_jax.data.tasks.task import Task
+from bert_elmo_jax.data.tasks.word_rows import words_of_sentences
 from bert_elmo_jax.inference.predictions import AnswerSpan, Choice, Label, Number, Prediction, Tags, Tree
 from bert_elmo_jax.report.language import Phrase
 from bert_elmo_jax.runs.bag_of_words import compare_words, fit_and_predict
@@ -84,10 +85,10 @@ def _choose(place: int, examples: Sequence[Any]) -> list[Prediction]:
 
 
 def _usual(train: Sequence[Any], name: str) -> dict[str, str]:
-    """Return the most frequent tag or relation of each word."""
+    """Return the most frequent tag or relation of each word, composed (NFC)."""
     counts: dict[str, Counter[str]] = {}
-    for example in train:
-        for word, value in zip(example.words, getattr(example, name)):
+    for example, words in zip(train, words_of_sentences(train)):
+        for word, value in zip(words, getattr(example, name)):
             counts.setdefault(word, Counter())[value] += 1
     return {word: _most_frequent(values.elements()) for word, values in counts.items()}
 
@@ -107,10 +108,10 @@ def _attach(train: Sequence[Any]) -> Baseline:
 
     def predict(examples: Sequence[Any]) -> list[Prediction]:
         trees = []
-        for example in examples:
-            count = len(example.words)
+        for example, words in zip(examples, words_of_sentences(examples)):
+            count = len(words)
             heads = [*range(2, count + 1), 0] if forward else [*range(count)]
-            names = [relation_of.get(word, other) if head else root for word, head in zip(example.words, heads)]
+            names = [relation_of.get(word, other) if head else root for word, head in zip(words, heads)]
             trees.append(Tree(example.words, tuple(heads), tuple(names)))
         return [*trees]
 
@@ -118,5 +119,5 @@ def _attach(train: Sequence[Any]) -> Baseline:
 
 
 def _tag(tag_of: Mapping[str, str], unknown: str, examples: Sequence[Any]) -> list[Prediction]:
-    tags = [tuple(tag_of.get(word, unknown) for word in example.words) for example in examples]
+    tags = [tuple(tag_of.get(word, unknown) for word in words) for words in words_of_sentences(examples)]
     return [Tags(example.words, each, (1.0,) * len(each)) for example, each in zip(examples, tags)]

@@ -26,6 +26,7 @@ from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.inference.run_directory import describe_run, is_run_directory
 from bert_elmo_jax.nn.int8_kernels import refuse_int8
 from bert_elmo_jax.optim import Schedule
+from bert_elmo_jax.programs import show_program
 from bert_elmo_jax.report.language import choose_language
 from bert_elmo_jax.runs.data_facts import DATA, check_same_corpora, describe_corpora
 from bert_elmo_jax.runs.initial_state import (
@@ -237,9 +238,11 @@ def start_model(
     same = stored.tokenizer is not None and stored.tokenizer.fingerprint == tokenizer.fingerprint
     inputs, needed = family.inputs, family.inputs.reads_vocabulary(stored.config, ())
     if needed and not same and inputs.needs_same_vocabulary(stored.tokenizer):
-        raise ValueError(
-            f"the data was not prepared with the vocabulary of --init={init}: prepare it again with --tokenizer={init}"
-        )
+        again = f"prepare it again with --tokenizer={init}"
+        if Path(init).is_file():  # prepare_data reads folders
+            convert = f"{show_program('convert')} --from={init} --to=RUN --to_format=run"
+            again = f"write a run with `{convert}`, and prepare the data again with --tokenizer=RUN"
+        raise ValueError(f"the data was not prepared with the vocabulary of --init={init}: {again}")
     size = getattr(stored.config, "vocab_size", None)
     if needed and stored.tokenizer is None and size is not None and tokenizer.vocab_size > size:
         raise ValueError(

@@ -11,6 +11,7 @@ from jaxtyping import Float64
 from bert_elmo_jax.data.tasks.examples import Question
 from bert_elmo_jax.data.tasks.question_rows import words_of_questions
 from bert_elmo_jax.data.tasks.task import Task
+from bert_elmo_jax.data.tasks.word_rows import words_of_sentences
 from bert_elmo_jax.evals import entities, glue, squad, trees
 from bert_elmo_jax.evals.intervals import Interval, bootstrap_interval, correlation_interval, share_interval
 from bert_elmo_jax.inference.predictions import AnswerSpan, Choice, Label, Number
@@ -60,8 +61,8 @@ def score_unknown(
         return {"unknown_f1": float(figures["f1"])}
     if task.kind != "tags" or task.characters:
         return {}
-    training_words = {word for example in train for word in example.words}
-    is_new = [[word not in training_words for word in example.words] for example in examples]
+    training_words = set(chain.from_iterable(words_of_sentences(train)))
+    is_new = [[word not in training_words for word in words] for words in words_of_sentences(examples)]
     pairs = [(example.tags, prediction.tags) for example, prediction in zip(examples, predictions)]
     if not task.entities:
         right = [a == b for flags, tags in zip(is_new, pairs) for flag, a, b in zip(flags, *tags) if flag]

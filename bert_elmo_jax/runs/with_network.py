@@ -7,6 +7,7 @@ The run directory of a network has its encoder in `encoder/`, which is itself a 
 import dataclasses
 import functools
 import shutil
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
@@ -178,7 +179,10 @@ def build_lexicon(
         say(f"{config.vectors}: vectors of {count:,} of the {len(counts):,} words of the training data{twice}")
         if not count:
             raise ValueError(f"{config.vectors} has no vector for any word of {config.train}; give one of its language")
-        later = read(None, most=MOST_VECTORS) if config.unknown in FROM_FILE else None
+        if config.unknown in FROM_FILE:
+            later = read(None, most=MOST_VECTORS)
+            # The network's words are composed; a file may have decomposed ones.
+            later = later._replace(words=tuple(unicodedata.normalize("NFC", word) for word in later.words))
     characters = choose_characters(config) != "none"
     least = config.get("min_count", OFTEN)
     build = functools.partial(
@@ -195,7 +199,7 @@ def open_vectors(source: str) -> tuple[int, Callable[..., WordVectors]]:
     >>> width, read(["river", "nowhere"]).words, len(read(None, most=3).words)
     (16, ('river',), 3)
     """
-    if not Path(source).is_dir() and Path(source).suffix != ".bin":
+    if not Path(source).is_dir() and Path(source).suffix.lower() != ".bin":
         return width_of(source), functools.partial(read_vectors, source)
     table: Any = load(source)
     if not hasattr(table, "vectors_of"):

@@ -6,6 +6,7 @@ Errors name the line. Only the numbers of requested words are parsed.
 """
 
 import re
+import unicodedata
 import warnings
 from codecs import BOM_UTF8
 from collections import Counter
@@ -41,6 +42,8 @@ class WordVectors(NamedTuple):
 def read_vectors(path: str | Path, words: Iterable[str] | None, *, most: int | None = None) -> WordVectors:
     r"""Read the vectors of `words`; of all words if None, or of the first `most` in the file.
 
+    A decomposed word of the file, as macOS writes Hangul, is also found as one of `words` that is composed (NFC).
+
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "vectors.txt"
     >>> _ = file.write_text("3 2\n배 0.5 1\nNew York 2 3\n배 7 7\n", encoding="utf-8")
@@ -74,16 +77,19 @@ def read_vectors(path: str | Path, words: Iterable[str] | None, *, most: int | N
                 f"more than {width} numbers behind {_shown(word.split(b' ')[0])}, expected {width} as in the others"
             )
             raise _wrong(path, number, problem, "use a file whose vectors are all of one width")
-        if requested is not None and word not in requested:
-            continue
-        if word in line_of:
+        name = word
+        if requested is not None and name not in requested:
+            name = _compose(word)
+            if name not in requested:
+                continue
+        if name in line_of:
             repeated += 1
             continue
         if line.rfind(b"_") >= len(word):  # Python reads 1_0 as 10
             cell = next(cell for cell in numbers if b"_" in cell)
             raise _wrong(path, number, f"{_shown(cell)} behind {_shown(word)}, expected a number", "correct the line")
         vectors.append(_numbers(path, number, word, numbers))
-        line_of[word] = number
+        line_of[name] = number
     if header is not None and header[0] != count and not (requested is None and most is not None):
         problem = f"its first line counts {header[0]:,} vectors, {count:,} follow"
         raise _wrong(path, 1, problem, "the file may be cut: copy it again, or correct the first line")
@@ -183,6 +189,13 @@ def _numbers(path: Path, number: int, word: bytes, cells: list[bytes]) -> Float3
     if not np.isfinite(single).all():
         raise _wrong(path, number, f"NaN or infinity in the vector of {_shown(word)}", "correct or remove the line")
     return single
+
+
+def _compose(word: bytes) -> bytes:
+    """Return a word composed (NFC), with bytes that are not UTF-8 as they are."""
+    if word.isascii():
+        return word
+    return unicodedata.normalize("NFC", word.decode(errors="surrogateescape")).encode(errors="surrogateescape")
 
 
 def _shown(cell: bytes) -> str:

@@ -1,6 +1,7 @@
 """Probes, senses, neighbours, attention and layer weights, on encoders with known layers."""
 
 from types import SimpleNamespace
+from unicodedata import normalize
 
 import numpy as np
 import pytest
@@ -87,6 +88,19 @@ def test_a_control_task_has_labels_that_only_the_word_tells(parts):
     by_word = dict(zip(control.words.tolist(), control.labels.tolist()))
     assert [by_word[word] for word in control.words.tolist()] == control.labels.tolist() != task.labels.tolist()
     assert probes.select_parts(parts, "relation")["train"].labels.tolist()[0] == "root"
+
+
+def test_decomposed_words_are_the_same_words(parts, tmp_path):
+    def read(form):
+        words = tuple(normalize(form, word) for word in ("배", "바다"))
+        return ParsedSentence(words, ("NOUN", "VERB"), ({},) * 2, (0, 1), ("root", "obj"), "a", (1, 2))
+
+    mixed = {"train": [read("NFC")], "dev": [read("NFD")], "test": [read("NFD")]}
+    words = probes.select_parts(mixed, "pos")
+    assert words["test"].words.tolist() == words["train"].words.tolist() == ["배", "바다"]
+    (tmp_path / "a.txt").write_text("배 1 2\n", encoding="utf-8")
+    options = SimpleNamespace(static=[str(tmp_path / "a.txt")], model=[])
+    assert studies.load_sources(options, mixed["test"])["a.txt"].of(mixed["test"][0].words).tolist() == [[1, 2], [0, 0]]
 
 
 def test_registers_are_files_or_speech_levels(static, tmp_path):

@@ -64,7 +64,7 @@ def test_words_of_a_given_vocabulary_are_split_by_its_rule(tmp_path):
     (tmp_path / "a.txt").write_text("It's dog-eared, isn't it?\n\n" * 3)
     flags = [f"--input={tmp_path}/a.txt", "--heldout=0", "--workers=1"]
     first = run(*flags, "--tokenizer=words", "--word_rule=whitespace", f"--output={tmp_path}/first")
-    again = [*flags, f"--tokenizer={tmp_path}/first/tokenizer", f"--output={tmp_path}/second"]
+    again = [*flags, f"--tokenizer={tmp_path}/first", f"--output={tmp_path}/second"]  # or its tokenizer/
     refused = run(*again, "--word_rule=punctuation")
     assert refused.status == 2 and "were split by whitespace; leave --word_rule out" in refused.err
     second = run(*again)

@@ -3,6 +3,7 @@
 import json
 import time
 from concurrent.futures import ThreadPoolExecutor
+from unicodedata import normalize
 
 import numpy as np
 import pytest
@@ -143,6 +144,8 @@ def test_static_vectors(tmp_path):
     assert saved_vectors.layers == (0,)
     assert np.array_equal(saved_vectors.layer(0), [[1, 1, 1], [0, 0, 0], [0, 0, 0]])
     assert vectors.fingerprint != StaticVectors({"bank": np.ones(3)}).fingerprint
+    for one, other in (("NFC", "NFD"), ("NFD", "NFC")):
+        assert StaticVectors({normalize(one, "배"): np.ones(3)}).of([normalize(other, "배")]).all()
     for table, message in (
         ({}, "has no vector for any of the words"),
         ({"a": np.ones(2), "b": np.ones(3)}, "has vectors of the shapes"),

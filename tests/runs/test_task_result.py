@@ -1,11 +1,13 @@
 """The first sections of a report: result, baselines, model and data, in both languages."""
 
+import dataclasses
 import html
 import json
 import re
 import shutil
 import subprocess
 from html.parser import HTMLParser
+from unicodedata import normalize
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ import pytest
 from bert_elmo_jax.data.tasks.examples import (
     Answer,
     ChoiceExample,
+    ParsedSentence,
     Question,
     SentenceExample,
     TaggedSentence,
@@ -23,6 +26,7 @@ from bert_elmo_jax.inference.predictions import AnswerSpan, Choice, Label, Numbe
 from bert_elmo_jax.inference.task_model import Predictor
 from bert_elmo_jax.report.korean_phrases import KOREAN
 from bert_elmo_jax.report.language import translator
+from bert_elmo_jax.runs.bag_of_words import compare_words
 from bert_elmo_jax.runs.baselines import fit_baselines
 from bert_elmo_jax.runs.model_facts import describe_model
 from bert_elmo_jax.runs.run_report import write_report
@@ -197,6 +201,26 @@ def test_baselines_by_hand():
     }
     assert predicted == {"always 'Y'": ("Y", "Y", "Y"), "the usual tag of each word": ("X", "Y", "Y")}
     assert fit_baselines(Task("squad", "questions"), []) == {}
+
+
+def test_words_are_compared_composed():
+    """Networks read them composed, in whichever form a file has them."""
+    train, dev = (
+        [TaggedSentence(tuple(normalize(form, word) for word in ("서울", "강")), ("X", "Y"), "t", (1, 2), 0)]
+        for form in ("NFC", "NFD")
+    )
+    task = task_named("tags", file="a.conll")
+    assert score_unknown(task, train, dev, dev) == {}
+    assert [predict(dev)[0].tags for predict in fit_baselines(task, train).values()][1] == ("X", "Y")
+    train, dev = (
+        [ParsedSentence(one.words, None, (2, 0), ("obj", "root"), "t", (1, 2), None) for one in part]
+        for part in (train * 2, dev)
+    )
+    train[1] = dataclasses.replace(train[1], words=("배", "강"), relations=("nsubj", "root"))
+    train.append(train[1])  # the most frequent relation is another one
+    [predict] = fit_baselines(task_named("dependencies"), train).values()
+    assert predict(dev)[0].relations == ("obj", "root")
+    assert compare_words("서울", normalize("NFD", "서울")) == pytest.approx(1.0)
 
 
 def test_intervals_of_tags_and_answers_by_hand():

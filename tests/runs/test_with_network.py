@@ -2,10 +2,12 @@
 
 import dataclasses
 import json
+from unicodedata import normalize
 
 import jax
 import numpy as np
 import pytest
+from ml_collections import ConfigDict
 
 from bert_elmo_jax import load
 from bert_elmo_jax.data.tasks.task import Task, task_named
@@ -13,8 +15,9 @@ from bert_elmo_jax.inference.run_directory import is_run_directory, write_run_di
 from bert_elmo_jax.inference.task_network import check_parts
 from bert_elmo_jax.inference.word_encoder import layer_shape, word_encoder
 from bert_elmo_jax.networks import BidafConfig, TaggerConfig, init_network, network_shapes
-from bert_elmo_jax.runs.with_network import check_same_network, save_encoder
+from bert_elmo_jax.runs.with_network import build_lexicon, check_same_network, save_encoder
 from bert_elmo_jax.text import Lexicon
+from bert_elmo_jax.text.vector_files import write_vectors
 
 LEXICON = Lexicon(["배", "river"], "unk", width=4)
 CONFIG = TaggerConfig(num_tags=2, num_words=2, word_size=4, lstm_layers=1, lstm_size=3)
@@ -48,6 +51,19 @@ def test_written_and_loaded(tmp_path):
     ):
         with pytest.raises(ValueError, match="was started with other training data, vectors or encoder"):
             check_same_network(tmp_path / "run", config, labels, words)
+
+
+def test_a_network_finds_the_decomposed_words_of_a_file(tmp_path):
+    """Also those that only later texts have; the ending of a binary file may be in capitals."""
+    words = [normalize("NFD", word) for word in ("배", "강가에", "서울")]
+    write_vectors(tmp_path / "a.vec", words, np.eye(3, dtype=np.float32))
+    write_vectors(tmp_path / "a.BIN", words, np.eye(3, dtype=np.float32), "binary")
+    for name in ("a.vec", "a.BIN"):
+        fields = {"vectors": str(tmp_path / name), "unknown": "vectors", "character_vectors": "", "seed": 0}
+        config = ConfigDict({"word_size": 0, "tune_words": True, "train": "train.conll", **fields})
+        lexicon, vectors = build_lexicon(config, [("배", "서울")])
+        assert set(vectors.words) == {"배", "서울"}
+        assert lexicon.vectors(["강가에"]).tolist() == [[0, 1, 0]]
 
 
 def test_a_reader_of_questions_has_no_labels_and_resumes(tmp_path):

@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+from unicodedata import normalize
 
 import numpy as np
 import pytest
@@ -45,6 +46,12 @@ def test_only_requested_words_are_parsed_and_the_first_vector_of_a_word_is_kept(
     assert read_vectors(file, []).vectors.shape == (0, 2)
     loaded = read_vectors(write(tmp_path, "강 1 2\n배 3 4\n강 5 6\n강 7 8\n"), ["강"])
     assert (loaded.vectors.tolist(), loaded.repeated) == ([[1.0, 2.0]], 2)
+
+
+def test_a_decomposed_word_of_a_file_is_found_composed(tmp_path):
+    lines = f"{normalize('NFD', '한_강')} 1 2\n배 3 4\n".encode() + b"\xea\xb0 5 6\n"
+    loaded = read_vectors(write(tmp_path, lines), ["한_강", "배", "\ufffd"])
+    assert (loaded.words, loaded.vectors.tolist()) == (("한_강", "배"), [[1.0, 2.0], [3.0, 4.0]])
 
 
 def test_numbers_odd_characters_and_first_lines_that_look_like_counts(tmp_path):

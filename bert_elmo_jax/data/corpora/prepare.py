@@ -48,7 +48,7 @@ class Request:
 
     inputs: tuple[str, ...]
     output: str
-    tokenizer: str = "wordpiece"  # trained under this name, or a folder to load one from
+    tokenizer: str = "wordpiece"  # trained under this name, or a folder to load one from, such as a run's
     vocab_size: int = 8192
     lowercase: bool = False
     sentencepiece_model: Literal["unigram", "bpe"] = "unigram"
@@ -332,12 +332,19 @@ def _is_words(request: Request) -> bool:
     return request.tokenizer == "words" or (request.tokenizer not in TRAINED and _holds_words(request.tokenizer))
 
 
+def find_tokenizer_folder(folder: str | Path) -> Path:
+    """Return the folder `tokenizer/` of a run or of a prepared corpus, and any other folder itself."""
+    inner = Path(folder, "tokenizer")
+    return inner if inner.is_dir() else Path(folder)
+
+
 def _holds_words(folder: str) -> bool:
-    return Path(folder, "words.txt").exists()
+    return (find_tokenizer_folder(folder) / "words.txt").exists()
 
 
 def _load(folder: str) -> Tokenizer | WordVocabulary:
-    return WordVocabulary.load(folder) if _holds_words(folder) else load_tokenizer(folder)
+    inner = find_tokenizer_folder(folder)
+    return WordVocabulary.load(inner) if _holds_words(folder) else load_tokenizer(inner)
 
 
 def _make_tokenizer(request: Request, train: Callable[[], Tokenizer | WordVocabulary]) -> dict[str, Any]:

@@ -12,7 +12,14 @@ from typing import Any
 
 from bert_elmo_jax.addresses import local_copy
 from bert_elmo_jax.data.corpora.pair_files import joined_inputs
-from bert_elmo_jax.data.corpora.prepare import DROPPED, TRAINED, Request, prepare, refuse_idle_options
+from bert_elmo_jax.data.corpora.prepare import (
+    DROPPED,
+    TRAINED,
+    Request,
+    find_tokenizer_folder,
+    prepare,
+    refuse_idle_options,
+)
 from bert_elmo_jax.data.corpora.reading import Reading
 from bert_elmo_jax.data.corpora.runners import Report, local_runner, ray_runner
 from bert_elmo_jax.data.corpora.store import verify
@@ -49,7 +56,7 @@ def read_request(values: Mapping[str, Any], flags_set: Collection[str] = ()) -> 
     values = {**values, **{name: os.path.expanduser(values[name]) for name in ("output", "tokenizer")}}  # noqa: PTH111
     values["tokenizer"] = local_copy(values["tokenizer"])
     vocabulary = values["tokenizer"] if values["tokenizer"] not in TRAINED else ""
-    if vocabulary and (rule := read_json(Path(vocabulary, "words.json"), default={}).get("rule")):
+    if vocabulary and (rule := read_json(find_tokenizer_folder(vocabulary) / "words.json", default={}).get("rule")):
         if "word_rule" in flags_set and values["word_rule"] != rule:
             raise ValueError(
                 f"--word_rule={values['word_rule']}: the words of --tokenizer={vocabulary} were split by {rule}; leave "

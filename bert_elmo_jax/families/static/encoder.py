@@ -53,8 +53,10 @@ class StaticEncoder(WordEncoder):
         if reads is not None and "context" in params:
             config, params, reads = drop_untrained_words(config, params, reads)
         if config.method == "glove" and "context" in params:  # the published vectors are the sums of both tables
-            tables = params["encoder"]["embeddings"]["word"], params["context"]["embedding"]
-            params = {"encoder": {"embeddings": {"word": np.add(*map(np.asarray, tables))}}}
+            context = {name: np.asarray(rows) for name, rows in params["context"].items()}
+            # Neighbours that no step has read have a bias of zero, and vectors that are still random.
+            read = np.where(context["bias"][:, None] != 0, context["embedding"], 0)
+            params = {"encoder": {"embeddings": {"word": np.asarray(params["encoder"]["embeddings"]["word"]) + read}}}
         super().__init__(config, params, reads, source)
         self._subwords = Subwords(config.vocab_size, config.gram_rows, config.shortest, config.longest)
 
@@ -181,7 +183,8 @@ class StaticEncoder(WordEncoder):
         usable = [words for words in lines if all(word in self for word in words)]
         if not usable:
             raise ValueError(f"{file}: none of {len(lines)} questions has vectors for its words; check the language")
-        right = sum([near.word for near in self.analogy(a, b, c)] == [d] for a, b, c, d in usable)
+        compose = functools.partial(unicodedata.normalize, "NFC")  # a file of vectors may have decomposed words
+        right = sum([compose(near.word) for near in self.analogy(a, b, c)] == [d] for a, b, c, d in usable)
         return {"accuracy": right / len(usable), "share": len(usable) / len(lines)}
 
     def sentence_vectors(self, sentences: Sequence[str | Words]) -> Float32[np.ndarray, "B D"]:
@@ -237,7 +240,8 @@ class StaticEncoder(WordEncoder):
         return layers_of_words
 
     def _fold(self, word: str) -> str:
-        """Return a word, in lower case if only that has a vector."""
+        """Return a word composed (NFC), in lower case if only that has a vector."""
+        word = unicodedata.normalize("NFC", word)
         return word.lower() if word not in self and word.lower() in self else word
 
     def _rows_of(self, word: str) -> list[int]:
@@ -284,14 +288,15 @@ def drop_untrained_words(
 ) -> tuple[StaticConfig, Mapping[str, Any], WordVocabulary]:
     """Return a trained model without the words that no step has read, such as those below `min_count`.
 
-    Their vectors are still random, as `find_untrained` sees. Runs of earlier versions drew all digits; there, only the
-    rows of a table that begins with zeros tell, of neighbours or of GloVe's biases, which negatives change, too. A
-    model without any training stays as it is.
+    Their vectors are still random, as `find_untrained` sees; vectors that a run began with from a file are not. Runs of
+    earlier versions drew all digits, also for the three marks, which are never trained; there, only the rows of a table
+    that begins with zeros tell, of neighbours or of GloVe's biases, which negatives change, too. A model without any
+    training stays as it is.
     """
-    context = params["context"]
-    zeros_at_start = np.asarray(context.get("word_bias", context["embedding"]))
-    trained = np.asarray(zeros_at_start.reshape(len(zeros_at_start), -1).any(axis=1))
-    trained &= ~find_untrained(np.asarray(params["encoder"]["embeddings"]["word"][: config.vocab_size], np.float32))
+    trained = ~find_untrained(np.asarray(params["encoder"]["embeddings"]["word"][: config.vocab_size], np.float32))
+    if trained.all():
+        zeros_at_start = np.asarray(params["context"].get("word_bias", params["context"]["embedding"]))
+        trained = np.asarray(zeros_at_start.reshape(len(zeros_at_start), -1).any(axis=1))
     trained[: len(WORD_SPECIALS)] = True
     if trained.all() or not trained[len(WORD_SPECIALS) :].any():
         return config, params, vocabulary

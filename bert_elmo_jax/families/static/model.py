@@ -44,13 +44,17 @@ def init_table(key: PRNGKeyArray, config: StaticConfig) -> dict[str, Array]:
 
 
 def find_untrained(vectors: Float32[np.ndarray, "N D"]) -> Bool[np.ndarray, " N"]:
-    """Return True for vectors that no step has changed: the lower 16 bits of their numbers are still zero.
+    """Return True for vectors that are still zero or as `init_table` drew them.
 
-    >>> find_untrained(np.array([[0.5, -0.75], [0.5, 0.1]], np.float32)).tolist()
-    [True, False]
+    The lower 16 bits of their numbers are zero, and the numbers are in the range of the draw, so that vectors of a file
+    in bfloat16 are not among them.
+
+    >>> find_untrained(np.array([[0.125, -0.25], [0.125, 0.1], [0.5, -0.75]], np.float32)).tolist()
+    [True, False, False]
     """
     lower_bits = np.ascontiguousarray(vectors).view(np.uint32) & 0xFFFF
-    return np.all(lower_bits == 0, axis=1)
+    limit = 0.5 / vectors.shape[1] * (1 + 2**-8)  # the draw was rounded to 8 bits
+    return np.all((lower_bits == 0) & (np.abs(vectors) <= limit), axis=1)
 
 
 def init_static_params(config: StaticConfig, key: PRNGKeyArray, heads: Sequence[str] = ()) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """The studies of attention with their usual settings: each returns tables and figures."""
 
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -196,6 +197,7 @@ def study_words(encoder: Any, name: str, world: ToyWorld | None = None, count: i
 
 def study_sentence(encoder: Any, name: str, sentence: str, word: str | None = None) -> Findings:
     """Find the referent of a pronoun, with the head that links `its` with `Law` most in the paper's sentence."""
+    sentence, word = unicodedata.normalize("NFC", sentence), word and unicodedata.normalize("NFC", word)
     text, pronoun, (referent, _) = word_links.SENTENCES[-1]
     paper_words, words = text.split(), sentence.split()
     of, to = paper_words.index(pronoun), paper_words.index(referent)

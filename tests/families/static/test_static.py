@@ -2,11 +2,13 @@
 
 import os
 import struct
+from unicodedata import normalize
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from ml_collections import ConfigDict
 
 from bert_elmo_jax import load
 from bert_elmo_jax.data.pipeline.windows import Text
@@ -20,6 +22,7 @@ from bert_elmo_jax.data.rows.word_windows import (
     plan_window_rows,
     window_batch,
 )
+from bert_elmo_jax.families import get_family
 from bert_elmo_jax.families.static.config import StaticConfig
 from bert_elmo_jax.families.static.encoder import StaticEncoder
 from bert_elmo_jax.families.static.files import MAGIC, read_config
@@ -27,6 +30,7 @@ from bert_elmo_jax.families.static.model import init_static_params
 from bert_elmo_jax.families.static.objective import glove_loss, touched_by_counts, touched_by_windows, window_loss
 from bert_elmo_jax.inference.run_directory import write_run_directory
 from bert_elmo_jax.inference.word_encoder import encode_words, word_encoder
+from bert_elmo_jax.runs.pretraining import start_model
 from bert_elmo_jax.runs.with_network import open_vectors, save_encoder
 from bert_elmo_jax.text import WordVocabulary
 from bert_elmo_jax.text.subwords import Subwords
@@ -182,6 +186,27 @@ def test_words_that_were_only_drawn_as_negatives_are_unknown(method, tmp_path):
     assert StaticEncoder(config, earlier, vocabulary).words == tuple(WORDS[3:-1])
 
 
+@pytest.mark.parametrize("method", ["skipgram", "glove"])
+def test_words_of_a_file_keep_their_vectors_in_a_run_whose_text_lacks_them(method):
+    config = StaticConfig(SIZE, 5, method=method)
+    params = jax.tree.map(np.array, init_static_params(config, jax.random.key(0), ("context",)))
+    table = np.random.default_rng(1).normal(size=(SIZE, 5)).astype(np.float32)
+    table[:3], table[4] = 0, [0.5, -1, 2, 0.25, 3]  # the marks; numbers with few digits, as in bfloat16
+    for rows in params["context"].values():
+        rows[6] += 0.1  # the only word that a step has read
+    run = StaticEncoder(config, {**params, "encoder": {"embeddings": {"word": table}}}, WordVocabulary(WORDS))
+    assert run.words == tuple(WORDS[3:])
+    unread = [n for n in range(3, SIZE) if n != 6]
+    np.testing.assert_array_equal(run.vectors_of([WORDS[n] for n in unread]), table[unread])
+
+
+def test_a_run_from_a_file_of_vectors_says_how_to_prepare_its_text(tmp_path):
+    write_vectors(tmp_path / "a.vec", ["sea"], np.ones((1, 2), np.float32))
+    expected = r"convert --from=.*a\.vec --to=RUN --to_format=run`, and prepare the data again with --tokenizer=RUN$"
+    with pytest.raises(ValueError, match=expected):
+        start_model(get_family("static"), ConfigDict(), str(tmp_path / "a.vec"), WordVocabulary(WORDS))
+
+
 @pytest.mark.parametrize("method", ["skipgram", "glove", "fasttext"])
 def test_task_networks_read_the_vectors_of_a_run(method, tmp_path):
     """The head `context`, which task networks lack, once was missing where the vectors were made."""
@@ -251,6 +276,15 @@ def test_scores_of_pairs_in_capitals_and_in_quotes(vectors, tmp_path):
     answer = vectors.analogy("river", "ship", "sea")[0].word
     questions.write_text(f"River ship SEA {answer.upper()}\n", encoding="utf-8")
     assert vectors.score_analogies(questions) == {"accuracy": 1.0, "share": 1.0}
+
+
+def test_analogies_in_a_file_of_decomposed_words(tmp_path):
+    words = ["강", "바다", "배", "기차"]
+    write_vectors(tmp_path / "a.vec", [normalize("NFD", word) for word in words], np.eye(4, dtype=np.float32))
+    for form in ("NFC", "NFD"):
+        (tmp_path / "questions.txt").write_text(normalize(form, " ".join(words)), encoding="utf-8")
+        scores = load(tmp_path / "a.vec").score_analogies(tmp_path / "questions.txt")
+        assert scores == {"accuracy": 1.0, "share": 1.0}
 
 
 @pytest.mark.parametrize("number", [0.0, np.nan, np.inf])

@@ -1,7 +1,10 @@
 """The studies with few steps: every table has its rows, every figure can be drawn."""
 
+from unicodedata import normalize
+
 import pytest
 
+from bert_elmo_jax import load
 from bert_elmo_jax.report.show import show
 from experiments.studies.why_attention import studies
 
@@ -34,3 +37,11 @@ def test_trained_studies(name):
     assert len({len(row) for row in table}) == 1
     (figure,) = findings.figures.values()
     assert "steps" not in show(figure).document and figure.series
+
+
+def test_a_decomposed_sentence_has_its_pronoun(goldens, monkeypatch):
+    short = ("the law and its use", "its", ("law", "use"))  # the tiny model reads 48 pieces
+    monkeypatch.setattr(studies.word_links, "SENTENCES", (short,))
+    findings = studies.study_sentence(load(goldens / "bert_tiny"), "tiny", normalize("NFD", "그는 배를 탔다 ."))
+    (title,) = findings.tables
+    assert title.startswith("what '그는' attends to")
