@@ -88,6 +88,8 @@ class WeightFile:
     constants: tuple[str, ...] = CONSTANTS  # ends of the names of tensors that are no parameters
     unread: Mapping[str, str] = field(default_factory=dict)  # beginnings of further names -> why they are not read
     bare: bool = True  # a file without a head has no prefix
+    # Paths of tensors that transformers reads by copies alone: an adapter of their module does nothing there.
+    uncalled: tuple[str, ...] = ()
 
     def format(self) -> WeightFormat:
         """Return the entry in the `formats` of a family that reads and writes all its files by these names."""

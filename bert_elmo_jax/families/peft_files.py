@@ -7,7 +7,7 @@ The format: https://huggingface.co/docs/peft/developer_guides/checkpoint.
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +20,8 @@ from bert_elmo_jax.json_values import NUMBER, TEXT, TRUTH, Fields, object_of, wh
 from bert_elmo_jax.optim.adapters import Merge, list_adapters
 from bert_elmo_jax.weights.huggingface_files import read_safetensors, write_safetensors
 from bert_elmo_jax.weights.parameter_tree import flatten, nest
+from bert_elmo_jax.weights.stored import StoredTensor
+from bert_elmo_jax.weights.stored_layouts import split_parts, turn_stored
 
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 SCOPE = "base_model.model."
@@ -39,7 +41,7 @@ ONLY: Mapping[str, tuple[Any, ...]] = {
     **dict.fromkeys((f"{name}_config" for name in ("arrow", "corda", "kasa", "lora_ga", "monteclora", "velora")), ()),
 }
 # These ways to begin change the weights below the adapter, which its file does not hold.
-CHANGED_BASE = ("pissa", "olora", "corda", "loftq")
+CHANGED_BASE = ("pissa", "olora", "corda", "loftq", "lora_ga")
 KINDS: Fields = {  # of the fields that are read
     "r": whole_number(1, 10**5),
     "lora_alpha": NUMBER,
@@ -54,6 +56,7 @@ MOST_PATTERNS, MOST_REPEATED = 2000, 20  # in one file; of the second, each repe
 PAIR = {"lora_A": "down", "lora_B": "up"}
 TABLE_PAIR = {"lora_embedding_A": "down", "lora_embedding_B": "up"}  # of a table of embeddings
 PATTERNS = ("alpha_pattern", "rank_pattern")  # fields with values for single modules
+WORDS = "encoder/embeddings/word"  # the table that the decoder of a pretraining head reads, too
 
 
 class PeftAdapter(NamedTuple):
@@ -68,6 +71,7 @@ class PeftAdapter(NamedTuple):
 class Names(NamedTuple):
     """The names of a family's modules in files of transformers, by our paths, and the prefix of the encoder's."""
 
+    tensors: Mapping[str, str]  # "encoder/embeddings/norm/scale" -> "embeddings.LayerNorm.weight"
     modules: Mapping[str, str]  # "encoder/layer_0/attention/query" -> "encoder.layer.0.attention.self.query"
     tables: frozenset[str]  # paths of the modules that are tables of embeddings, such as "encoder/embeddings/word"
     prefix: str
@@ -79,12 +83,17 @@ class Names(NamedTuple):
     # Paths of the modules that peft saves with a head: all below each module whose name ends in `classifier`.
     with_head: frozenset[str]
 
-    def find(self, module: str) -> str | None:
-        """Return our path of a module of a file, or None."""
-        for path, name in self.modules.items():
-            if module in (name, self.prefix + name):
-                return path
-        return None
+    def find(self, module: str) -> list[str]:
+        """Return our paths of a module of a file; two if a pretraining head and the encoder share it."""
+        return [path for path, name in self.modules.items() if module in (name, self.prefix + name)]
+
+    def find_tensor(self, tensor: str) -> list[str]:
+        """Return our paths of a tensor of a file, as `find` does."""
+        return [path for path, name in self.tensors.items() if tensor in (name, self.prefix + name)]
+
+    def is_inside(self, place: str) -> bool:
+        """Return True for a path whose module has the prefix in a model with a head."""
+        return place.startswith("encoder/") and place not in self.outside
 
     def stored_in(self, module: str) -> str:
         """Return the module of a file that holds a module: itself, or the one that it is a part of."""
@@ -102,30 +111,45 @@ class Names(NamedTuple):
         return self.heads if len(parts) > 1 else 1
 
 
-def read_names(family: Family, config: Any, head: str | None) -> Names:
-    """Return the names of a family's modules; `head` is the one that a classifier is."""
+def read_names(family: Family, config: Any, head: str | None, heads: Collection[str] | None = None) -> Names:
+    """Return the names of a family's modules; `head` is the one that a classifier is, `heads` are the model's."""
     form = family.formats.get("huggingface")
     if form is None or form.names is None:
         raise ValueError(f"{family.called} has no files of transformers, so peft has no names for its layers")
     file = form.names(config)
     table = file.names(config, head if head in file.classifiers else None)
+    # A classifier has no pretraining head, whose modules a file may call as the classifier's.
+    absent = {name for name in family.heads if head or (heads is not None and name not in heads)}
+    table = {path: name for path, name in table.items()
+             if path.split("/")[0] not in absent and path not in file.biases and path not in file.uncalled}  # fmt: skip
     modules = {path.removesuffix("/kernel"): name.removesuffix(".weight")
                for path, name in table.items() if path.endswith("/kernel")}  # fmt: skip
     tables = {path: name.removesuffix(".weight") for path, name in table.items()
               if path.startswith("encoder/embeddings/") and path.count("/") == 2}  # fmt: skip
     outside = {path.rpartition("/")[0] for path in file.stored_outside(head)}
     modules |= tables
-    heads = config.num_heads if file.by_head else 1
+    attention_heads = config.num_heads if file.by_head else 1
     head_modules = file.heads.get(head or "", {})
     with_head = {path for path, name in head_modules.items() if name.partition(".")[0].endswith("classifier")}
     return Names(
-        modules, frozenset(tables), file.prefix, frozenset(outside), file.joined, file.turned, file.bare, heads,
-        frozenset(with_head),
+        table, modules, frozenset(tables), file.prefix, frozenset(outside), file.joined, file.turned, file.bare,
+        attention_heads, frozenset(with_head),
     )  # fmt: skip
 
 
-def read_adapter(folder: Path, family: Family, config: Any) -> PeftAdapter:
-    """Return the adapter of a folder for a model of this configuration; raise if it is of another kind or model."""
+def find_tied_head(family: Family, config: Any, params: Mapping[str, Any]) -> str | None:
+    """Return the pretraining head of a model that has the table of words as its decoder, or None."""
+    form = family.formats.get("huggingface")
+    if form is None or form.names is None or not form.names(config).decoder:
+        return None
+    return next((name for name, head in family.heads.items() if head.tied or (name == "mlm" and name in params)), None)
+
+
+def read_adapter(folder: Path, family: Family, config: Any, heads: Collection[str] | None = None) -> PeftAdapter:
+    """Return the adapter of a folder for a model of this configuration; raise if it is of another kind or model.
+
+    `heads` are those of the model; None stands for all that the family has.
+    """
     path = folder / CONFIG
     if not path.is_file():
         raise FileNotFoundError(f"{folder} holds no adapter: there is no {CONFIG}")
@@ -138,25 +162,30 @@ def read_adapter(folder: Path, family: Family, config: Any) -> PeftAdapter:
     alpha = 8.0 if alpha is None else float(alpha)  # as in peft
     merge = Merge(int(fields["r"]), alpha, bool(fields.get("use_rslora")), any_rank=True)
     head = HEADS.get(fields.get("task_type") or "")
-    names = read_names(family, config, head)
+    names = read_names(family, config, head, heads)
     pairs: dict[str, dict[str, np.ndarray]] = {}
-    parts: dict[str, np.ndarray] = {}
+    saved: dict[str, StoredTensor] = {}
     for name, tensor in read_safetensors(weights).items():
         module, kind = split_name(name, str(weights))
         if "float" not in tensor.dtype:
             raise ValueError(f"{weights}: {name} has numbers of the type {tensor.dtype}; expected floats")
-        values = np.asarray(tensor.read(), np.float32)
         if side := (PAIR | TABLE_PAIR).get(kind):
             if side in pairs.get(module, ()):
                 raise ValueError(f"{weights} has {kind} of {module} twice, under two names: copy it again")
-            if (kind in TABLE_PAIR) != (names.find(module) in names.tables):
+            places = names.find(module)
+            if not places and kind in TABLE_PAIR:
+                raise ValueError(
+                    f"{weights} has an adapter for {module}, and the model has no such table, or transformers reads "
+                    "only copies of it: choose a model that fits, or train without this adapter"
+                )
+            if (kind in TABLE_PAIR) != (not names.tables.isdisjoint(places)):
                 raise ValueError(f"{weights} has {kind} for {module}, which is another kind of layer: copy it again")
-            pairs.setdefault(module, {})[side] = np.ascontiguousarray(values.T)
+            pairs.setdefault(module, {})[side] = np.ascontiguousarray(np.asarray(tensor.read(), np.float32).T)
             continue
-        place = find_part(names, module, kind, str(weights), family)
-        if place in parts:
+        if f"{module}.{kind}" in saved:
             raise ValueError(f"{weights} has the {kind} of {module} twice, under two names: copy it again")
-        parts[place] = values.T if kind == "weight" else values
+        saved[f"{module}.{kind}"] = tensor
+    parts = read_parts(names, saved, str(weights))
     check_parts(names, parts, family, config, str(weights))
     flat: dict[str, np.ndarray] = {}
     alphas, ranks = ({re.compile(rf"(.*\.)?({pattern})$"): value for pattern, value in (fields.get(name) or {}).items()}
@@ -175,7 +204,7 @@ def read_adapter(folder: Path, family: Family, config: Any) -> PeftAdapter:
                 "belong together"
             )
         factor = Merge(int(rank), float(find_value(alphas, module, merge.alpha)), merge.rslora).scale / merge.scale
-        for place, matrices in read_pair(names, module, pair, str(weights), family).items():
+        for place, matrices in read_pair(names, module, pair, str(weights)).items():
             flat |= {f"{place}/down": matrices["down"], f"{place}/up": matrices["up"] * np.float32(factor)}
     if not flat:
         raise ValueError(f"{weights} holds no matrices of LoRA (….lora_A.weight)")
@@ -199,7 +228,7 @@ def check_fields(fields: Mapping[str, Any], source: str) -> None:
         if (value := fields.get(name)) not in (None, *allowed) and value != [] and value != {}:
             raise ValueError(f"{source}: {name}={value!r} {advice}")
     begin = fields.get("init_lora_weights")
-    if isinstance(begin, str) and begin.startswith(CHANGED_BASE):
+    if isinstance(begin, str) and begin.lower().startswith(CHANGED_BASE):
         raise ValueError(f"{source}: init_lora_weights={begin!r} changed the weights below the adapter, so it {advice}")
     if fields.get("lora_alpha") == 0:
         raise ValueError(f"{source}: lora_alpha is 0, so the adapter would change nothing: copy it again")
@@ -241,17 +270,31 @@ def split_name(name: str, source: str) -> tuple[str, str]:
     if kind == "weight" and matrix in PAIR:
         return above, matrix
     if kind not in ("weight", "bias") or "lora_" in plain:
-        raise ValueError(f"{source} holds {name}, which is not supported: only lora_A, lora_B and saved modules are")
+        raise ValueError(
+            f"{source} holds {name}, which is not supported: merge the adapter with peft, and load the result"
+        )
     return module, kind
 
 
-def find_part(names: Names, module: str, kind: str, source: str, family: Family) -> str:
-    """Return our path of a tensor of a module that was trained in full."""
-    path = names.find(module)
-    turned_or_joined = any(f".{module}".endswith(f".{end}") for end in (*names.turned, *names.joined))
-    if path is None or path in names.tables or turned_or_joined:
-        raise ValueError(f"{source} holds {module}.{kind}, for which {family.called} has no place")
-    return f"{path}/{'kernel' if kind == 'weight' else 'bias'}"
+def read_parts(names: Names, saved: Mapping[str, StoredTensor], source: str) -> dict[str, np.ndarray]:
+    """Return the tensors of modules that were trained in full, by our paths.
+
+    The table below an adapter, `base_layer`, is one of them: peft stores it, too, if it is called `embed_tokens`.
+    """
+    parts: dict[str, np.ndarray] = {}
+    for tensor, stored in split_parts(turn_stored(saved, names.turned), names.joined, names.heads).items():
+        places = names.find_tensor(tensor)
+        if not places:
+            raise ValueError(
+                f"{source} holds {tensor}, for which the model has no place: choose the model that it is for, or merge "
+                "the adapter with peft, and load the result"
+            )
+        values = np.asarray(stored.read(), np.float32)
+        for place in places:
+            if place in parts:
+                raise ValueError(f"{source} has {tensor} twice, under two names: copy it again")
+            parts[place] = values.T if place.endswith("/kernel") else values
+    return parts
 
 
 def check_parts(names: Names, parts: Mapping[str, np.ndarray], family: Family, config: Any, source: str) -> None:
@@ -263,21 +306,25 @@ def check_parts(names: Names, parts: Mapping[str, np.ndarray], family: Family, c
     assert name_files is not None  # `read_names` has refused the other families
     shapes = name_files(config).shapes(config, {head: size for head, size in sizes.items() if head in SIZED})
     for path, value in parts.items():
-        place, _, kind = path.rpartition("/")
-        module = names.modules[place]
+        above, _, kind = path.rpartition("/")
+        kind = kind if kind in ("kernel", "scale", "bias") else "table"
+        module = names.modules.get(above) or names.tensors[path].rpartition(".")[0]
         if path not in shapes:
             raise ValueError(f"{source}: {module} has a {kind}, for which {family.called} has no place")
-        if lacking := [other for other in ("kernel", "bias") if f"{place}/{other}" in shapes.keys() - parts.keys()]:
-            raise ValueError(f"{source}: {module} has no {lacking[0]}; kernel and bias are needed")
+        needed = [other for other in ("kernel", "scale", "bias") if f"{above}/{other}" in shapes]
+        if lacking := [other for other in needed if f"{above}/{other}" not in parts]:
+            raise ValueError(f"{source}: {module} has no {lacking[0]}; {' and '.join(needed)} are needed")
         if value.shape != shapes[path]:
             actual, expected = (" x ".join(map(str, shape)) for shape in (value.shape, shapes[path]))
+            resized = ", or of one whose vocabulary was resized" if path == WORDS else ""
             raise ValueError(
                 f"{source}: the {kind} of {module} is {actual}, and the model's is {expected}: it is of another model"
+                f"{resized}"
             )
 
 
 def read_pair(
-    names: Names, module: str, pair: Mapping[str, np.ndarray], source: str, family: Family
+    names: Names, module: str, pair: Mapping[str, np.ndarray], source: str
 ) -> dict[str, dict[str, np.ndarray]]:
     """Return the matrices of a module by our path, several if the file stores several of our layers as one."""
     parts = names.parts_of(module)
@@ -285,12 +332,13 @@ def read_pair(
     if rows % (heads * len(parts)):
         raise ValueError(f"{source}: lora_B of {module} has {rows} rows, which {heads * len(parts)} cannot share")
     by_head = pair["up"].reshape(rank, heads, len(parts), -1)
-    matrices = {}
+    matrices: dict[str, dict[str, np.ndarray]] = {}
     for number, part in enumerate(parts):
-        path = names.find(part)
-        if path is None:
-            raise ValueError(f"{source} has an adapter for {module}, and {family.called} has no such layer")
-        matrices[path] = {"down": pair["down"], "up": by_head[:, :, number].reshape(rank, -1)}
+        places = names.find(part)
+        if not places:
+            raise ValueError(f"{source} has an adapter for {module}, and the model has no such layer")
+        up = by_head[:, :, number].reshape(rank, -1)
+        matrices |= {place: {"down": pair["down"], "up": up} for place in places}
     return matrices
 
 
@@ -321,23 +369,31 @@ def write_adapter(
     """
     head = next((name for name in HEADS.values() if name in parts), None)
     names = read_names(family, config, head)
-    scope = SCOPE + (names.prefix if head or not names.bare else "")
+    with_adapters = dict(list_adapters(adapters))
+    places = [*with_adapters, *(path.rpartition("/")[0] for path in flatten(parts))]
+    has_prefix = head or not names.bare or any(not names.is_inside(place) for place in places)
+    scope = SCOPE + (names.prefix if has_prefix else "")
     modules: dict[str, dict[str, Mapping[str, np.ndarray]]] = {}
-    for path, pair in list_adapters(adapters):
+    scopes: dict[str, str] = {}
+    for path, pair in with_adapters.items():
         if path not in names.modules:
             raise ValueError(f"the layer {path} has no name in files of transformers, so peft could not find it")
         if path in names.with_head:
             continue
         name, matrices = names.modules[path], {kind: np.asarray(x, np.float32) for kind, x in pair.items()}
-        modules.setdefault(names.stored_in(name), {})[name] = matrices
+        module = names.stored_in(name)
+        twin = modules.setdefault(module, {}).setdefault(name, matrices)
+        if any(not np.array_equal(twin[kind], matrices[kind]) for kind in matrices):
+            raise ValueError(f"two layers have the name {name} in the file, with other adapters: leave {path} out")
+        scopes[module] = scope if names.is_inside(path) else SCOPE
     tensors: dict[str, np.ndarray] = {}
     ranks: dict[str, int] = {}
     for module, by_name in modules.items():
         stored_parts = names.parts_of(module)
         down, up = join_pairs([by_name.get(part) for part in stored_parts], names.heads_of(stored_parts))
-        of_table = names.find(module) in names.tables
+        of_table = not names.tables.isdisjoint(names.find(module))
         for kind, matrix in zip(TABLE_PAIR if of_table else ("lora_A.weight", "lora_B.weight"), (down, up)):
-            tensors[f"{scope}{module}.{kind}"] = np.ascontiguousarray(matrix.T)
+            tensors[f"{scopes[module]}{module}.{kind}"] = np.ascontiguousarray(matrix.T)
         ranks[module] = down.shape[1]
     if not tensors:
         raise ValueError("all adapters are of the classifier, which peft stores in full: add one of another layer")
@@ -348,20 +404,20 @@ def write_adapter(
     saved_parts = flatten(parts) | with_head
     for path, value in saved_parts.items():
         place, _, kind = path.rpartition("/")
-        if place not in names.modules:
+        name = names.modules.get(place, "")
+        if not name or names.stored_in(name) != name or any(f".{name}".endswith(f".{end}") for end in names.turned):
             raise ValueError(f"the part {place} has no name in files of transformers, so peft could not find it")
-        inside = place.startswith("encoder/") and place not in names.outside
-        module = (scope if inside else SCOPE) + names.modules[place]
-        name = names.modules[place]
+        module = (scope if names.is_inside(place) else SCOPE) + name
         saved.append(name.partition(".")[0] if place in names.with_head else name)
         array = np.asarray(value, np.float32)
         weight = kind == "kernel"
         tensors[f"{module}.{'weight' if weight else kind}"] = np.ascontiguousarray(array.T if weight else array)
     check_parts(names, saved_parts, family, config, "parts")
     other = {module: rank for module, rank in ranks.items() if rank != merge.rank}
+    usual_task = "CAUSAL_LM" if family.causal(config) and not names.bare else None
     fields = {
         "peft_type": "LORA",
-        "task_type": next((task for task, name in HEADS.items() if name == head), None if names.bare else "CAUSAL_LM"),
+        "task_type": next((task for task, name in HEADS.items() if name == head), usual_task),
         "base_model_name_or_path": base or None,
         "r": merge.rank,
         "lora_alpha": merge.alpha,

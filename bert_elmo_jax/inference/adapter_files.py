@@ -1,6 +1,7 @@
 """Adapters and the model below them: in a run directory, and in files of peft."""
 
 import dataclasses
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -9,15 +10,16 @@ import numpy as np
 
 from bert_elmo_jax.encoders.encoder import fingerprint
 from bert_elmo_jax.families import find_family
-from bert_elmo_jax.families.family import TASK_HEADS
+from bert_elmo_jax.families.family import TASK_HEADS, Family
 from bert_elmo_jax.families.init_params import param_shapes
 from bert_elmo_jax.files import check_links
 from bert_elmo_jax.inference.run_directory import StoredModel, check_finite, is_run_directory, write_run_directory
 from bert_elmo_jax.inference.save_model import check_bias
 from bert_elmo_jax.json_values import NUMBER, TRUTH, Fields, check_fields, whole_number
 from bert_elmo_jax.nn.int8_kernels import is_int8
-from bert_elmo_jax.optim.adapters import Merge
+from bert_elmo_jax.optim.adapters import Merge, list_adapters
 from bert_elmo_jax.train.checkpoint import load_params
+from bert_elmo_jax.weights.parameter_tree import flatten
 
 BASE = "base"  # the folder of a run directory
 LORA: Fields = {"rank": whole_number(1, 10**5), "alpha": NUMBER, "rslora": TRUTH, "any_rank": TRUTH}
@@ -33,7 +35,7 @@ def join_trained(base: Mapping[str, Any], trained: Mapping[str, Any], merge: Mer
     {'encoder': ['embeddings', 'pooler'], 'classify': ['bias']}
     """
     params = _join(base, {name: part for name, part in trained.items() if name != "adapters"})
-    return {**params, **merge({"encoder": params["encoder"]}, trained["adapters"])}
+    return merge(params, trained["adapters"])
 
 
 def _join(params: Mapping[str, Any], parts: Mapping[str, Any]) -> dict[str, Any]:
@@ -101,7 +103,23 @@ def save_adapter(
             check_bias(family, name, part)
     folder = Path(folder).expanduser()
     write_adapter(folder, family, encoder.config, adapters, merge, parts or {}, params, base=str(encoder.source))
+    _warn_of_tied_table(folder, family, encoder.config, params, {**(parts or {}), "adapters": adapters})
     return folder
+
+
+def _warn_of_tied_table(
+    folder: str | Path, family: Family, config: Any, params: Mapping[str, Any], trained: Mapping[str, Any]
+) -> None:
+    """Warn if the adapted model has a head that reads a trained table of words, too; a model of a task uses none."""
+    from bert_elmo_jax.families.peft_files import WORDS, find_tied_head
+
+    changed = {*dict(list_adapters(trained["adapters"])), *flatten({**trained, "adapters": {}})}
+    head = find_tied_head(family, config, params)
+    if head and WORDS in changed and not any(name in params for name in TASK_HEADS):
+        logging.getLogger(__name__).warning(
+            "%s changes the table of words, which the head %s of the model reads, too: its logits are those of peft's "
+            "merge_and_unload; in peft's forward pass this head keeps the table of the model below", folder, head,
+        )  # fmt: skip
 
 
 def add_adapter(model: StoredModel, folder: str | Path) -> StoredModel:
@@ -117,12 +135,14 @@ def add_adapter(model: StoredModel, folder: str | Path) -> StoredModel:
         )
     check_links(folder)
     family = find_family(model.config)
-    adapter = read_adapter(Path(folder), family, model.config)
+    adapter = read_adapter(Path(folder), family, model.config, heads=model.params)
+    trained = {**adapter.parts, "adapters": adapter.adapters}
     try:
-        params = join_trained(model.params, {**adapter.parts, "adapters": adapter.adapters}, adapter.merge)
+        params = join_trained(model.params, trained, adapter.merge)
     except ValueError as error:
         raise ValueError(f"{folder}: {error}") from None
     check_finite(params, f"{model.report.source} with the adapter {folder}")
+    _warn_of_tied_table(folder, family, model.config, params, trained)
     head = next((name for name in TASK_HEADS if name in adapter.parts), None)
     if head is None:
         return dataclasses.replace(model, params=params)

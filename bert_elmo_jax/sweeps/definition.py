@@ -187,7 +187,7 @@ def read_sweep(file: str, scale: str | None = None) -> Sweep:
     path = find_file(file, SWEEPS)
     if not path.is_file():
         names = sorted(other.stem for other in SWEEPS.glob("[!_]*.py"))
-        near = nearest(path.stem, names)
+        near = f"{file}.py" if Path(f"{file}.py").is_file() else nearest(path.stem, names)
         hint = f"did you mean {near}?" if near else f"give your own file, or one of {', '.join(names)}"
         raise FileNotFoundError(f"--sweep={file}: there is no such sweep; {hint}")
     with _locate_errors(path):

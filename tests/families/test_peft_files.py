@@ -141,6 +141,148 @@ def test_a_head_of_another_size_has_labels_of_its_own(base, outputs, labels, tmp
     assert (task.kind, task.labels, task.multi_label) == ("classification", labels, False)
 
 
+def write_theirs(folder, tensors, **fields):
+    """Write an adapter of rank 2 as peft does; `tensors` have names without the beginning that all have."""
+    folder.mkdir()
+    save_file({f"base_model.model.{name}": np.asarray(x, np.float32) for name, x in tensors.items()}, folder / WEIGHTS)
+    fields = {"peft_type": "LORA", "r": 2, "lora_alpha": 6, **fields}
+    (folder / CONFIG).write_text(json.dumps(fields), encoding="utf-8")
+    return folder
+
+
+def random_pair(module, inputs, outputs, seed=0):
+    """Return the tensors of an adapter of one layer, and what it adds to our kernel."""
+    random = np.random.default_rng(seed)
+    down, up = random.normal(size=(2, inputs)), random.normal(size=(outputs, 2))
+    return {f"{module}.lora_A.weight": down, f"{module}.lora_B.weight": up}, 3 * (up @ down).T
+
+
+def changes_of(model, adapter):
+    """Return what an adapter added to each parameter that it changed."""
+    plain, merged = flatten(load(model).params), flatten(load(model, adapter=adapter).params)
+    changes = {path: np.asarray(value) - plain.get(path, 0) for path, value in merged.items()}
+    return {path: change for path, change in changes.items() if np.any(change)}
+
+
+def test_a_head_is_adapted_too(tmp_path):
+    tensors, change = random_pair("cls.predictions.transform.dense", 64, 64)
+    [(path, added)] = changes_of(GOLDENS / "bert_tiny", write_theirs(tmp_path / "theirs", tensors)).items()
+    assert path == "mlm/dense/kernel"
+    np.testing.assert_allclose(added, change, atol=1e-5)
+    encoder = load(GOLDENS / "bert_tiny")
+    adapter = read_adapter(tmp_path / "theirs", find_family(encoder.config), encoder.config)
+    queries = lora(encoder.params, 2, ["query"]).adapters
+    both, merge = {**queries, **adapter.adapters}, lora(encoder.params, 2, ["query"], alpha=6.0).merge
+    written = load_file(save_adapter(tmp_path / "ours", encoder, both, merge) / WEIGHTS)
+    # All names are those of a model with the head, whose encoder has a prefix.
+    assert {name.split(".")[2] for name in written} == {"bert", "cls"}
+    name = "base_model.model.cls.predictions.transform.dense.lora_A.weight"
+    np.testing.assert_allclose(written[name], tensors["cls.predictions.transform.dense.lora_A.weight"], atol=1e-6)
+
+
+def test_a_classifier_outside_of_modules_to_save_is_adapted(tmp_path):
+    encoder = load(GOLDENS / "bart_tiny")
+    head, pooler = ({"kernel": np.ones((24, n), np.float32), "bias": np.zeros(n, np.float32)} for n in (3, 24))
+    params = {"encoder": {**encoder.params["encoder"], "pooler": pooler}, "classify": head}
+    tensors, change = random_pair("classification_head.out_proj", 24, 3)
+    dense, dense_change = random_pair("classification_head.dense", 24, 24, seed=1)
+    folder = write_theirs(tmp_path / "theirs", tensors | dense, task_type="SEQ_CLS")
+    adapter = read_adapter(folder, find_family(encoder.config), encoder.config, heads=params)
+    joined = join_trained(params, {**adapter.parts, "adapters": adapter.adapters}, adapter.merge)
+    np.testing.assert_allclose(joined["classify"]["kernel"], 1 + change, atol=1e-5)
+    np.testing.assert_allclose(joined["encoder"]["pooler"]["kernel"], 1 + dense_change, atol=1e-5)
+
+
+MODERNBERT = GOLDENS / "modernbert_tiny"  # one module of its file is `mlm/dense` and `encoder/pooler/dense`
+
+
+def test_a_module_that_two_parts_share_is_adapted_in_both(tmp_path):
+    tensors, change = random_pair("head.dense", 48, 48)
+    changes = changes_of(MODERNBERT, write_theirs(tmp_path / "theirs", tensors))
+    assert changes.keys() == {"mlm/dense/kernel", "encoder/pooler/dense/kernel"}
+    for added in changes.values():
+        np.testing.assert_allclose(added, change, atol=1e-5)
+    encoder = load(MODERNBERT)
+    adapter = read_adapter(tmp_path / "theirs", find_family(encoder.config), encoder.config)
+    written = load_file(save_adapter(tmp_path / "ours", encoder, adapter.adapters, adapter.merge) / WEIGHTS)
+    assert written.keys() == {f"base_model.model.{name}" for name in tensors}
+    adapter.adapters["mlm"]["dense"]["up"] = adapter.adapters["mlm"]["dense"]["up"] + 1
+    with pytest.raises(ValueError, match=r"two layers have the name head\.dense in the file, with other adapters"):
+        save_adapter(tmp_path / "two", encoder, adapter.adapters, adapter.merge)
+
+
+def test_such_a_module_is_the_poolers_in_a_classifier(tmp_path):
+    tensors, change = random_pair("head.dense", 48, 48)
+    tensors |= {"classifier.weight": np.ones((3, 48)), "classifier.bias": np.ones(3)}
+    changes = changes_of(MODERNBERT, write_theirs(tmp_path / "theirs", tensors, task_type="SEQ_CLS"))
+    assert changes.keys() == {"encoder/pooler/dense/kernel", "classify/kernel", "classify/bias"}
+    np.testing.assert_allclose(changes["encoder/pooler/dense/kernel"], change, atol=1e-5)
+
+
+def test_saved_norms_and_the_table_below_an_adapter_are_read(tmp_path):
+    random = np.random.default_rng(1)
+    table, scale, bias = random.normal(size=(200, 64)), random.normal(size=64), random.normal(size=64)
+    down, up = random.normal(size=(2, 200)), random.normal(size=(64, 2))
+    words, norm = "embeddings.word_embeddings", "encoder.layer.1.attention.output.LayerNorm"
+    tensors = {f"{words}.base_layer.weight": table, f"{words}.lora_embedding_A": down, f"{words}.lora_embedding_B": up}
+    tensors |= {f"{norm}.weight": scale, f"{norm}.bias": bias}
+    params = flatten(load(GOLDENS / "bert_tiny", adapter=write_theirs(tmp_path / "theirs", tensors)).params)
+    np.testing.assert_allclose(params["encoder/embeddings/word"], table + 3 * (up @ down).T, atol=1e-5)
+    np.testing.assert_allclose(params["encoder/layer_1/attention/norm/scale"], scale, atol=1e-6)
+    np.testing.assert_allclose(params["encoder/layer_1/attention/norm/bias"], bias, atol=1e-6)
+
+
+def test_saved_modules_are_read_as_the_file_stores_them(tmp_path):
+    random = np.random.default_rng(1)
+    kernel, bias = random.normal(size=(48, 144)), random.normal(size=144)  # GPT-2 has them as [in, out]
+    tensors, _ = random_pair("h.1.attn.c_attn", 48, 144)
+    tensors |= {"h.0.attn.c_attn.weight": kernel, "h.0.attn.c_attn.bias": bias}
+    params = flatten(load(GOLDENS / "gpt2_tiny", adapter=write_theirs(tmp_path / "theirs", tensors)).params)
+    for number, name in enumerate(("query", "key", "value")):
+        columns = slice(48 * number, 48 * (number + 1))
+        np.testing.assert_allclose(params[f"encoder/layer_0/attention/{name}/kernel"], kernel[:, columns], atol=1e-6)
+        np.testing.assert_allclose(params[f"encoder/layer_0/attention/{name}/bias"], bias[columns], atol=1e-6)
+    encoder = load(GOLDENS / "gpt2_tiny")
+    part = {
+        "encoder": {"layer_0": {"attention": {"query": encoder.params["encoder"]["layer_0"]["attention"]["query"]}}}
+    }
+    with pytest.raises(ValueError, match="the part encoder/layer_0/attention/query has no name in files"):
+        save_adapter(tmp_path / "ours", encoder, *lora(encoder.params, 2, ["value"]), part)
+
+
+@pytest.mark.parametrize(("model", "head"), [("bert_tiny", "mlm"), ("gpt2_tiny", "lm")])
+def test_an_adapter_of_the_table_of_a_tied_head_warns(model, head, tmp_path, caplog):
+    encoder = load(GOLDENS / model)
+    folder = save_adapter(tmp_path / "adapter", encoder, *lora(encoder.params, 2, ["embeddings/word"]))
+    load(GOLDENS / model, adapter=folder)
+    assert len(caplog.messages) == 2
+    for message in caplog.messages:
+        assert f"which the head {head} of the model reads, too: its logits are those of peft's merge" in message
+    caplog.clear()
+    classifier = {"kernel": np.ones((encoder.width, 2), np.float32)}
+    if model == "bert_tiny":
+        classifier["bias"] = np.zeros(2, np.float32)
+    adapters, merge = lora(encoder.params, 2, ["embeddings/word"])
+    save_adapter(tmp_path / "task", encoder, adapters, merge, {"classify": classifier})
+    load(GOLDENS / model, adapter=tmp_path / "task")
+    load(GOLDENS / model, adapter=save_adapter(tmp_path / "query", encoder, *lora(encoder.params, 2, ["query"])))
+    assert not any("the table of words" in message for message in caplog.messages)
+
+
+def test_an_adapter_of_a_barts_table_of_pieces_is_refused(tmp_path):
+    encoder = load(GOLDENS / "bart_tiny")
+    with pytest.raises(ValueError, match="the layer encoder/embeddings/word has no name in files of transformers"):
+        save_adapter(tmp_path / "ours", encoder, *lora(encoder.params, 2, ["embeddings/word"]))
+    pair = {"shared.lora_embedding_A": np.ones((2, 310)), "shared.lora_embedding_B": np.ones((24, 2))}
+    for name, tensors, message in (
+        ("pair", pair, "has an adapter for shared, and the model has no such table, or transformers reads only copies"),
+        ("table", {"shared.weight": np.ones((310, 24))}, "holds shared.weight, for which the model has no place"),
+    ):
+        folder = write_theirs(tmp_path / name, {f"model.{module}": x for module, x in tensors.items()})
+        with pytest.raises(ValueError, match=message.replace("shared", "model.shared")):
+            load(GOLDENS / "bart_tiny", adapter=folder)
+
+
 DEBERTA = GOLDENS / "deberta_v1_tiny" / "mlm"  # three heads; a file has their queries, keys and values head by head
 
 
@@ -212,11 +354,15 @@ def changed_tensors(function):
 
 
 QUERY = "base_model.model.bert.encoder.layer.0.attention.self.query"
+NORM = "base_model.model.bert.encoder.layer.0.output.LayerNorm"
+TABLE = "base_model.model.bert.embeddings.word_embeddings"
 REFUSED = {
     "DoRA": (changed_config(use_dora=True), "use_dora=True is not supported: merge the adapter with peft"),
     "a bias": (changed_config(bias="lora_only"), "bias='lora_only' is not supported"),
     "another kind": (changed_config(peft_type="IA3"), "peft_type='IA3' is not supported"),
     "PiSSA": (changed_config(init_lora_weights="pissa"), "changed the weights below the adapter"),
+    "OLoRA, as peft reads it": (changed_config(init_lora_weights="OLoRA"), "'OLoRA' changed the weights below"),
+    "LoRA-GA": (changed_config(init_lora_weights="lora_ga"), "'lora_ga' changed the weights below the adapter"),
     "no rank": (changed_config(r=None), "r=None; expected a whole number"),
     "a rank of another type": (changed_config(r="8"), "r is '8'; expected a whole number from 1"),
     "an alpha of another type": (changed_config(lora_alpha=[1]), "lora_alpha is .1.; expected a finite number"),
@@ -286,7 +432,25 @@ REFUSED = {
     ),
     "a saved module of a deeper model": (
         changed_tensors(lambda t: t | {SAVED.replace("layer.1", "layer.7") + ".bias": np.zeros(64, "f4")}),
-        "holds bert.encoder.layer.7.output.dense.bias, for which a BERT has no place",
+        "holds bert.encoder.layer.7.output.dense.bias, for which the model has no place",
+    ),
+    "a saved norm without its bias": (
+        changed_tensors(lambda t: t | {f"{NORM}.weight": np.ones(64, "f4")}),
+        "layer.0.output.LayerNorm has no bias; scale and bias are needed",
+    ),
+    "a saved table of a resized model": (
+        changed_tensors(lambda t: t | {f"{TABLE}.weight": np.ones((203, 64), "f4")}),
+        "the table of embeddings.word_embeddings is 203 x 64, .* 200 x 64: .*, or of one whose vocabulary was resized",
+    ),
+    "a saved table under two names": (
+        changed_tensors(
+            lambda t: t | {f"{TABLE}.{scope}weight": np.ones((200, 64), "f4") for scope in ("", "base_layer.")}
+        ),
+        "has the weight of bert.embeddings.word_embeddings twice, under two names",
+    ),
+    "a table that the model lacks": (
+        changed_tensors(lambda t: {"base_model.model.wte.lora_embedding_A": np.zeros((4, 9), "f4")}),
+        "has an adapter for wte, and the model has no such table",
     ),
     "embeddings": (
         changed_tensors(lambda t: {f"{QUERY}.lora_embedding_A": np.zeros((4, 9), "f4")}),
@@ -340,7 +504,7 @@ def test_an_adapter_is_not_taken_for_a_model():
 
 def test_verify_checks_the_adapter_too(tmp_path):
     encoder = load(GOLDENS / "bert_tiny")
-    convert(GOLDENS / "bert_tiny", tmp_path / "model")
+    convert(str(GOLDENS / "bert_tiny"), tmp_path / "model")
     folder = save_adapter(tmp_path / "adapter", encoder, *lora(encoder.params, rank=2))
     assert load(tmp_path / "model", adapter=folder, verify=True).family.name == "bert"
     content = json.loads((folder / CONFIG).read_text())

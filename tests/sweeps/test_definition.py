@@ -326,6 +326,13 @@ def test_the_scale_by_default(sweeps, tmp_path, scales, scale):
         sweeps.definition.read_sweep(str(tmp_path / "mine.py"))
 
 
+def test_a_file_named_without_its_ending_is_suggested(sweeps, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("my sweep.py").write_text('"""Mine."""\n', encoding="utf-8")
+    with pytest.raises(FileNotFoundError, match=r"--sweep=my sweep: .*; did you mean my sweep\.py\?"):
+        sweeps.definition.read_sweep("my sweep")
+
+
 def test_the_example_is_a_sweep(sweeps, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     hint = sweeps.new_sweep.write_example("mine.py")

@@ -83,6 +83,7 @@ def weight_file(config: BartConfig) -> WeightFile:
         classifiers=(),
         constants=COPIES,
         bare=False,
+        uncalled=("encoder/embeddings/word",),
     )
 
 
