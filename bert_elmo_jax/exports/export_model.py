@@ -4,7 +4,8 @@ import dataclasses
 import importlib
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,6 +22,7 @@ from bert_elmo_jax.families.init_params import param_shapes
 from bert_elmo_jax.files import stage_folder, write_bytes, write_json, write_sums
 from bert_elmo_jax.inference.convert import publish_folder, write_reading_files, write_tokenizer
 from bert_elmo_jax.inference.load_model import load
+from bert_elmo_jax.inference.rerank import is_reranker
 from bert_elmo_jax.inference.task_model import TaskModel
 from bert_elmo_jax.inference.task_network import TaskNetwork
 from bert_elmo_jax.text.sentencepiece import SentencePiece
@@ -153,9 +155,24 @@ def _write_stablehlo(folder: Path, name: str, plain: PlainForward) -> dict[str, 
     """Write `NAME.stablehlo`, which holds the weights, too; return the function from arrays to outputs, by file."""
     params = plain.params
     function = jax.jit(lambda *inputs: plain.function(params, *inputs))
-    exported = jax.export.export(function, platforms=("cpu", "cuda", "tpu"))(*plain.symbolic_inputs().values())
-    write_bytes(folder / f"{name}.stablehlo", bytes(exported.serialize()))
+    with _without_locations():
+        exported = jax.export.export(function, platforms=("cpu", "cuda", "tpu"))(*plain.symbolic_inputs().values())
+        write_bytes(folder / f"{name}.stablehlo", bytes(exported.serialize()))
     return {f"{name}.stablehlo": lambda arrays: exported.call(*to_int32(arrays))}
+
+
+@contextmanager
+def _without_locations() -> Iterator[None]:
+    """Lower without the lines of code behind each operation, whose files are named by their paths on this machine."""
+    settings = {"jax_include_full_tracebacks_in_locations": True, "jax_traceback_in_locations_limit": 0}
+    previous = {name: getattr(jax.config, name) for name in settings}
+    try:
+        for name, value in settings.items():
+            jax.config.update(name, value)
+        yield
+    finally:
+        for name, value in previous.items():
+            jax.config.update(name, value)
 
 
 def to_int32(arrays: Mapping[str, np.ndarray]) -> list[np.ndarray]:
@@ -210,7 +227,8 @@ def _write_surroundings(folder: Path, model: Any, graphs: Mapping[str, PlainForw
     if plain.kind == "network" and "input_ids" in plain.inputs:
         write_tokenizer(model.encoder.tokenizer, model.encoder.config, folder)
         _write_tokenizer_json(folder, model.encoder.tokenizer, model.encoder.source)
-    write_json(folder / "export.json", {**description, **checked})
+    parameters = sum(int(np.size(leaf)) for leaf in jax.tree.leaves(plain.params))
+    write_json(folder / "export.json", {**description, "parameters": parameters, **checked})
     write_bytes(folder / "run.py", join_runner(RUNNERS.get(plain.kind, "runner.py")).encode())
 
 
@@ -287,6 +305,7 @@ def _describe(model: Any, plain: PlainForward) -> Mapping[str, Any]:
     may_have_none = plain.kind == "read" and task.unanswerable and not task.pipeline
     return {
         "kind": plain.kind,
+        "is_reranker": task is not None and is_reranker(task),
         "inputs": list(plain.inputs),
         "outputs": list(plain.outputs),
         "max_length": plain.max_length,
@@ -296,7 +315,7 @@ def _describe(model: Any, plain: PlainForward) -> Mapping[str, Any]:
         "unk_token": tokenizer.tokens[tokenizer.unk_id],
         "labels": [] if task is None else list(task.labels),
         "tags_characters": task is not None and task.characters,
-        "trims_spaces": not released or isinstance(tokenizer, SentencePiece),
+        "trims_spaces": not released or (isinstance(tokenizer, SentencePiece) and not tokenizer.includes_spaces),
         "several": several,
         "activation": activation,
         "whole_words": released,

@@ -1,7 +1,7 @@
 """Differences between the predictions of an exported ONNX model and its quantised copy, row by row."""
 
-import importlib.util
 import os
+import runpy
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -95,11 +95,9 @@ def _is_numeric(answer: Any) -> bool:
 
 def _predict(folder: Path, texts: Sequence[Any], quantised: str) -> list[Any]:
     """Return the predictions of the folder's `run.py`."""
-    spec: Any = importlib.util.spec_from_file_location(f"exported_run{quantised}", folder / "run.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    runner = runpy.run_path(str(folder / "run.py"))  # an import would leave a __pycache__ in the folder
     with _environment("QUANTIZED", quantised):
-        return list(module.predict(list(texts)))
+        return list(runner["predict"](list(texts)))
 
 
 @contextmanager

@@ -270,6 +270,8 @@ class Family:
     depth_of: Callable[[str], int | None] = encoder_depth
     sharding: Sequence[tuple[str, PartitionSpec]] = ()
     init: Callable[..., Params] | None = None  # (config, key, heads) -> parameters; None: `init_params`
+    # False: sentence-transformers pools the states of a decoder, and `sentences` those of the encoder.
+    sentence_files: bool = True
     # What writes text with a configuration and its heads; None for a family that does not write.
     decoder: Callable[[Any], Decoder] | None = None
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bert_elmo_jax.did_you_mean import did_you_mean
-from bert_elmo_jax.families.family import WeightFormat
+from bert_elmo_jax.families.family import Family, WeightFormat
 from bert_elmo_jax.files import read_json, read_json_value
 from bert_elmo_jax.heads.sentence_head import MODES, NAME, SIMILARITIES, Dense, SentenceHead
 from bert_elmo_jax.json_values import OBJECT, TEXT, TRUTH, Fields, any_of, list_of, object_of, one_of, whole_number
@@ -91,6 +91,19 @@ def read_sentence_folder(folder: Path) -> SentenceFolder:
     except ValueError as error:
         raise ValueError(f"{folder}: {error}") from None
     return SentenceFolder(encoder, head, params, size)
+
+
+def refuse_decoder_states(family: Family, source: str | Path, advice: str) -> None:
+    """Raise for a family whose vectors of sentences differ in sentence-transformers.
+
+    >>> from bert_elmo_jax.families import get_family
+    >>> refuse_decoder_states(get_family("bert"), "a folder", "copy it")
+    """
+    if not family.sentence_files:
+        raise ValueError(
+            f"{source} holds {family.called}: sentence-transformers pools the states of its decoder, and `sentences` "
+            f"those of its encoder, so the vectors would differ: {advice}"
+        )
 
 
 def _read_modules(file: Path) -> Any:

@@ -99,9 +99,10 @@ def save_sentences(encoder: Any, folder: str | Path) -> None:
     ('mean',)
     """
     # Loading a model does not need it.
-    from bert_elmo_jax.families.sentence_files import without_pooler, write_sentence_files
+    from bert_elmo_jax.families.sentence_files import refuse_decoder_states, without_pooler, write_sentence_files
 
     head = find_head(encoder)
+    refuse_decoder_states(encoder.family, encoder.source, "write a run directory with `save`")
     form = next((form for form in encoder.family.formats.values() if form.write), None)
     if form is None or form.write is None:
         raise ValueError(f"{encoder.source} is {encoder.family.called}, which has no format for transformers")

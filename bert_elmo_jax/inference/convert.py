@@ -9,7 +9,12 @@ from typing import Any
 from bert_elmo_jax import optim
 from bert_elmo_jax.data.tasks.task import Task
 from bert_elmo_jax.families import get_family
-from bert_elmo_jax.families.sentence_files import without_pooler, write_reranker_files, write_sentence_files
+from bert_elmo_jax.families.sentence_files import (
+    refuse_decoder_states,
+    without_pooler,
+    write_reranker_files,
+    write_sentence_files,
+)
 from bert_elmo_jax.files import read_json, stage_folder, write_bytes, write_sums
 from bert_elmo_jax.heads.sentence_head import NAME, SentenceHead
 from bert_elmo_jax.inference.adapter_files import read_adapted
@@ -102,6 +107,8 @@ def convert(
             f"{source} was trained with {lost}, which the files of --to_format={to_format} do not hold, so they would "
             "predict something else: use --to_format=run"
         )
+    if model.sentences is not None and to_format != "run":
+        refuse_decoder_states(get_family(model.kind), source, "use --to_format=run")
     labelled = "classify" in model.params or "tag" in model.params  # transformers names the labels of other models, too
     fields: dict[str, Any] = {"labels": model.labels if labelled else None, "problem_type": model.problem_type}
     task = model.task

@@ -68,7 +68,7 @@ def find_entities(
         shares = softmax(output[before : before + len(encoding)])
         parts_of[row.example] += 1
         words = _join_words(text, encoding, tokenizer) if aggregation in ("first", "average", "max") else None
-        labelled = label_parts(encoding.offsets.tolist(), shares, labels, words, aggregation)
+        labelled = label_parts(_find_offsets(encoding, tokenizer), shares, labels, words, aggregation)
         groups = labelled if aggregation == "none" else join_groups(labelled)
         entities[row.example] += [
             Entity(text[part.start : part.end], part.label, part.start, part.end, float(part.probability))
@@ -147,6 +147,14 @@ def drop_overlaps(entities: Sequence[Entity]) -> list[Entity]:
 
 def _type_of(label: str) -> str:
     return label[2:] if label.startswith(("B-", "I-")) else label
+
+
+def _find_offsets(encoding: Encoding, tokenizer: Tokenizer) -> list[tuple[int, int]]:
+    """Return the characters of each piece; a mark of a space without characters covers the next one."""
+    offsets = [(start, end) for start, end in encoding.offsets.tolist()]
+    if tokenizer.kind != "sentencepiece":
+        return offsets
+    return [(start, max(end, start + 1)) for start, end in offsets]
 
 
 def _join_words(text: str, encoding: Encoding, tokenizer: Tokenizer) -> list[list[int]]:

@@ -174,6 +174,8 @@ def name_columns(task: Task, source: str, text: str | None, pair: str | None, ag
         )
     if (task.kind in ("classification", "regression") and task.layout is None) or aggregation is not None:
         return dataclasses.replace(task, layout=Layout(text or "text", pair))
+    if task.kind == "questions" and (text or pair or _has_question_tables(task, source)):
+        return dataclasses.replace(task, layout=Layout(text or "question", pair or "context"))
     if text or pair:
         if not isinstance(task.layout, Layout):
             reads = f"predicts {task.kind}" if task.pipeline else f"was fine-tuned on {task.name}"
@@ -189,6 +191,12 @@ def name_columns(task: Task, source: str, text: str | None, pair: str | None, ag
     if task.kind == "tags" and task.layout is None:
         return dataclasses.replace(task, layout=task_named("tags", file=source).layout)
     return task
+
+
+def _has_question_tables(task: Task, source: str) -> bool:
+    """Return True for tables with a question in each row; those of QAMR have other columns."""
+    files = [] if source == "-" or task.name == "qamr" else list_files(source)
+    return bool(files) and all(find_format(file) in ("csv", "tsv", "jsonl") for file in files)
 
 
 def _describe_request(model: Predictor, task: Task, source: str) -> dict[str, Any]:

@@ -97,10 +97,13 @@ def read_model(
     if not (folder / "modules.json").is_file():
         model = _read_folder(folder, format, classifier, lowercase)
         return dataclasses.replace(model, pooling_unread=_find_unread_pooling(folder))
-    from bert_elmo_jax.families.sentence_files import read_sentence_folder
+    from bert_elmo_jax.families.sentence_files import read_sentence_folder, refuse_decoder_states
 
     encoder, head, dense, size = read_sentence_folder(folder)
     model = _read_folder(encoder, format, classifier, lowercase)
+    refuse_decoder_states(
+        find_family(model.config), folder / "modules.json", "copy config.json, weights and tokenizer alone to read it"
+    )
     if size not in (None, model.config.hidden_size):
         raise ValueError(
             f"{folder}: its pooling is of vectors of {size}, but the model has {model.config.hidden_size}: its modules "

@@ -6,7 +6,7 @@ from typing import Any
 
 from bert_elmo_jax.data.tasks.task import Kind, Task
 from bert_elmo_jax.families.family import TASK_HEADS
-from bert_elmo_jax.inference.rerank import ACTIVATIONS
+from bert_elmo_jax.heads.sentence_head import ACTIVATIONS
 
 KINDS: Mapping[str, Kind] = {"classify": "classification", "choice": "choice", "tag": "tags", "span": "questions"}
 PROBLEM_TYPES = ("regression", "single_label_classification", "multi_label_classification")

@@ -1,6 +1,6 @@
 """Rerankers (cross-encoders): the score of each pair of texts, and the texts that fit a query best."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,9 +11,7 @@ from bert_elmo_jax.data.tasks.examples import TextExample
 from bert_elmo_jax.encoders.arguments import check_list, check_whole
 from bert_elmo_jax.encoders.encoder import BAR_FROM
 from bert_elmo_jax.encoders.rows import lone_surrogate, shorten
-from bert_elmo_jax.inference.predictions import sigmoid
-
-ACTIVATIONS: Mapping[str, Callable[[Any], Any]] = {"sigmoid": sigmoid, "identity": np.asarray, "tanh": np.tanh}
+from bert_elmo_jax.heads.sentence_head import ACTIVATIONS
 
 
 @dataclass(frozen=True)
@@ -66,6 +64,17 @@ def score_pairs(
 def takes_pairs(task: Any) -> bool:
     """Return True if a task is about pairs of texts; a released model does not say whether it reads them."""
     return task.kind in ("classification", "regression") and (task.pairs or task.layout is None)
+
+
+def is_reranker(task: Any) -> bool:
+    """Return True if a task gives a pair one score; files of many rerankers only say that they have one label.
+
+    >>> from bert_elmo_jax import load
+    >>> is_reranker(load("tests/goldens/reranker").task)
+    True
+    """
+    one_score = takes_pairs(task) and len(task.labels) < 2 and not task.multi_label
+    return one_score and (task.kind == "classification" or bool(task.activation))
 
 
 def rank_texts(

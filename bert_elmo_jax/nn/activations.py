@@ -62,14 +62,36 @@ def quick_gelu(x: Float[Array, "*B"]) -> Float[Array, "*B"]:
     return x * jax.nn.sigmoid(1.702 * x)
 
 
-ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
+def laplace(x: Float[Array, "*B"]) -> Float[Array, "*B"]:
+    """Return the normal distribution function with a mean of √½ and a variance of 1/4π, a bounded stand-in for `relu2`.
+
+    Ma et al. 2022, https://arxiv.org/abs/2209.10655.
+
+    >>> [round(float(y), 4) for y in laplace(jnp.array([0.0, 0.707107, 1.0]))]
+    [0.0061, 0.5, 0.8504]
+    """
+    return 0.5 * (1 + lax.erf((x - 0.707107) / (0.282095 * math.sqrt(2))))
+
+
+ACTIVATIONS: dict[str, Callable[[Array], Array]] = {  # by their names in transformers
     "gelu": gelu,
+    "gelu_10": lambda x: jnp.clip(gelu(x), -10, 10),
+    "gelu_accurate": gelu_new,
     "gelu_fast": gelu_new,  # the same formula
     "gelu_new": gelu_new,
     "gelu_python": gelu,
+    "gelu_python_tanh": gelu_new,
     "gelu_pytorch_tanh": gelu_new,
+    "hardswish": jax.nn.hard_swish,
+    "laplace": laplace,
+    "leaky_relu": jax.nn.leaky_relu,
+    "linear": lambda x: x,
+    "mish": jax.nn.mish,
     "quick_gelu": quick_gelu,
     "relu": jax.nn.relu,
+    "relu2": lambda x: jnp.square(jax.nn.relu(x)),
+    "relu6": jax.nn.relu6,
+    "sigmoid": jax.nn.sigmoid,
     "silu": jax.nn.silu,
     "swish": jax.nn.silu,
     "tanh": jnp.tanh,

@@ -59,26 +59,32 @@ def depths(params: PyTree, depth_of: Callable[[str], int | None]) -> PyTree:
     """Return the layer of each parameter: by `depth_of` below `encoder`, one above the last for everything else.
 
     `depth_of` maps a path below `encoder` to its layer, 0 for embeddings, or to None for parts above the last layer.
+    Layers are counted without gaps. A decoder inside the encoder has layers only if the encoder has a pooler, which
+    reads them; other tasks read the encoder's last layer.
 
     >>> encoder = {"embeddings": 0, "layer_0": 0, "layer_1": 0, "pooler": 0}
     >>> depths({"encoder": encoder, "mlm": 0}, {"embeddings": 0, "layer_0": 1, "layer_1": 2}.get)
     {'encoder': {'embeddings': 0, 'layer_0': 1, 'layer_1': 2, 'pooler': 3}, 'mlm': 3}
     """
+    paths = [path_name(path) for path, _ in jax.tree_util.tree_leaves_with_path(params)]
+    unread = () if any(path.startswith("encoder/pooler/") for path in paths) else ("encoder/decoder/",)
 
     def layer(path: tuple[Any, ...], _: Any) -> int:
         name = path_name(path)
-        depth = depth_of(name.removeprefix("encoder/")) if name.startswith("encoder/") else None
+        inside = name.startswith("encoder/") and not name.startswith(unread)
+        depth = depth_of(name.removeprefix("encoder/")) if inside else None
         return -1 if depth is None else depth
 
     layers = jax.tree_util.tree_map_with_path(layer, params)
-    top = max(jax.tree.leaves(layers), default=-1) + 1
+    numbers = sorted(set(jax.tree.leaves(layers)) - {-1})
+    closed = {depth: numbers[0] + n for n, depth in enumerate(numbers)}
+    top = max(closed.values(), default=-1) + 1
     if not top:
-        paths = [path_name(path) for path, _ in jax.tree_util.tree_leaves_with_path(params)]
         raise ValueError(
             "layer-wise learning rates need an encoder's parameters below `encoder`; there are none: the first paths "
             f"are {', '.join(paths[:3])}"
         )
-    return jax.tree.map(lambda depth: top if depth < 0 else depth, layers)
+    return jax.tree.map(lambda depth: closed.get(depth, top), layers)
 
 
 def scale_by_depth(decay: float, depth_of: Callable[[str], int | None]) -> optax.GradientTransformation:

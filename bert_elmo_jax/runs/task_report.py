@@ -79,8 +79,8 @@ def _number(task: Task, example: Any) -> float:
 def _mistake(task: Task, example: Any, prediction: Prediction) -> Mistake | None:
     where = f"{example.file}:{example.line}"
     if isinstance(prediction, Number):
-        right = _number(task, example)
-        return Mistake(where, _text(example), f"{right:g}", str(prediction), abs(prediction.value - right))
+        expected = _number(task, example)
+        return Mistake(where, _text(example), f"{expected:g}", str(prediction), abs(prediction.value - expected))
     if isinstance(prediction, AnswerSpan):
         rules = task.name == "korquad"
         right = [squad.normalize(a.text, korean=rules) for a in example.answers] or [""]

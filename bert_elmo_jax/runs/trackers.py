@@ -59,16 +59,26 @@ class MLflowRecord:
             self._client.update_run(self.id, status="RUNNING")
             return
         name = os.environ.get("MLFLOW_EXPERIMENT_NAME", PROJECT)
-        experiment = self._client.get_experiment_by_name(name)
-        number = self._client.create_experiment(name) if experiment is None else experiment.experiment_id
         tags = {"group": group} if (group := find_group(workdir)) else {}
-        self.id = self._client.create_run(number, run_name=workdir.name, tags=tags).info.run_id
+        self.id = self._client.create_run(self._find_experiment(name), run_name=workdir.name, tags=tags).info.run_id
         params = [
             self._mlflow.entities.Param(TAG.sub("_", name), str(value)[:LONGEST_PARAM])
             for name, value in flatten(settings).items()
         ]
         for at in range(0, len(params), 100):  # the most that a request may have
             self._client.log_batch(self.id, params=params[at : at + 100])
+
+    def _find_experiment(self, name: str) -> str:
+        """Return the number of an experiment, which is made if the server lacks it."""
+        experiment = self._client.get_experiment_by_name(name)
+        if experiment is None:
+            try:
+                return str(self._client.create_experiment(name))
+            except Exception:  # of the server's error codes: a run that began at the same time may have made it
+                experiment = self._client.get_experiment_by_name(name)
+                if experiment is None:
+                    raise
+        return str(experiment.experiment_id)
 
     def send(self, steps: Sequence[tuple[int, Mapping[str, float]]]) -> None:
         """Send the figures of steps; those that the record has are left out."""

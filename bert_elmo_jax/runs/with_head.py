@@ -15,6 +15,7 @@ from bert_elmo_jax import train
 from bert_elmo_jax.addresses import local_copy
 from bert_elmo_jax.data.tasks.batches import Collate, collate
 from bert_elmo_jax.data.tasks.examples import text_of
+from bert_elmo_jax.data.tasks.labels import compose
 from bert_elmo_jax.data.tasks.packed_batches import choose_packing
 from bert_elmo_jax.data.tasks.rows import Row, check_length, make_rows
 from bert_elmo_jax.data.tasks.task import Task
@@ -24,12 +25,14 @@ from bert_elmo_jax.families import Family, all_families, get_family
 from bert_elmo_jax.families.init_params import init_task_params
 from bert_elmo_jax.families.piece_embeddings import word_table
 from bert_elmo_jax.families.piece_rows import describe_missing
+from bert_elmo_jax.files import read_json
 from bert_elmo_jax.heads.features import Combine, Features
 from bert_elmo_jax.heads.sentence_task import OF_WHOLE_BATCH, sentence_loss
 from bert_elmo_jax.heads.task_head import OF_PIECES, TaskHead, coefficients, task_loss, task_outputs
 from bert_elmo_jax.inference.predictions import make_predictions
 from bert_elmo_jax.inference.read_model import read_model
-from bert_elmo_jax.inference.run_directory import StoredModel, describe_run
+from bert_elmo_jax.inference.run_directory import StoredModel, describe_run, is_run_directory
+from bert_elmo_jax.inference.save_model import LABELLED
 from bert_elmo_jax.inference.task_model import RowShapes, make_head
 from bert_elmo_jax.nn.int8_kernels import refuse_int8
 from bert_elmo_jax.nn.layers import layer_numbers
@@ -153,7 +156,8 @@ def prepare_head(
     start = frame_texts(start, data.task.kind, config.seed, report)
     model, tokenizer, family = start.model, start.tokenizer, start.family
     usual = QUESTION_LENGTH if data.task.kind == "questions" else LENGTH
-    task = dataclasses.replace(data.task, max_length=config.max_length or min(usual, model.max_positions))
+    task = order_labels(data.task, start.stored.labels if start.stored else None)
+    task = dataclasses.replace(task, max_length=config.max_length or min(usual, model.max_positions))
     sentences = None
     if task.kind == "sentences":
         task, sentences = prepare_sentences(config, task, start.stored, model.max_positions)
@@ -198,6 +202,7 @@ def prepare_head(
     shapes = RowShapes.of(task, head, family, model)
 
     def describe(workdir: Path) -> None:
+        check_same_labels(workdir, task)
         fields: dict[str, Any] = {"task": task, "features": features, "sentences": sentences}
         if adapted is not None:
             fields["lora"] = describe_adapters(workdir, model, adapted, tokenizer)
@@ -304,6 +309,29 @@ def read_features(config: ConfigDict, family: Family, num_layers: int, kind: str
     return Features(tuple(layer_numbers(layers, num_layers)), f.combine, f.lstm_layers, f.lstm_size, f.dropout)
 
 
+def order_labels(task: Task, stored: Sequence[str] | None) -> Task:
+    """Return a task with its labels in the order of a stored head's, if these are the same.
+
+    >>> order_labels(Task("nli", "classification", labels=("no", "yes")), ["yes", "no"]).labels
+    ('yes', 'no')
+    """
+    spelled = {compose(label): label for label in task.labels}
+    order = [compose(label) for label in stored or ()]
+    if task.kind not in LABELLED or sorted(order) != sorted(spelled):
+        return task
+    return dataclasses.replace(task, labels=tuple(spelled[label] for label in order))
+
+
+def check_same_labels(workdir: Path, task: Task) -> None:
+    """Raise ValueError if a run began with its labels in another order, as in versions that did not keep the head's."""
+    began = read_json(workdir / "model.json")["task"]["labels"] if is_run_directory(workdir) else task.labels
+    if tuple(began) != task.labels:
+        raise ValueError(
+            f"{workdir} began with the labels {', '.join(began)}, and they are {', '.join(task.labels)} now, in the "
+            "order of --init: give another --workdir"
+        )
+
+
 def find_prompt(stored: StoredModel) -> str:
     """Return the text that a reranker, released or of a run, puts before each query; "" for other models."""
     if stored.task is not None:
@@ -320,8 +348,8 @@ def init_params(
         return fresh, True
     stored = dict(start.stored.params)
     shapes, needed = (jax.tree.map(np.shape, params.get(head.name)) for params in (stored, fresh))
-    # The only output of a regression or a reranker has a label in config.json, LABEL_0, but none in the task.
-    same = task.kind == "regression" or tuple(start.stored.labels or ()) == task.labels
+    # In config.json, models of other kinds may have labels, too: LABEL_0 and LABEL_1.
+    same = task.kind not in LABELLED or [*map(compose, start.stored.labels or ())] == [*map(compose, task.labels)]
     if not same or shapes != needed or start.stored.features != head.features:
         if report and head.name in stored:
             say(f"the weights have a head {head.name} for another task or other labels: it is not used")

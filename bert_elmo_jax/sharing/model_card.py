@@ -27,7 +27,7 @@ class Card(NamedTuple):
     called: str  # "a BERT"
     kind: str = ""  # of its task
     labels: tuple[str, ...] = ()
-    parameters: int = 0
+    parameters: int = 0  # 0 if their number is not known
     longest: int | None = None  # pieces or words that it reads
     license: str = ""
     load: str = ""  # Python that loads it and uses it
@@ -86,10 +86,10 @@ def _front(card: Card, language: Language) -> str:
 
 
 def _opening(card: Card, say: Say) -> str:
-    size = f"{card.parameters:,}"
+    size = f"{card.parameters:,}" if card.parameters else ""
     text = say(
-        f"This is {card.called} with {size} parameters, written by bert_elmo_jax.",
-        f"bert_elmo_jax로 만든 모델입니다. 파라미터 수는 {size}개입니다.",
+        f"This is {card.called}{size and f' with {size} parameters'}, written by bert_elmo_jax.",
+        f"bert_elmo_jax로 만든 모델입니다.{size and f' 파라미터 수는 {size}개입니다.'}",
     )
     if card.labels:
         text += " " + say("Its labels: ", "레이블: ") + ", ".join(f"`{label}`" for label in card.labels) + "."

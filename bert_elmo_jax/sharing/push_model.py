@@ -3,7 +3,7 @@
 import re
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,12 @@ import numpy as np
 from bert_elmo_jax.addresses import is_address, local_copy
 from bert_elmo_jax.buckets.lease import LEASE
 from bert_elmo_jax.families import find_family
-from bert_elmo_jax.files import read_json, write_json, write_sums, write_text
+from bert_elmo_jax.files import SUMS, read_json, read_sums, write_json, write_sums, write_text
 from bert_elmo_jax.inference.convert import convert
 from bert_elmo_jax.inference.model_kinds import find_kind
 from bert_elmo_jax.inference.read_model import checkpoint_of, read_model
 from bert_elmo_jax.inference.released_task import find_task
-from bert_elmo_jax.inference.rerank import takes_pairs
+from bert_elmo_jax.inference.rerank import is_reranker
 from bert_elmo_jax.inference.run_directory import StoredModel, read_figures, read_run_directory
 from bert_elmo_jax.nn.int8_kernels import is_int8
 from bert_elmo_jax.report.language import Language
@@ -35,6 +35,11 @@ USES = {
     "choice": "print(model.predict([('a text', ['a continuation', 'another continuation'])]))",
     "rank": "print(model.rank('a query', ['a text', 'another text']))",
 }
+# The kind of a task, by that of an export.
+EXPORTED_KINDS = {
+    "classify": "classification", "regress": "regression", "tag": "tags", "network": "tags", "read": "questions",
+    "sentences": "sentences",
+}  # fmt: skip
 
 
 def push_model(
@@ -51,7 +56,8 @@ def push_model(
     """Upload a model to the repository `to` (OWNER/NAME) of the hub, with a model card as its README.md.
 
     Encoders and models with a head are written in the family's own format, task networks, int8 models and classifiers
-    of two directions as run directories with nothing but what `load` reads, and a folder of `export_model` unchanged.
+    of two directions as run directories with nothing but what `load` reads, and of a folder of `export_model` the files
+    that it wrote.
     Return the folder if it stays: with `output`, or with `dry_run`, which uploads nothing and by default writes
     `MODEL_hub` next to the model.
 
@@ -87,10 +93,8 @@ def write_folder(source: Path, to: str, target: Path, *, license: str, language:
         raise ValueError(f"{target} is not empty; give another --output")
     export = read_json(source / "export.json", default={}) if (source / "export.json").is_file() else None
     if export is not None:
-        ignored = shutil.ignore_patterns(LEASE)  # of a folder that was copied from a bucket
-        shutil.copytree(source, target, dirs_exist_ok=True, ignore=ignored)
-        load = f"from huggingface_hub import snapshot_download\n\nprint(snapshot_download('{to}'))  # run.py is there"
-        card = Card(to, "an exported model", str(export.get("kind", "")), load=load, license=license)
+        _copy_export(source, target)
+        card = describe_export(export, to, license)
     else:
         card = describe(source, to, license)
         _write_model(source, target)
@@ -98,6 +102,30 @@ def write_folder(source: Path, to: str, target: Path, *, license: str, language:
     write_text(target / "README.md", write_card(card, language))
     write_sums(target)
     return target
+
+
+def _copy_export(source: Path, target: Path) -> None:
+    """Copy the files that `export_model` wrote: a user of `run.py` may keep others next to them."""
+    names = read_sums(source)
+    if names is None:  # of a folder that was copied without its hashes
+        ignored = shutil.ignore_patterns("__pycache__", LEASE)
+        shutil.copytree(source, target, dirs_exist_ok=True, ignore=ignored)
+        return
+    if missing := [name for name in names if not (source / name).is_file()]:
+        raise ValueError(f"{source} lacks {', '.join(missing)}, listed in its {SUMS}: copy it again, or export again")
+    for name in names:
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source / name, target / name)
+
+
+def describe_export(export: Mapping[str, Any], to: str, license: str) -> Card:
+    """Return the facts of an exported model, from its `export.json`; older ones lack some."""
+    kind = "rank" if export.get("is_reranker") else EXPORTED_KINDS.get(export.get("kind", ""), "")
+    load = f"from huggingface_hub import snapshot_download\n\nprint(snapshot_download('{to}'))  # run.py is there"
+    return Card(
+        to, "an exported model", kind, tuple(export.get("labels", ())), export.get("parameters", 0),
+        export.get("max_length"), license, load,
+    )  # fmt: skip
 
 
 def describe(source: Path, to: str, license: str) -> Card:
@@ -111,9 +139,8 @@ def describe(source: Path, to: str, license: str) -> Card:
         positions = stored.config.max_positions
         task = find_task(stored.params, str(source), positions=positions, extras=stored.task_fields)
     kind: str = "" if task is None else task.kind
-    if task is not None and takes_pairs(task) and len(task.labels) < 2 and not task.multi_label:
-        # The files of many rerankers do not say that they are some: they are classifiers of one label.
-        kind = "rank" if kind == "classification" or task.activation else kind
+    if task is not None and is_reranker(task):
+        kind = "rank"
     labels = tuple(map(str, (task.labels if task is not None else stored.labels) or ()))
     longest = task.max_length if task is not None else getattr(stored.config, "max_positions", None)
     reads_files = not (stored.network or is_int8(stored.params) or stored.average_with)
@@ -142,7 +169,9 @@ def _write_model(source: Path, target: Path) -> None:
     """Write a model in its family's own format, or copy what `load` reads of a run directory."""
     stored = read_model(str(source))
     if not (stored.network or is_int8(stored.params) or stored.average_with):
-        if stored.features is None and not (stored.task is not None and stored.task.both_orders):
+        both_orders = stored.task is not None and stored.task.both_orders
+        pools_otherwise = stored.sentences is not None and not find_family(stored.config).sentence_files
+        if stored.features is None and not both_orders and not pools_otherwise:
             convert(str(source), target)
             return
         convert(str(source), target, to_format="run")  # transformers has no place for what the head reads

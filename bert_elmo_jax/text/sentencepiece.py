@@ -103,8 +103,8 @@ class SentencePiece(Tokenizer):
 
     `encode` and `encode_words` read a literal special piece (`[MASK]`, or the model's name for it) in the text as that
     piece; `encode_lines` reads it as ordinary text. A piece that starts with ▁ begins a word; its offsets exclude the
-    space. With `mask_last`, a model without a mask piece has one after its last piece, as DeBERTa's. `cleaning` changes
-    a text before the model's own rules do.
+    space. With `mask_last`, it is a DeBERTa's as in transformers: offsets include the space, and a model without a mask
+    piece has one after its last piece. `cleaning` changes a text before the model's own rules do.
 
     >>> tokenizer = train_sentencepiece(["배를 타고", "배를 보다"] * 9, vocab_size=30, model="bpe")
     >>> encoding = tokenizer.encode("배를 [MASK]", specials=False)
@@ -120,6 +120,7 @@ class SentencePiece(Tokenizer):
         self.cleaning = Cleaning() if cleaning is None else cleaning
         self._library, self.tokens = read_sentencepiece(model, source)
         self._pieces_of_model = len(self.tokens)
+        self.includes_spaces = mask_last
         if mask_last and not set(USUAL_NAMES["mask"]) & set(self.tokens):
             self.tokens = (*self.tokens, MASK)
         self.vocab_size = len(self.tokens)
@@ -164,7 +165,7 @@ class SentencePiece(Tokenizer):
         """Return `tokenizer_config.json` and the model, under the name that transformers expects for such a model."""
         config: dict[str, Any] = self.cleaning.config() | {PROJECT_KEY: {"fingerprint": self.fingerprint}}
         name = "spiece.model" if self.cleaning else "sentencepiece.model"
-        if self.vocab_size > self._pieces_of_model:
+        if self.includes_spaces:
             config |= {"tokenizer_class": MASK_LAST_CLASSES[0], "do_lower_case": self.cleaning.lowercase}
             config["vocab_type"], name = "spm", "spm.model"
         return {"tokenizer_config.json": encode_json(config), name: self._model}
@@ -200,7 +201,7 @@ class SentencePiece(Tokenizer):
         return build_encoding(ids, offsets, words, [self.tokens[number] for number in ids])
 
     def _pieces(self, text: str) -> list[tuple[int, tuple[int, int]]]:
-        """Return each piece with the library's offsets, corrected for byte pieces and leading spaces."""
+        """Return each piece with the library's offsets, corrected for byte pieces and the spaces before words."""
         text, places = self.cleaning.place(text)
         mapping = self._texts.encode(self._replace_nul(text), return_type="offset_mapping")
         spans: list[tuple[int, int]] = []
@@ -210,6 +211,8 @@ class SentencePiece(Tokenizer):
                 start, end = spans[-1]
             while start < end and text[start].isspace():
                 start += 1
+            if self.includes_spaces and start and text[start - 1].isspace():
+                start -= self.tokens[piece].startswith(SPACE_MARK)
             spans.append((start, end))
         if self.cleaning:
             spans = [find_original(places, start, end) for start, end in spans]

@@ -17,10 +17,12 @@ import pytest
 
 from bert_elmo_jax import load, save
 from bert_elmo_jax.data.tasks.answers import find_answers
+from bert_elmo_jax.data.tasks.pipeline_answers import find_pipeline_answers
 from bert_elmo_jax.data.tasks.rows import make_rows
 from bert_elmo_jax.exports import export_model as module
 from bert_elmo_jax.exports import load_graph, runner
 from bert_elmo_jax.exports.export_model import export_model, to_int32
+from bert_elmo_jax.exports.jaxpr_to_onnx import convert_function
 from bert_elmo_jax.exports.plain_forward import plain_forward
 from bert_elmo_jax.exports.quantised_changes import compare_quantised, list_changes, read_lines
 from bert_elmo_jax.families.init_params import init_reader
@@ -28,7 +30,8 @@ from bert_elmo_jax.heads.features import Features
 from bert_elmo_jax.heads.sentence_head import Dense, SentenceHead
 from bert_elmo_jax.inference.convert import convert
 from bert_elmo_jax.inference.task_model import to_example
-from bert_elmo_jax.text import train_sentencepiece
+from bert_elmo_jax.nn import ACTIVATIONS
+from bert_elmo_jax.text import load_tokenizer, train_sentencepiece
 from bert_elmo_jax.text.tokenizer_json import tokenizer_json
 
 from ..experiments.programs import run_program
@@ -153,7 +156,30 @@ def test_sentence_model_runs_without_this_package(tmp_path):
     assert (folder / "modules.json").is_file() and (folder / "1_Pooling" / "config.json").is_file()
 
 
-def test_quantised_onnx_runs_and_keeps_the_head(onnxruntime, tmp_path, caplog):
+def list_paths(folder):
+    """Return the files of a folder that hold the path of this repository or of the folder."""
+    paths = [str(GOLDENS.parents[1]).encode(), str(folder.parent).encode()]
+    return [file for file in folder.rglob("*") if file.is_file() and any(path in file.read_bytes() for path in paths)]
+
+
+@pytest.mark.parametrize("has_all_frames", [True, False])
+def test_stablehlo_has_no_paths_and_equal_models_have_equal_files(has_all_frames, tmp_path):
+    model = load(GOLDENS / "bert_tiny")
+    model.encode(["the river"])  # traces functions, with the lines that call them
+    previous = jax.config.jax_include_full_tracebacks_in_locations
+    jax.config.update("jax_include_full_tracebacks_in_locations", has_all_frames)
+    try:
+        export_model(model, tmp_path / "a", to="stablehlo")
+        export_model(model, tmp_path / "b", to="stablehlo")
+        assert jax.config.jax_include_full_tracebacks_in_locations == has_all_frames
+        assert jax.config.jax_traceback_in_locations_limit != 0
+    finally:
+        jax.config.update("jax_include_full_tracebacks_in_locations", previous)
+    assert list_paths(tmp_path / "a") == []
+    assert (tmp_path / "a" / "model.stablehlo").read_bytes() == (tmp_path / "b" / "model.stablehlo").read_bytes()
+
+
+def test_quantised_onnx_runs_and_keeps_the_head(onnxruntime, tmp_path, caplog, monkeypatch):
     model = load(GOLDENS / "released_heads" / "roberta_nli3")
     sizes = export_model(model, tmp_path / "out", int8=True)
     assert "pre-processing" not in caplog.text
@@ -168,8 +194,10 @@ def test_quantised_onnx_runs_and_keeps_the_head(onnxruntime, tmp_path, caplog):
     assert len(probabilities) == 2
     marked = run_runner(tmp_path / "out", [], stdin=b"\xef\xbb\xbf" + "\t".join(texts[0]).encode())
     assert json.loads(marked.stdout)["probability"] in probabilities, "a byte-order mark is no part of a text"
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
     report = compare_quantised(tmp_path / "out", texts)
     assert report == ["int8 changes 0 of 1 rows"]
+    assert not (tmp_path / "out" / "__pycache__").exists() and list_paths(tmp_path / "out") == []
     differences = json.loads((tmp_path / "out" / "export.json").read_text())["differences"]
     assert differences["onnx/model.onnx"]["logits"] < 1e-5 < differences["onnx/model_quantized.onnx"]["logits"] < 0.1
     labels = json.loads((tmp_path / "out" / "config.json").read_text())["id2label"]
@@ -203,7 +231,7 @@ def describe(monkeypatch, tmp_path):
         model = load(GOLDENS / "released_heads" / name)
         model.task = dataclasses.replace(model.task, **fields)
         if tokenizer is not None:
-            model._reads = load(GOLDENS / tokenizer).reads
+            model._reads = load_tokenizer(GOLDENS / tokenizer)
         (tmp_path / "tokenizer.json").write_bytes(tokenizer_json(model.tokenizer))
         monkeypatch.setattr(runner, "MODEL", module._describe(model, plain_forward(model)))
         monkeypatch.setattr(runner, "find_tokenizer", lambda: str(tmp_path / "tokenizer.json"))
@@ -244,6 +272,23 @@ def test_a_question_keeps_as_many_pieces_as_in_predict(fields, describe):
     describe("distilbert_qa", pipeline=False, question_length=64, max_length=24)
     with pytest.raises(ValueError, match="a question leaves no room for its context in 24 pieces"):
         runner.encode(pairs)
+
+
+@pytest.mark.parametrize(("tokenizer", "answer"), [("deberta_v3_tiny", " old river"), ("albert_tiny", "old river")])
+def test_answers_of_released_readers_begin_as_in_predict(tokenizer, answer, describe):
+    """A DeBERTa's words begin with the space before, as in transformers' pipeline."""
+    model = describe("distilbert_qa", tokenizer)
+    pair = ("where ?", "  the  old river  ")
+    [row] = make_rows(model.task, [to_example(model.task, pair, 0)], model.tokenizer)
+    [read], _ = runner.encode([pair])
+    assert read.ids[: len(row.ids[0])] == row.ids[0].tolist()
+    words = [model.tokenizer.tokens[number].strip("▁") for number in read.ids]
+    starts, ends = np.zeros((2, len(read.ids)), np.float32)
+    starts[words.index("old")] = ends[words.index("ri")] = 99
+    [expected] = find_pipeline_answers([to_example(model.task, pair, 0)], [row.window], [starts], [ends])
+    ours = expected.answer
+    assert runner._answer(pair, read, starts, ends) == {"answer": ours.text, "start": ours.start, "end": ours.end}
+    assert ours.text == answer
 
 
 @pytest.mark.parametrize("tokenizer", ["gpt2_tiny", "roberta_tiny"])
@@ -325,6 +370,15 @@ def test_vectors_are_of_single_texts_and_dense_layers_have_a_gelu(onnxruntime, t
     assert np.abs(np.array(run.predict(["the river"])) - model.sentences(["the river"])).max() < 1e-5
     with pytest.raises(ValueError, match="expected one text, not empty"):
         run.predict([("the river", "a boat")])
+
+
+def test_onnx_has_the_values_of_all_activations(onnxruntime):
+    x = np.array([-12, -3, -0.5, 0, 0.3, 1, 5, 7, 30], np.float32)
+    inputs = {"x": jax.ShapeDtypeStruct(x.shape, x.dtype)}
+    graph = convert_function(lambda params, x: [f(x) for f in ACTIVATIONS.values()], {}, inputs, list(ACTIVATIONS))
+    results = onnxruntime.InferenceSession(graph.SerializeToString()).run(list(ACTIVATIONS), {"x": x})
+    for function, result in zip(ACTIVATIONS.values(), results, strict=True):
+        np.testing.assert_allclose(result, function(jnp.asarray(x)), rtol=1e-5, atol=1e-5)
 
 
 def test_a_head_on_features_and_parameters_in_bfloat16_are_exported(onnxruntime, tmp_path):

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 import pytest
 
-from bert_elmo_jax import load
+from bert_elmo_jax import load, save
 from bert_elmo_jax.heads.sentence_head import Dense, SentenceHead, init_sentence_head
 from bert_elmo_jax.inference.convert import convert
 
@@ -178,3 +178,27 @@ def test_a_pooler_of_a_classifier_is_no_part_of_a_sentence_model(goldens, tmp_pa
     released.save_sentences(tmp_path / "sentences")
     assert "pooler" not in load(tmp_path / "sentences").params["encoder"]
     assert np.array_equal(load(tmp_path / "sentences").sentences(["bread"]), released.sentences(["bread"]))
+
+
+def test_a_bart_whose_decoder_would_be_pooled_is_refused(folder, goldens, tmp_path):
+    """There, a BART's vectors are its decoder's states, and here its encoder's; a run directory keeps these."""
+    model = load(goldens / "bart_tiny")
+    message = (
+        "holds a BART: sentence-transformers pools the states of its decoder, and `sentences` those of its encoder"
+    )
+    with pytest.raises(ValueError, match=f"{message}.*: write a run directory with `save`"):
+        model.save_sentences(tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    model.sentence_head = SentenceHead(("cls",))
+    save(tmp_path / "run", model)
+    with pytest.raises(ValueError, match=f"{message}.*: use --to_format=run"):
+        convert(str(tmp_path / "run"), tmp_path / "out")
+    convert(str(tmp_path / "run"), tmp_path / "out", to_format="run")
+    assert load(tmp_path / "out").sentence_head == SentenceHead(("cls",))
+    shutil.copytree(goldens / "bart_tiny", tmp_path / "bart")
+    for name in ("modules.json", "1_Pooling"):
+        (shutil.copytree if (folder / name).is_dir() else shutil.copy)(folder / name, tmp_path / "bart" / name)
+    modules = json.loads((folder / "modules.json").read_text())[:2]
+    (tmp_path / "bart" / "modules.json").write_text(json.dumps(modules))
+    with pytest.raises(ValueError, match=rf"modules.json {message}.*: copy config.json, weights and tokenizer alone"):
+        load(tmp_path / "bart")

@@ -176,7 +176,7 @@ def test_standard_input_is_read_as_a_file_is(tmp_path, monkeypatch, encoding):
         predict_file(SENTIMENT, "-", encoding="cp9499")
 
 
-READER = "tests/goldens/released_heads/distilbert_qa"
+READER, TAGGER = (f"tests/goldens/released_heads/{name}" for name in ("distilbert_qa", "bert_ner"))
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,8 @@ READER = "tests/goldens/released_heads/distilbert_qa"
         (SENTIMENT, "in.csv", {"n_best": 7}, "--n_best=7 is for questions, and --model=.* predicts classification"),
         (SENTIMENT, "in.txt", {"text": "review"}, "--text=review names a column of a table, and .*in.txt has lines"),
         (SENTIMENT, "-", {"pair": "b"}, "--pair=b names a column of a table, and standard input has lines"),
-        (READER, "in.csv", {"text": "review"}, "name columns of texts, and the model predicts questions: leave them"),
+        (READER, "in.csv", {"text": "review"}, "in.csv:1: no column 'context'"),
+        (TAGGER, "in.csv", {"text": "review"}, "name columns of texts, and the model predicts tags: leave them"),
     ],
 )
 def test_options_without_a_meaning_are_refused(tmp_path, model, name, options, message):

@@ -1,7 +1,10 @@
 """Released classifiers, taggers and readers answer as transformers' pipelines do; frozen answers, and wrong files."""
 
+import csv
 import functools
+import importlib
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,10 +14,12 @@ import pytest
 
 from bert_elmo_jax import load
 from bert_elmo_jax.data.tasks.examples import TextExample
-from bert_elmo_jax.inference.entities import make_text_rows
+from bert_elmo_jax.inference.entities import find_entities, make_text_rows
 from bert_elmo_jax.inference.predict_file import predict_file
 from bert_elmo_jax.inference.predictions import to_json
 from bert_elmo_jax.inference.task_model import TaskModel
+from bert_elmo_jax.text import load_tokenizer
+from bert_elmo_jax.text.tokenizer_json import tokenizer_json
 
 GOLDENS = Path(__file__).parents[1] / "goldens" / "released_heads"
 SHARED = Path(__file__).parents[3] / "shared" / "goldens" / "released_heads"
@@ -134,6 +139,30 @@ def test_predictions_for_a_table_name_its_columns(tmp_path):
     )
 
 
+@pytest.mark.parametrize(
+    ("ending", "columns"), [("csv", {}), ("tsv", {"text": "q"}), ("jsonl", {}), ("parquet", {"text": "q", "pair": "c"})]
+)
+def test_answers_for_a_table_of_questions(tmp_path, ending, columns):
+    source, target = tmp_path / f"questions.{ending}", tmp_path / "answers.csv"
+    names = ["n", columns.get("text", "question"), columns.get("pair", "context")]
+    pairs = [("What had risen?", "The river had risen in the night."), ("Who came?", "A boat had come at dawn.")]
+    rows = [dict(zip(names, (str(n), *pair))) for n, pair in enumerate(pairs)]
+    if ending == "parquet":
+        parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
+        parquet.write_table(importlib.import_module("pyarrow").Table.from_pylist(rows), source)
+    else:
+        lines = map(json.dumps, rows)
+        if ending != "jsonl":
+            lines = map({"csv": ",", "tsv": "\t"}[ending].join, [names, *(row.values() for row in rows)])
+        source.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    predict_file(str(GOLDENS / "distilbert_qa"), str(source), str(target), **columns)
+    with target.open(encoding="utf-8-sig", newline="") as opened:
+        written = list(csv.DictReader(opened))
+    assert [{name: row[name] for name in names} for row in written] == rows
+    answers = released("distilbert_qa").model.predict(pairs)
+    assert [row["predicted"] for row in written] == [answer.answer for answer in answers]
+
+
 @pytest.mark.usefixtures("as_users_run")
 @pytest.mark.parametrize(
     ("name", "inputs", "options", "message"),
@@ -221,6 +250,35 @@ def test_entities(name):
             probabilities = [entity.probability for entity in prediction.entities]
             assert probabilities == pytest.approx([entity["score"] for entity in theirs], abs=LIMIT)
             assert all(entity.text == text[entity.start : entity.end] for entity in prediction.entities)
+
+
+@pytest.mark.parametrize("name", ["deberta_v3_tiny", "albert_tiny"])
+def test_entities_of_sentencepiece_models_cover_the_characters_of_the_pipeline(goldens, tmp_path, name):
+    """A DeBERTa's include the space before, in both files; an ALBERT's do not. The mark of a space is not empty."""
+    shutil.copy(goldens / name / "tokenizer_config.json", tmp_path)
+    tokenizer = load_tokenizer(goldens / name)
+    spec = json.loads(tokenizer_json(tokenizer))
+    # As transformers writes it:
+    if name == "deberta_v3_tiny":
+        [strip] = [step for step in spec["normalizer"]["normalizers"] if step["type"] == "Strip"]
+        strip["strip_left"] = False
+    else:
+        spec["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, spec["decoder"]]}
+    (tmp_path / "tokenizer.json").write_text(json.dumps(spec))
+    theirs = {}
+    for entry in json.loads((goldens / name / "encodings.json").read_text("utf-8")):
+        newest = entry.get("transformers_5", entry)
+        plain = isinstance(entry["text"], str) and re.fullmatch(r"[\s!-~]+", entry["text"], re.ASCII)
+        if plain and newest["offsets"] and newest["ids"] == entry["ids"] and len(entry["ids"]) > 2:
+            theirs[entry["text"]] = newest["offsets"][1:-1]
+    assert len(theirs) > 9
+    texts = [TextExample(text, None, None, None, "texts.txt", 1) for text in theirs]
+    for reads in (tokenizer, load_tokenizer(tmp_path)):
+        rows = make_text_rows(texts, reads, 512, None)
+        outputs = [np.zeros((len(row.ids[0]), 1), np.float32) for row in rows]
+        answers = find_entities(texts, rows, outputs, ["PLACE"], reads, "none")
+        for text, entities, offsets in zip(texts, answers, theirs.values(), strict=True):
+            assert [[entity.start, entity.end] for entity in entities.entities] == offsets, (text, type(reads))
 
 
 def test_long_texts_lose_the_end_that_the_tokenizer_cuts(monkeypatch):

@@ -44,6 +44,7 @@ def test_the_activation_of_the_config(tmp_path):
     for number, (fields, activation) in enumerate(
         (
             ({"sentence_transformers": {"activation_fn": "torch.nn.modules.linear.Identity"}}, np.asarray),
+            ({"sbert_ce_default_activation_function": "torch.nn.modules.activation.ReLU"}, lambda x: np.maximum(x, 0)),
             ({"sbert_ce_default_activation_function": "torch.nn.modules.activation.Tanh"}, np.tanh),
         )
     ):

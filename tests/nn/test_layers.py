@@ -107,6 +107,29 @@ def test_gelu_new_is_the_tanh_formula():
     assert 1e-4 < np.abs(gelu_new(jnp.asarray(X)) - gelu(jnp.asarray(X))).max() < 1e-3
 
 
+POINTS = np.array([-12.0, -3.5, -1.0, -0.25, 0.0, 0.3, 0.707107, 1.0, 2.5, 5.0, 7.0, 12.0], np.float32)
+WIDE = POINTS.astype(np.float64)
+RELU = np.maximum(WIDE, 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("gelu_10", np.clip(WIDE * scipy.special.ndtr(WIDE), -10, 10)),
+        ("hardswish", WIDE * np.clip(WIDE + 3, 0, 6) / 6),
+        ("laplace", scipy.special.ndtr((WIDE - 0.707107) / 0.282095)),
+        ("leaky_relu", np.where(WIDE < 0, 0.01 * WIDE, WIDE)),
+        ("linear", WIDE),
+        ("mish", WIDE * np.tanh(np.logaddexp(0, WIDE))),
+        ("relu2", RELU**2),
+        ("relu6", np.minimum(RELU, 6)),
+        ("sigmoid", scipy.special.expit(WIDE)),
+    ],
+)
+def test_activations_of_transformers_are_their_formulas(name, expected):
+    np.testing.assert_allclose(activation(name)(jnp.asarray(POINTS)), expected, rtol=1e-6, atol=1e-6)
+
+
 @pytest.mark.parametrize("name", sorted(ACTIVATIONS))
 def test_activations_keep_the_type_and_stay_finite(name):
     compute = jax.jit(lambda x: (activation(name)(x), jax.vmap(jax.grad(activation(name)))(x)))

@@ -28,16 +28,24 @@ class MLflowStub(types.ModuleType):
     def __init__(self):
         super().__init__("mlflow")
         self.records, self.down, self.killed_at = {}, False, None
+        self.experiments, self.made_meanwhile = {}, ""  # by name; one that another run makes before ours does
         self.entities = types.SimpleNamespace(Metric=Point, Param=collections.namedtuple("Param", "key value"))
 
     def MlflowClient(self):
         return self
 
     def get_experiment_by_name(self, name):
-        return None
+        return self.experiments.get(name)
 
     def create_experiment(self, name):
-        return name
+        if self.down:
+            raise ConnectionError("no connection")
+        if self.made_meanwhile:
+            self.experiments[name] = types.SimpleNamespace(experiment_id=self.made_meanwhile)
+        if name in self.experiments:
+            raise RuntimeError(f"RESOURCE_ALREADY_EXISTS: Experiment(name={name}) already exists.")
+        self.experiments[name] = types.SimpleNamespace(experiment_id="1")
+        return "1"
 
     def create_run(self, experiment, run_name, tags):
         number = f"id{len(self.records)}"
@@ -156,6 +164,17 @@ def test_a_run_that_began_without_a_tracker_sends_its_earlier_lines(tmp_path, ml
         replay(opened, [{"step": 1, "loss": 2.0, "dev/f1": None}, {"step": 2, "loss": 1.0}])
         opened[0].write(3, {"loss": 0.5})
     assert [(point.step, point.value) for point in mlflow.records["id0"]["points"]] == [(1, 2.0), (2, 1.0), (3, 0.5)]
+
+
+def test_runs_that_start_together_have_one_experiment(tmp_path, mlflow):
+    mlflow.down = True
+    with pytest.raises(ValueError, match="--track=mlflow cannot begin its record: no connection"):
+        write(tmp_path, [])
+    mlflow.down, mlflow.made_meanwhile = False, "7"
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        write(tmp_path / name, [1])
+    assert [record["experiment"] for record in mlflow.records.values()] == ["7", "7"]
 
 
 def test_the_report_and_scores_are_attached_and_the_status_says_how_it_ended(tmp_path, mlflow, wandb):

@@ -2,13 +2,15 @@
 
 import importlib
 import itertools
+import re
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from ml_collections import ConfigDict
 
-from bert_elmo_jax import train
+from bert_elmo_jax import optim, train
 from bert_elmo_jax.data.tasks.batches import TaskBatches
 from bert_elmo_jax.families import all_families, get_family
 from bert_elmo_jax.families.init_params import init_params
@@ -225,17 +227,56 @@ def test_gradients_are_clipped_before_they_are_scaled():
     np.testing.assert_allclose(updates[0], updates[1], rtol=1e-6)
 
 
+def test_a_decoder_that_a_classifier_reads_is_unfrozen_before_the_encoder():
+    """A tagger reads the encoder, so the decoder behind it has no layers there."""
+    family = get_family("bart")
+    sizes = {"hidden_size": 4, "num_layers": 2, "decoder_layers": 3, "num_heads": 2, "feed_forward_size": 4}
+    config = family.config(vocab_size=20, max_positions=8, **sizes)
+
+    def make_ones(head, pooler):
+        shapes = jax.eval_shape(lambda: init_params(family, config, jax.random.key(0), pooler=pooler))
+        return {**jax.tree.map(lambda leaf: np.ones(leaf.shape, np.float32), shapes), head: {"bias": np.ones(2)}}
+
+    classifier, tagger = make_ones("classify", True), make_ones("tag", False)
+    plan_of = ConfigDict({"transfer": "gradual", "upper_layers": None, "head_epochs": 1.0})
+    parts = ("embeddings", "layer_0", "layer_1", *(f"decoder/{name}" for name in ("embeddings", "layer_0", "layer_2")))
+    for params, starts, scales in (
+        (classifier, [60, 50, 40, 60, 30, 10], [-6, -5, -4, -6, -3, -1]),
+        (tagger, [30, 20, 10, 10, 10, 10], [-3, -2, -1, 0, 0, 0]),
+    ):
+        spans = plan_unfreezing(plan_of, family.depth_of, params, 10)["encoder"]
+        updates, _ = optim.scale_by_depth(0.5, family.depth_of).update(params, None)
+        for part, start, scale in zip(parts, starts, scales, strict=True):
+            leaves = [tree_part(tree, part) for tree in (spans, updates["encoder"])]
+            assert {span.steps for span in leaves[0]} == {((start, None),)}, part
+            assert {float(update.flat[0]) for update in leaves[1]} == {2.0**scale}, part
+        assert spans["decoder"]["output_bias"].steps == ((10, None),)
+    plan_of.update(transfer="upper", upper_layers=3)
+    upper = plan_unfreezing(plan_of, family.depth_of, classifier, 10)["encoder"]
+    assert all(span.never for span in tree_part(upper, "layer_1"))
+    assert all(span.always for span in tree_part(upper, "decoder/layer_0"))
+
+
+def tree_part(tree, path):
+    """Return the leaves of a part of a tree of parameters."""
+    for name in path.split("/"):
+        tree = tree[name]
+    return jax.tree.leaves(tree)
+
+
 @pytest.mark.parametrize("family", [family for family in all_families() if family.presets], ids=lambda f: f.name)
 def test_every_part_of_every_encoder_has_a_layer(family):
-    """Only a norm, pooler or decoder after the last layer has no layer, and the layers are numbered without gaps."""
+    """Only a norm, a pooler or a bias after the last layer has no layer, and layers are numbered without gaps."""
     sizes = {name: value for name, value in next(iter(family.presets.values())).items() if name != "vocab_size"}
     config = family.config(vocab_size=family.inputs.vocab_size, **sizes)
     params = jax.eval_shape(lambda: init_params(family, config, jax.random.key(0), ()))["encoder"]
     names = [path_name(path) for path, _ in jax.tree_util.tree_leaves_with_path(params)]
-    without = {name.split("/")[0] for name in names if family.depth_of(name) is None}
-    assert without <= {"norm", "pooler", "decoder"}
-    numbered = {family.depth_of(name) for name in names} - {None, 0}
+    without = {re.sub(r"^(norm|pooler)/.*", r"\1", name) for name in names if family.depth_of(name) is None}
+    assert without <= {"norm", "pooler", "decoder/output_bias"}
+    depths = jax.tree.leaves(optim.depths({"encoder": params}, family.depth_of))
+    numbered = {depth for name, depth in zip(names, depths) if family.depth_of(name) is not None} - {0}
     layers = len(set(config.layer_owners)) if hasattr(config, "layer_owners") else config.num_layers
+    layers += config.target.num_layers if "decoder" in params else 0
     assert numbered == set(range(1, layers + 1))
 
 

@@ -13,16 +13,18 @@ import pytest
 
 from bert_elmo_jax import load
 from bert_elmo_jax.exports.export_model import export_model
-from bert_elmo_jax.files import write_json
+from bert_elmo_jax.files import read_json, write_json
 from bert_elmo_jax.heads.features import Features
+from bert_elmo_jax.heads.sentence_head import SentenceHead
 from bert_elmo_jax.inference.save_model import save
 from bert_elmo_jax.inference.verify import verify_folder
 from bert_elmo_jax.sharing.model_card import Card, write_card
-from bert_elmo_jax.sharing.push_model import push_model
+from bert_elmo_jax.sharing.push_model import describe, describe_export, push_model
 from bert_elmo_jax.train.checkpoint import load_params, save_params
 
 from ..inference.test_task_model import write
 
+GOLDENS = Path("tests/goldens")
 BERT = "tests/goldens/bert_tiny"
 FROZEN = Path("tests/goldens/frozen_runs")
 RESULT = {
@@ -128,13 +130,54 @@ def test_unknown_facts_are_named_in_both_languages(tmp_path):
         assert text in korean
 
 
-def test_exports_are_shared_as_they_are(tmp_path):
-    export_model(BERT, tmp_path / "out", to="stablehlo")
-    (tmp_path / "out" / "lease.json").write_text('{"host": "mine"}')  # copied from a bucket
-    folder = push_model(tmp_path / "out", "me/tiny", dry_run=True, say=len)
-    assert folder == tmp_path / "out_hub" and not (folder / "lease.json").exists()
-    assert {"README.md", "model.stablehlo", "run.py"} <= {file.name for file in folder.iterdir()}
+def test_of_an_export_only_its_own_files_are_shared(tmp_path):
+    export_model(BERT, source := tmp_path / "out", to="stablehlo")
+    exported = list_files(source)
+    for name in ("lease.json", "__pycache__/run.cpython-311.pyc"):  # copied from a bucket, written by Python
+        (source / name).parent.mkdir(exist_ok=True)
+        (source / name).touch()
+    (source / "SHA256SUMS").rename(tmp_path / "sums")
+    folder = push_model(source, "me/tiny", dry_run=True, output=tmp_path / "without_hashes", say=len)
+    assert list_files(folder) == {*exported, "README.md"}
+    (tmp_path / "sums").rename(source / "SHA256SUMS")
+    (source / "my_texts.txt").touch()
+    folder = push_model(source, "me/tiny", dry_run=True, say=len)
+    assert folder == tmp_path / "out_hub" and list_files(folder) == {*exported, "README.md"}
     assert verify_folder(folder)
+    (source / "run.py").unlink()
+    with pytest.raises(ValueError, match=r"out lacks run\.py, listed in its SHA256SUMS: copy it again"):
+        push_model(source, "me/tiny", dry_run=True, output=tmp_path / "other", say=len)
+
+
+@pytest.mark.parametrize(
+    ("name", "pipeline"),
+    [
+        ("bert_tiny", ""),
+        ("rank", "text-ranking"),
+        ("reranker", "text-ranking"),
+        ("released_heads/roberta_nli3", "text-classification"),
+        pytest.param("released_heads/electra_regression", "text-classification", marks=pytest.mark.long),
+        pytest.param("released_heads/bert_ner", "token-classification", marks=pytest.mark.long),
+        pytest.param("released_heads/distilbert_qa", "question-answering", marks=pytest.mark.long),
+    ],
+)
+def test_the_card_of_an_export_has_the_task_labels_and_sizes_of_its_model(name, pipeline, tmp_path):
+    source = write(tmp_path / "run", "rank") if name == "rank" else GOLDENS / name
+    export_model(source, tmp_path / "out", to="stablehlo")
+    card = describe_export(read_json(tmp_path / "out" / "export.json"), "me/x", "")
+    expected = describe(source, "me/x", "")
+    for field in ("kind", "labels", "parameters", "longest"):
+        assert getattr(card, field) == getattr(expected, field), field
+    text = write_card(card)
+    assert f"This is an exported model with {card.parameters:,} parameters" in text
+    assert (f'pipeline_tag: "{pipeline}"' in text) if pipeline else "pipeline_tag" not in text
+
+
+def test_the_card_of_an_older_export_does_not_say_how_large_it_is():
+    card = describe_export({"kind": "network", "labels": ["NOUN"]}, "me/x", "")
+    english, korean = write_card(card), write_card(card, "ko")
+    assert "This is an exported model, written by" in english and "파라미터" not in korean
+    assert 'pipeline_tag: "token-classification"' in english and "Its labels: `NOUN`." in english
 
 
 def test_an_int8_model_keeps_its_form(tmp_path):
@@ -197,6 +240,16 @@ def test_a_head_that_reads_other_layers_is_shared_as_a_run_directory(tmp_path):
     for file in folder.rglob("*"):
         assert not file.is_file() or str(tmp_path).encode() not in file.read_bytes(), file
     assert load(folder, verify=True).predict(["[MASK]"]) == load(tmp_path / "run").predict(["[MASK]"])
+
+
+def test_sentence_vectors_of_a_bart_are_shared_as_a_run_directory(tmp_path):
+    """sentence-transformers would pool the decoder."""
+    encoder = load("tests/goldens/bart_tiny")
+    encoder.sentence_head = SentenceHead(("max",))
+    save(tmp_path / "run", encoder)
+    folder = push_model(tmp_path / "run", "me/x", dry_run=True, say=len)
+    assert "modules.json" not in list_files(folder)
+    assert load(folder).sentence_head.pooling == ("max",)
 
 
 RELEASED = "tests/goldens/released_heads"

@@ -48,7 +48,7 @@ class Task:
     `prompt` is put before each text (of a reranker, before the first of a pair), and texts are lower-cased first if
     `lowercase`. With `both_orders`, pairs are read in both orders. With `multi_label`, each label is right or wrong by
     itself. A `pipeline` reads and answers as transformers' pipelines do; it is the task of a released model.
-    `activation` turns the outputs of a reranker into scores: sigmoid, identity or tanh. A parser may read a
+    `activation` turns the outputs of a reranker into scores, such as sigmoid, identity or tanh. A parser may read a
     `tag_column`, upos or xpos; `tags` are the tags in its training data.
 
     >>> task_named("sst2").kind, task_named("ud_upos", max_length=256).max_length
@@ -183,7 +183,8 @@ def stream_examples(
     """Yield the unlabelled examples of a file or several; of texts in Parquet files, few are in memory at a time."""
     for file in list_files(path):
         if is_arrow(file) and isinstance(task.layout, Layout) and task.kind != "sentences":
-            yield from stream_texts(file, task.name if task.name in LAYOUTS else task.layout, on_bad)
+            texts = stream_texts(file, task.name if task.name in LAYOUTS else task.layout, on_bad)
+            yield from map(_to_question, texts) if task.kind == "questions" else texts
         else:
             yield from read_examples(file, task, labelled=False, encoding=encoding, on_bad=on_bad)
 
@@ -209,7 +210,8 @@ def _read_file(path: str, task: Task, labelled: bool, encoding: str, on_bad: OnB
     if isinstance(task.layout, Layout):
         # Named layouts have additional rules, such as TREC's coarse labels.
         layout = task.name if task.name in LAYOUTS else task.layout
-        return read_texts(path, layout, labelled=labelled, encoding=encoding, on_bad=on_bad)
+        examples = read_texts(path, layout, labelled=labelled, encoding=encoding, on_bad=on_bad)
+        return [_to_question(example) for example in examples] if task.kind == "questions" else examples
     if on_bad is not stop:
         raise ValueError(
             f"--on_bad=skip is for tables with a text in each row, and {path} has {task.kind}: leave it out"
@@ -227,6 +229,11 @@ def _read_file(path: str, task: Task, labelled: bool, encoding: str, on_bad: OnB
     if task.name == "qamr":
         return read_qamr(path)
     return read_squad(path, answered=labelled, encoding=encoding)
+
+
+def _to_question(example: TextExample) -> Question:
+    """Return the question about a context that a row of a table has."""
+    return Question(str(example.line), example.text, example.pair or "", (), example.file, example.line)
 
 
 def with_labels(task: Task, train: Sequence[Any]) -> Task:

@@ -87,9 +87,10 @@ class DebertaConfig(PieceConfig):
             raise ValueError(f"conv_kernel_size is {self.conv_kernel_size}; it is odd, or 0 for no convolution")
         if self.hidden_size % self.conv_groups:
             raise ValueError(f"conv_groups is {self.conv_groups}; it must divide hidden_size {self.hidden_size}")
-        if self.position_buckets and not 2 <= self.position_buckets < 2 * (self.largest_distance - 1):
+        buckets, last = self.position_buckets, self.largest_distance - 1
+        if buckets and (buckets < 2 or last in (0, buckets // 2)):  # the formula divides by log(last / (buckets // 2))
             raise ValueError(
-                f"position_buckets is {self.position_buckets} for distances up to {self.largest_distance} "
+                f"position_buckets is {buckets} for distances up to {self.largest_distance} "
                 "(max_relative_positions, or else max_positions): use at least 2 and fewer than twice the distances, "
                 "or 0 for no buckets"
             )

@@ -39,5 +39,6 @@ FAMILY = Family(
     formats=FORMATS,
     sharding=(*TRANSFORMER_SHARDING, (r"decoder/output$", PartitionSpec("tensor", "fsdp"))),
     presets=PRESETS,
+    sentence_files=False,
     decoder=lazy_function(f"{FOLDER}.decoding", "transformer_decoder"),
 )

@@ -28,6 +28,14 @@ def test_buckets_are_the_original_ones(goldens):
         np.testing.assert_array_equal(distance_buckets(-distances, buckets, largest), -frozen[name])
 
 
+def test_more_buckets_than_distances_are_those_of_transformers():
+    """Its formula gives far pieces smaller buckets then, and from some distance on those of the other side."""
+    config = dataclasses.replace(CONFIG, position_buckets=32, max_relative_positions=5)
+    distances = np.array([1, 15, 16, 17, 18, 20, 32, 40, 64, 100, 200, 511])
+    buckets = distance_buckets(distances, config.position_buckets, config.largest_distance)
+    assert buckets.tolist() == [1, 15, 16, 16, 15, 14, 9, 7, 1, -3, -11, -21]
+
+
 def looked_up(query, key, keys, queries, rows):
     """Return the terms as the paper writes them: a row of both tables for each pair of places."""
     terms = jnp.einsum("btah,tsah->bats", query, keys[rows]) if keys is not None else 0
@@ -134,7 +142,8 @@ FIRST = {"model_type": "deberta", "share_att_key": False, "norm_relative": False
         ({"relative_terms": "p2c|c2p"}, r"relative_terms is 'p2c\|c2p'; it is one of none, c2p, p2c, c2p\|p2c"),
         ({"position_buckets": -1}, "position_buckets is -1; it must be at least 0"),
         ({"position_buckets": 1}, "position_buckets is 1 for distances up to 512"),
-        ({"position_buckets": 256, "max_relative_positions": 100}, "position_buckets is 256 for distances up to 100"),
+        ({"position_buckets": 256, "max_relative_positions": 129}, "position_buckets is 256 for distances up to 129"),
+        ({"position_buckets": 256, "max_relative_positions": 1}, "position_buckets is 256 for distances up to 1 "),
         ({"conv_kernel_size": 4}, "conv_kernel_size is 4; it is odd, or 0"),
         ({"conv_kernel_size": 3, "conv_groups": 5}, "conv_groups is 5; it must divide hidden_size 768"),
         ({"conv_activation": "tan"}, "tan"),

@@ -104,7 +104,7 @@ def test_every_field_is_read():
         ({"classifier_dropout": "x"}, "classifier_dropout is 'x'; expected a number up to 1e12"),
         ({"model_type": "openai-gpt", "afn": ["gelu"]}, r"afn is \['gelu'\]; expected a text"),
         ({"n_embd": 770}, r"hidden_size 770 cannot be split evenly among num_heads 12"),
-        ({"activation_function": "gelu_10"}, "no activation 'gelu_10'"),
+        ({"activation_function": "prelu"}, "no activation 'prelu'"),
         ({"eos_token_id": [1, 2]}, r"eos_token_id is \[1, 2\]; only one piece, by its id, can end a text"),
         ({"eos_token_id": 60_000, "pad_token_id": 0}, "end_id is 60000; the vocabulary has the ids 0 to 50256"),
         ({"scale_attn_weights": "no"}, "scale_attn_weights is 'no'; it must be true or false"),

@@ -78,7 +78,7 @@ def test_released_relatives_say_that_they_have_no_embeddings_of_positions():
         ({"tie_word_embeddings": False}, "tie_word_embeddings is False; only True is supported"),
         ({"rope_scaling": {"rope_type": "yarn"}}, "rope_scaling is {'rope_type': 'yarn'}; only {} is supported"),
         ({"classifier_pooling": "max"}, "classifier_pooling is 'max'; it is one of cls, mean"),
-        ({"hidden_activation": "mish"}, "no activation 'mish'"),
+        ({"hidden_activation": "prelu"}, "no activation 'prelu'"),
         ({"attention_bias": "no"}, "attention_bias is 'no'; it must be true or false"),
         ({"local_attention": 6.5}, "local_attention is 6.5; it must be a whole number"),
         ({"local_attention": -1}, "local_attention is -1; it must be at least 1"),

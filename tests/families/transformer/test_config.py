@@ -122,7 +122,7 @@ def test_renormalize_logits_is_read_and_written(tmp_path):
         ({"num_hidden_layers": 5}, "num_hidden_layers is 5 but encoder_layers is 6"),
         ({"d_model": 516}, r"hidden_size 516 cannot be split evenly among num_heads 8.*d_model"),
         ({"decoder_attention_heads": 7}, "cannot be split evenly among decoder_heads 7"),
-        ({"activation_function": "mish"}, "no activation 'mish'"),
+        ({"activation_function": "prelu"}, "no activation 'prelu'"),
         ({"decoder_start_token_id": 60000}, "start_id holds 60000; the target's vocabulary has the ids 0 to 58100"),
     ],
 )
