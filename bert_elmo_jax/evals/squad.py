@@ -5,12 +5,13 @@ import re
 import string
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from bert_elmo_jax.files import read_json_value
 
-Rules = Literal["squad2", "squad1", "korquad"]
+Rules = Literal["squad2", "squad1", "korquad", "korean2"]
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 # KorQuAD replaces these marks by a space and deletes other punctuation.
@@ -37,6 +38,8 @@ def score(
     - `squad1`, SQuAD's script 1.1: exact_match, f1, total and missing (the number of questions without a prediction).
       It differs for answers that consist of articles and punctuation.
     - `korquad`, the script of KorQuAD 1.0: the same four, with F1 over characters.
+    - `korean2`: as `squad2`, with texts compared as KorQuAD's script does, for Korean questions some of which have no
+      answer, such as KLUE's. (KLUE's own script has no F1 over characters, but ROUGE-W.)
 
     >>> qas = [{"id": "1", "answers": [{"text": "the sea", "answer_start": 0}]}, {"id": "2", "answers": []}]
     >>> data = {"version": "v2.0", "data": [{"paragraphs": [{"context": "the sea", "qas": qas}]}]}
@@ -47,25 +50,25 @@ def score(
     content = _load(data, "data")
     version = str(content.get("version", "")) if isinstance(content, Mapping) else ""
     rules = rules or ("korquad" if version.lower().startswith("korquad") else "squad2")
-    if rules not in ("squad2", "squad1", "korquad"):
-        raise ValueError(f"rules={rules!r} is not known; use squad2, squad1 or korquad")
+    if rules not in get_args(Rules):
+        raise ValueError(f"rules={rules!r} is not known; use squad2, squad1, korquad or korean2")
     gold = _gold(content)
     predicted = _predictions(predictions)
     missing = [number for number in gold if number not in predicted]
-    if rules != "squad2":
+    if rules in ("squad1", "korquad"):
         if na_probabilities is not None:
             raise ValueError(
                 f"na_probabilities were given, but the rules of {rules} do not allow questions without an answer: "
                 "leave them out, or score with rules='squad2'"
             )
         return _score_first(gold, predicted, korean=rules == "korquad") | {"missing": len(missing)}
-    first = version.startswith("1") and all(gold.values())
+    first = rules == "squad2" and version.startswith("1") and all(gold.values())
     if missing and not first:
         raise ValueError(
             f"{len(missing)} of {len(gold)} questions have no prediction, the first is {missing[0]!r}: predict an "
             'answer, or "" for none, for each question, and check that data and predictions belong together'
         )
-    figures = _score_second(gold, predicted, na_probabilities, na_threshold)
+    figures = _score_second(gold, predicted, na_probabilities, na_threshold, korean=rules == "korean2")
     if first:
         exact_match = _score_first(gold, predicted, korean=False)["exact_match"]
         figures |= {"exact_match": exact_match, "missing": len(missing)}
@@ -102,15 +105,19 @@ def _score_second(
     predicted: Mapping[str, str],
     na_probabilities: str | Path | Mapping[str, float] | None,
     na_threshold: float,
+    *,
+    korean: bool,
 ) -> dict[str, float]:
     """Score by the script of version 2.0."""
+    plain = partial(normalize, korean=korean)
     # Answers that normalise to "" are ignored, but the question still counts as one with an answer.
-    truths = {number: [t for t in map(normalize, answers) if t] or [""] for number, answers in gold.items()}
-    guesses = {number: normalize(predicted[number]) for number in gold if number in predicted}
+    truths = {number: [t for t in map(plain, answers) if t] or [""] for number, answers in gold.items()}
+    guesses = {number: plain(predicted[number]) for number in gold if number in predicted}
     exact, overlap = dict.fromkeys(gold, 0.0), dict.fromkeys(gold, 0.0)
     for number, guess in guesses.items():
         exact[number] = float(guess in truths[number])
-        overlap[number] = max(_f1(truth.split(), guess.split(), 1.0) for truth in truths[number])
+        units = _units(guess, korean)
+        overlap[number] = max(_f1(_units(truth, korean), units, 1.0) for truth in truths[number])
     has_answer = {number: bool(answers) for number, answers in gold.items()}
     figures: dict[str, float] = {}
     ruled_out = set()
@@ -173,9 +180,10 @@ def _gold(content: Any) -> dict[str, list[str]]:
         for article in articles:
             for paragraph in article["paragraphs"]:
                 for question in paragraph["qas"]:
-                    if question["id"] in gold:
-                        raise ValueError(f"the data repeat the id {question['id']!r}: give each question its own")
-                    gold[question["id"]] = [answer["text"] for answer in question["answers"]]
+                    number = question["guid" if "guid" in question and "id" not in question else "id"]  # KLUE's is guid
+                    if number in gold:
+                        raise ValueError(f"the data repeat the id {number!r}: give each question its own")
+                    gold[number] = [answer["text"] for answer in question["answers"]]
     except (TypeError, KeyError) as problem:
         raise ValueError(
             f"the data are not in SQuAD's layout ({type(problem).__name__}: {problem}); expected "

@@ -221,13 +221,15 @@ def _answers(task: Task, questions: Sequence[Question], predictions: Sequence[An
     data: Mapping[str, Any] = {"version": version, "data": [{"paragraphs": [{"qas": qas}]}]}
     ids = [question.id for question in questions]
     answers = {number: prediction.answer for number, prediction in zip(ids, predictions)}
+    korean = task.name == "korquad"
     if not task.unanswerable:
-        return squad.score(data, answers, rules="korquad" if task.name in ("korquad", "klue_mrc") else "squad1")
-    figures = squad.score(data, answers)
+        return squad.score(data, answers, rules="korquad" if korean else "squad1")
+    rules: squad.Rules = "korean2" if korean else "squad2"
+    figures = squad.score(data, answers, rules=rules)
     # The threshold is chosen among the best answers that are not empty, with and without the current threshold.
     best = {n: next((c.answer for c in p.n_best if c.answer), "") for n, p in zip(ids, predictions)}
     doubts = {number: max(min(prediction.null_score, NEVER), -NEVER) for number, prediction in zip(ids, predictions)}
-    tuned = squad.score(data, best, doubts)
+    tuned = squad.score(data, best, doubts, rules=rules)
     threshold = tuned["best_f1_thresh"]
     if threshold not in doubts.values():  # the script's own value for "no answer is best", meant for probabilities
         threshold = -NEVER

@@ -99,7 +99,9 @@ def test_decomposed_words_are_the_same_words(parts, tmp_path):
     words = probes.select_parts(mixed, "pos")
     assert words["test"].words.tolist() == words["train"].words.tolist() == ["배", "바다"]
     (tmp_path / "a.txt").write_text("배 1 2\n", encoding="utf-8")
-    options = SimpleNamespace(static=[str(tmp_path / "a.txt")], model=[])
+    options = object.__new__(studies.StudyOptions)  # two fields of which are read
+    for name, value in {"static": [str(tmp_path / "a.txt")], "model": []}.items():
+        object.__setattr__(options, name, value)
     assert studies.load_sources(options, mixed["test"])["a.txt"].of(mixed["test"][0].words).tolist() == [[1, 2], [0, 0]]
 
 

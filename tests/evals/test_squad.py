@@ -96,6 +96,16 @@ def test_missing_predictions():
     assert score(korean, {"0": "바다"})["exact_match"] == 50
 
 
+def test_korean_questions_without_an_answer_are_scored_over_characters():
+    qas = [{"guid": "1", "answers": [{"text": "《토지》"}]}, {"guid": "2", "answers": [{"text": "서울특별시"}]},
+           {"guid": "3", "answers": []}]  # fmt: skip
+    klue = {"version": "v1.1_0", "data": [{"paragraphs": [{"context": "c", "qas": qas}]}]}
+    figures = score(klue, {"1": "토지", "2": "서울특별시에서", "3": ""}, {"1": 0.1, "2": 0.2, "3": 0.9}, rules="korean2")
+    assert figures["exact"] == pytest.approx(200 / 3)
+    assert figures["f1"] == figures["best_f1"] == pytest.approx(100 * (1 + 10 / 12 + 1) / 3)
+    assert figures["best_f1_thresh"] == 0.2
+
+
 INVALID = [  # arguments, options and message
     ((data([]), {"0": None}), {}, "the prediction for '0' is None, not a text"),
     ((data([]), ["a"]), {}, "predictions should map .* they are a list"),
@@ -106,7 +116,7 @@ INVALID = [  # arguments, options and message
     (({"answers": 3}, {}), {}, "not in SQuAD's layout"),
     (([*data(["a"])["data"], *data(["a"])["data"]], {"0": "a"}), {}, "repeat the id '0'"),
     (("no/such.json", {}), {}, "there is no file no/such.json"),
-    ((data([]), {"0": ""}), {"rules": "1.1"}, "is not known; use squad2, squad1 or korquad"),
+    ((data([]), {"0": ""}), {"rules": "1.1"}, "is not known; use squad2, squad1, korquad or korean2"),
     ((data(["a"]), {"0": ""}, {"0": 0.5}), {"rules": "squad1"}, "na_probabilities were given, but the rules of squad1"),
     ((data([]), {"0": ""}), {"rules": "squad1"}, "question '0' has no answer in the data"),
 ]

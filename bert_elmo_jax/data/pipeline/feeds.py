@@ -24,6 +24,8 @@ from bert_elmo_jax.data.rows.stream import LanguageModelExamples, Marks, plan_st
 from bert_elmo_jax.data.rows.translation import PairExamples, empty_pair_batch, pair_batch, plan_pair_rows
 from bert_elmo_jax.data.rows.word_batch import batch_of
 from bert_elmo_jax.data.rows.word_windows import (
+    POWER,
+    SUBWORD_POWER,
     CountExamples,
     Frequencies,
     SubwordLists,
@@ -251,11 +253,13 @@ def neighbour_feed(recipe: Recipe, examples: WindowExamples | CountExamples) -> 
         return {name: np.zeros(*shape) for name, shape in examples.shapes(rows).items() if name not in names}
 
     sample = getattr(examples, "sample", 0.0)
-    frequencies = Frequencies.of(vocabulary, examples.min_count, sample, stores[0].word_counts)
+    counts = [(store.word_counts, weight) for store, (_, weight) in zip(stores, recipe.corpora)]
+    power = SUBWORD_POWER if getattr(examples, "buckets", 0) else POWER
+    frequencies = Frequencies.of(vocabulary, examples.min_count, sample, counts, power)
     no_row = "has a sentence with two words that are read: prepare more text, or lower config.min_count"
     if isinstance(examples, CountExamples):
-        counts = partial(plan_count_rows, examples=examples, frequencies=frequencies)
-        return RowFeed(recipe, stores, counts, empty, count_batch, no_row=no_row)
+        plan_counts = partial(plan_count_rows, examples=examples, frequencies=frequencies)
+        return RowFeed(recipe, stores, plan_counts, empty, count_batch, no_row=no_row)
     plan = partial(plan_window_rows, examples=examples, frequencies=frequencies)
     fill = partial(window_batch, examples=examples, ends=frequencies.ends)
     if not examples.buckets:

@@ -16,7 +16,7 @@ from bert_elmo_jax.data.rows.widths import Shapes
 from bert_elmo_jax.text.subwords import Subwords
 from bert_elmo_jax.text.words import WORD_SPECIALS, WordVocabulary
 
-POWER = 0.75  # negatives are drawn by their counts to this power
+POWER, SUBWORD_POWER = 0.75, 0.5  # negatives are drawn by their counts to this power; the second is fastText's
 LARGEST = np.iinfo(np.int32).max
 SMALLEST = 1024  # entries of the list of a batch's subwords; it is doubled as often as necessary
 Batch = dict[str, np.ndarray]
@@ -85,20 +85,31 @@ class Frequencies:
 
     @classmethod
     def of(
-        cls, vocabulary: WordVocabulary, min_count: int, sample: float = 0.0, counts: np.ndarray | None = None
+        cls,
+        vocabulary: WordVocabulary,
+        min_count: int,
+        sample: float = 0.0,
+        corpora: Sequence[tuple[np.ndarray | None, float]] = ((None, 1.0),),
+        power: float = POWER,
     ) -> "Frequencies":
-        """Compute them from `counts`, by default the vocabulary's; raise if fewer than two words are frequent enough.
+        """Compute them from the counts of each corpus and the weight that its text is read with.
+
+        None stands for the counts of the vocabulary. `min_count` is of all corpora together. Raise if fewer than two
+        words are frequent enough.
 
         >>> words = WordVocabulary.build({"sea": 900, "배": 100, "rare": 1})
         >>> Frequencies.of(words, min_count=5, sample=0.1).read_shares.round(2).astype(str).tolist()
         ['0.0', '0.0', '0.0', '0.44', '1.0', '0.0']
         """
-        counts = vocabulary.counts if counts is None else counts
-        if counts is None:
+        if vocabulary.counts is None and any(table is None for table, _ in corpora):
             raise ValueError("the vocabulary has no counts.npy, which sampling needs: prepare the corpus again")
-        counts = counts.astype(np.float64)
+        tables = [np.asarray(vocabulary.counts if table is None else table, np.float64) for table, _ in corpora]
+        occurrences = np.stack(tables).sum(axis=0)
+        counts = occurrences.copy()  # of one corpus, whatever its weight
+        if len(corpora) > 1:
+            counts = np.stack([w * t / max(t.sum(), 1) for t, (_, w) in zip(tables, corpora)]).sum(axis=0)
         counts[: len(WORD_SPECIALS)] = 0
-        counts[counts < min_count] = 0
+        counts[occurrences < min_count] = 0
         if (counts > 0).sum() < 2:
             raise ValueError(
                 f"{(counts > 0).sum()} of {len(counts) - len(WORD_SPECIALS)} words of the vocabulary occur "
@@ -107,7 +118,7 @@ class Frequencies:
         shares = counts / counts.sum()
         ratio = np.where(shares > 0, sample / np.where(shares > 0, shares, 1.0), 0.0)
         read_shares = np.minimum(1.0, np.sqrt(ratio) + ratio) if sample else (counts > 0).astype(np.float64)
-        ends = np.cumsum(counts**POWER)
+        ends = np.cumsum(counts**power)
         return cls(read_shares.astype(np.float32), ends / ends[-1])
 
 

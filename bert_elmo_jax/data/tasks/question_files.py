@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bert_elmo_jax.data.arrow_files import is_arrow
+from bert_elmo_jax.data.arrow_files import is_arrow, open_arrow
 from bert_elmo_jax.data.tasks.examples import Answer, Question
 from bert_elmo_jax.data.tasks.files import BadRow, check_characters, lines_of, parse_json, read_lines, read_text
 from bert_elmo_jax.data.tasks.tables import find_format, read_arrow_records
@@ -57,9 +57,13 @@ def read_squad(path: str | Path, *, answered: bool = True, encoding: str = "utf-
 
 
 def _question_rows(path: str | Path, answered: bool) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Yield (name, context, question) of each row of a table of questions, as the hub has SQuAD."""
-    columns = ("id", "question", "context", "answers")
-    for record in read_arrow_records(path, columns if answered else columns[:3], ()):
+    """Yield (name, context, question) of each row of a table of questions, as the hub has SQuAD and KLUE's.
+
+    The hub puts KLUE's plausible answers of questions without an answer among the others.
+    """
+    names = open_arrow(path).names
+    columns = ("guid" if "guid" in names and "id" not in names else "id", "question", "context", "answers")
+    for record in read_arrow_records(path, columns if answered else columns[:3], ("is_impossible",)):
         where, bad = f"row {record.line}", partial(BadRow, path, record.line)
         _check_text(record.cells, "context", bad, where)
         qa, answers = dict(record.cells), record.cells.get("answers")
@@ -69,6 +73,8 @@ def _question_rows(path: str | Path, answered: bool) -> Iterator[tuple[str, str,
                 problem = f"answers are {answers!r:.60}, expected equal numbers of text and answer_start"
                 raise bad(problem, "correct the row")
             qa["answers"] = [{"text": text, "answer_start": start} for text, start in zip(texts, starts)]
+        if answered and qa.get("is_impossible") is True:
+            qa["answers"] = []
         yield where, record.cells["context"], {**qa, "is_impossible": qa.get("answers") == []}
 
 

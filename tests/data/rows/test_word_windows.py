@@ -112,3 +112,13 @@ def test_draws_follow_the_counts():
 def test_a_vocabulary_of_one_word_is_refused():
     with pytest.raises(ValueError, match=r"1 of 2 words of the vocabulary occur 5 times or more.*--config\.min_count"):
         Frequencies.of(WordVocabulary.build({"a": 10, "rare": 3}), min_count=5)
+
+
+def test_words_of_all_corpora_are_read_by_their_weights():
+    words = WordVocabulary.build({"sea": 60, "law": 40})
+    sea, law = np.array([0, 0, 0, 600, 0]), np.array([0, 0, 0, 3, 40])
+    for corpora in (((sea, 3.0), (law, 1.0)), ((law, 1.0), (sea, 3.0))):
+        ends = Frequencies.of(words, min_count=5, corpora=corpora, power=1.0).ends
+        assert ends[3] == pytest.approx((3 + 3 / 43) / 4)
+    with pytest.raises(ValueError, match=r"1 of 2 words of the vocabulary occur 41 times or more"):
+        Frequencies.of(words, min_count=41, corpora=((sea, 1.0), (law, 9.0)))

@@ -247,3 +247,15 @@ def test_a_context_without_a_piece_and_refusals():
     scores = [np.zeros(len(window.ids))]
     with pytest.raises(ValueError, match="the end scores of question 'q' contain NaN"):
         find_answers([ask(TEXT)], windows, scores, [scores[0] * np.nan])
+
+
+def test_rows_of_the_hub_say_which_questions_have_no_answer(tmp_path):
+    """The hub's KLUE has plausible answers among the others, and `guid`."""
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    answers = [{"text": ["강가"], "answer_start": [3]}] * 2
+    columns = {"guid": ["a", "b"], "question": ["어디?"] * 2, "context": ["그는 강가에 있다."] * 2, "answers": answers,
+               "is_impossible": [False, True]}  # fmt: skip
+    parquet.write_table(pyarrow.table(columns), tmp_path / "klue.parquet")
+    questions = read_squad(tmp_path / "klue.parquet")
+    assert [(q.id, [answer.text for answer in q.answers]) for q in questions] == [("a", ["강가"]), ("b", [])]
+    assert [q.id for q in read_squad(tmp_path / "klue.parquet", answered=False)] == ["a", "b"]
