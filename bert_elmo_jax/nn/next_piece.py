@@ -34,6 +34,8 @@ def block_ngrams(
 ) -> Float32[Array, "B V"]:
     """Give the score -inf to each piece that would repeat a sequence of `size` of the first `count` pieces of its row.
 
+    Negative pieces are padding.
+
     >>> block_ngrams(jnp.zeros((1, 4)), jnp.array([[1, 2, 3, 1, 2, 0]]), 5, 3).tolist()
     [[0.0, 0.0, 0.0, -inf]]
     """
@@ -46,7 +48,8 @@ def block_ngrams(
     latest = lax.dynamic_slice_in_dim(pieces, count - before, before, axis=1)
     for n in range(before):
         repeats &= pieces[:, n : length - before + n] == latest[:, n : n + 1]
-    blocked = jnp.where(repeats, pieces[:, before:], scores.shape[1])
+    # Padding is negative, and a negative index would count from the end.
+    blocked = jnp.where(repeats & (pieces[:, before:] >= 0), pieces[:, before:], scores.shape[1])
     return scores.at[jnp.arange(rows)[:, None], blocked].set(-jnp.inf, mode="drop")
 
 

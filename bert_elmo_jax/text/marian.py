@@ -25,7 +25,7 @@ from bert_elmo_jax.text.tokenizer import (
     list_pieces,
     reject_text,
 )
-from bert_elmo_jax.text.tokenizer_checks import read_tokenizer_config
+from bert_elmo_jax.text.tokenizer_checks import read_added, read_tokenizer_config
 from bert_elmo_jax.text.tokenizer_folder import MARIAN_FILES
 from bert_elmo_jax.text.tokenizer_specs import name_of
 
@@ -206,6 +206,13 @@ def load_marian(folder: str | Path) -> Marian:
         )
     source, target = (read_bytes(folder / name) for name in MARIAN_FILES[:2])
     vocabulary = read_json(folder / MARIAN_FILES[2])
+    listed = {entry["content"] for entry in (settings.get("added_tokens_decoder") or {}).values()}
+    if added := sorted((listed | set(read_added(folder))) - set(vocabulary)):
+        raise ValueError(
+            f"{folder} adds {', '.join(added)} to Marian's vocabulary; added pieces are not supported, and a text with "
+            "one would get wrong ids. If no text has one, delete added_tokens.json and these entries of "
+            "added_tokens_decoder in tokenizer_config.json."
+        )
     target_vocabulary = read_json(folder / TARGET_VOCABULARY) if separate else None
     names = {name: value for name, value in settings.items() if name not in (PROJECT_KEY, "separate_vocabs")}
     tokenizer = Marian(source, target, vocabulary, target_vocabulary, names, str(folder))

@@ -31,6 +31,7 @@ from bert_elmo_jax.text.tokenizer import (
 from bert_elmo_jax.text.tokenizer_checks import check_merges, check_spec, raise_clearly, without_dropout
 from bert_elmo_jax.text.tokenizer_specs import (
     SUFFIX,
+    USUAL_NAMES,
     Spec,
     add_specials,
     compile_spec,
@@ -123,6 +124,9 @@ class TokenizerFile(Tokenizer):
         written = [self._bytes_of(number) for number in range(self.vocab_size)]
         for number in self._special_ids():
             written[number] = b""
+        for entry in self._spec["added_tokens"]:
+            if entry.get("special"):
+                written[entry["id"]] = b""
         for number in {self.mask_id, self.unk_id} - {self.pad_id, self.cls_id, self.sep_id}:
             written[number] = (" " * self._loses_space(number) + self.tokens[number]).encode()
         if self.kind == "suffix_bpe":
@@ -213,8 +217,12 @@ class TokenizerFile(Tokenizer):
             f"{kind}_token": self.tokens[number]
             for kind, number in zip(("pad", "unk", "cls", "sep", "mask"), self._special_ids())
         }
-        if self.cls_id == self.mask_id:  # a generative model: its only special piece ends a text
-            names = {"eos_token": self.tokens[self.sep_id], "unk_token": self.tokens[self.unk_id]}
+        if self.cls_id == self.mask_id:  # a generative model: the piece that ends a text stands for those it lacks
+            pads = self.pad_id != self.sep_id or not set(USUAL_NAMES["pad"]).isdisjoint(self.tokens)
+            kept = ("unk_token", "pad_token") if pads else ("unk_token",)
+            names = {"eos_token": names["sep_token"]} | {name: names[name] for name in kept}
+        elif self.mask_id == self.unk_id and not self.frame.after:  # one with a first piece
+            names["eos_token"] = names["sep_token"]
         has_types = self.frame.before and self.frame.types[1]
         inputs = ["input_ids", *(["token_type_ids"] if has_types else []), "attention_mask"]
         entries = {"fingerprint": self.fingerprint} | ({"normalization": "NFC"} if self.composes else {})

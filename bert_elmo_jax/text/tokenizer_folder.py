@@ -3,7 +3,14 @@
 from pathlib import Path
 
 from bert_elmo_jax.text.tokenizer_checks import CONFIG, names_class, read_added, read_spec, read_tokenizer_config
-from bert_elmo_jax.text.tokenizer_specs import KINDS, SPEC_CLASSES, USUAL_NAMES, name_of, read_settings
+from bert_elmo_jax.text.tokenizer_specs import (
+    KINDS,
+    SPEC_CLASSES,
+    UNFRAMED_CLASSES,
+    USUAL_NAMES,
+    name_of,
+    read_settings,
+)
 from bert_elmo_jax.text.wordpiece_files import is_framed, is_wordpiece
 
 VOCABULARY_FILES = ("vocab.txt", "tokenizer.json")  # newer versions of Hugging Face's libraries write only the second
@@ -16,7 +23,6 @@ MASK_LAST_CLASSES = ("DebertaV2Tokenizer", "DebertaV2TokenizerFast")  # the mask
 MASK_LAST_TYPES = ("deberta-v2",)
 SHIFTED_CLASSES = ("XLMRobertaTokenizer", "XLMRobertaTokenizerFast")  # see shifted_pieces.py
 SHIFTED_TYPES = ("xlm-roberta", "xlm-roberta-xl")
-UNFRAMED_CLASSES = ("GPT2Tokenizer", "GPT2TokenizerFast")  # no piece is added to a text, with any vocabulary
 UNFRAMED_TYPES = ("gpt2",)
 
 

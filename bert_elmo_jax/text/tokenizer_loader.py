@@ -22,6 +22,7 @@ from bert_elmo_jax.text.tokenizer_folder import (
     refuse_split_punctuation,
 )
 from bert_elmo_jax.text.tokenizer_specs import (
+    UNFRAMED_CLASSES,
     Spec,
     find_added,
     find_parts,
@@ -91,6 +92,9 @@ def load_tokenizer_file(path: str | Path) -> TokenizerFile:
     path = Path(path)
     folder = path if path.is_dir() else path.parent
     settings = read_settings(folder)
+    unframed = is_unframed(folder)
+    if unframed:  # a config.json may be the only file that says so
+        settings = {**settings, "tokenizer_class": UNFRAMED_CLASSES[0]}
     refuse_split_punctuation(folder)
     model = find_model(folder)
     names = {name for pair in BPE_PAIRS for name in pair}
@@ -110,7 +114,7 @@ def load_tokenizer_file(path: str | Path) -> TokenizerFile:
         from bert_elmo_jax.text.bpe import read_vocabulary_and_merges
 
         file, spec = folder / find_bpe(folder)[0], read_vocabulary_and_merges(folder, settings)
-    if is_unframed(folder) and PROJECT_KEY not in settings:
+    if unframed and PROJECT_KEY not in settings:
         spec = _add_empty_frame(spec)
     spec = _add_pieces(_apply_settings(spec, settings), folder, settings)
     tokenizer = TokenizerFile(spec, settings, str(file))

@@ -32,6 +32,7 @@ END = "<|endoftext|>"  # the only special piece of generative models
 SUFFIX = "</w>"  # ends a word in the pieces of GPT-1
 TEXT_FLAGS = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}  # of an added piece
 FRAMES = ("RobertaProcessing", "BertProcessing", "TemplateProcessing")  # parts that add special pieces to a text
+UNFRAMED_CLASSES = ("GPT2Tokenizer", "GPT2TokenizerFast")  # no piece is added to a text, with any vocabulary
 SPEC_CLASSES = ("PreTrainedTokenizerFast", "TokenizersBackend")  # classes that read only tokenizer.json
 EMPTY: Spec = {"version": "1.0", "truncation": None, "padding": None, "added_tokens": []} | dict.fromkeys(PARTS)
 TINY = {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "a"}
@@ -141,7 +142,8 @@ def read_settings(folder: Path) -> dict[str, Any]:
 def find_special_ids(index: Mapping[str, int], settings: Mapping[str, Any], source: str) -> dict[str, int]:
     """Return the ids of the pad, unknown, cls, sep and mask pieces: those that the settings name, or usual names.
 
-    A vocabulary whose only special piece ends a text, as generative models have, gets that piece for all of them.
+    A vocabulary without a first piece and a mask, as generative models have, gets the piece that ends a text for those
+    that it lacks. GPT-2's tokenizer may have a first piece; its mask is then the unknown piece.
 
     >>> find_special_ids({"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3, "<mask>": 4}, {}, "x")
     {'pad': 1, 'unk': 3, 'cls': 0, 'sep': 2, 'mask': 4}
@@ -155,7 +157,9 @@ def find_special_ids(index: Mapping[str, int], settings: Mapping[str, Any], sour
     candidates = {kind: [name for name in (names[kind], *USUAL_NAMES[kind]) if name] for kind in KINDS}
     ids = {kind: next((index[name] for name in candidates[kind] if name in index), None) for kind in KINDS}
     end = names["eos"] or END
-    if end in index and ids["cls"] is None and ids["mask"] is None:
+    unframed = settings.get("tokenizer_class") in UNFRAMED_CLASSES
+    if end in index and ids["mask"] is None and (ids["cls"] is None or unframed):
+        ids |= {"sep": index[end], "mask": None if ids["cls"] is None else ids["unk"]}
         ids = {kind: index[end] if number is None else number for kind, number in ids.items()}
     if ids["mask"] is not None:  # encoders with the pieces of a generative model: its first and last ones are the frame
         framing = {"cls": index.get(names["bos"] or ""), "sep": index.get(names["eos"] or "")}

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from bert_elmo_jax.nn.next_piece import block, draw, find_likeliest, keep_top_p, penalise_repeats
+from bert_elmo_jax.nn.next_piece import block, block_ngrams, draw, find_likeliest, keep_top_p, penalise_repeats
 
 
 def kept_by_sorting(logits, top_p):
@@ -66,3 +66,8 @@ def test_penalty_and_blocks():
     used = jnp.array([[True, True, False, True]])
     assert penalise_repeats(scores, used, 2.0).tolist() == [[0.5, -2.0, 3.0, -np.inf]]
     assert block(scores, jnp.array([False, False, True, False])).tolist() == [[1.0, -1.0, -np.inf, -np.inf]]
+
+
+def test_padding_blocks_no_piece():
+    prompt = jnp.array([[-1, -2, -3, 4]])
+    assert np.flatnonzero(np.isinf(block_ngrams(jnp.zeros((1, 10)), prompt, 4, 1))).tolist() == [4]

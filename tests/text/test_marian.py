@@ -167,3 +167,14 @@ def test_special_pieces_and_broken_folders(models, joint, folder):
     (folder / "vocab.json").write_text(json.dumps(renamed))
     (folder / "tokenizer_config.json").write_text(json.dumps({"pad_token": {"content": "<blank>"}}))
     assert load_tokenizer(folder).pad_id == joint["<pad>"]
+
+
+def test_added_pieces_are_refused_by_name(folder, joint):
+    config = folder / "tokenizer_config.json"
+    usual = {str(joint[name]): {"content": name} for name in ("</s>", "<unk>", "<pad>", ">>kor<<")}
+    config.write_text(json.dumps({"added_tokens_decoder": usual}))
+    assert load_tokenizer(folder).vocab_size == len(joint)
+    config.write_text(json.dumps({"added_tokens_decoder": usual | {str(len(joint)): {"content": "<nl>"}}}))
+    (folder / "added_tokens.json").write_text(json.dumps({">>new<<": len(joint) + 1, "<sep>": len(joint) + 2}))
+    with pytest.raises(ValueError, match="adds <nl>, <sep>, >>new<< to Marian's vocabulary; added pieces"):
+        load_tokenizer(folder)

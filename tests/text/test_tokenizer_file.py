@@ -270,6 +270,41 @@ def test_files_for_transformers(folders, byte_bpe):
     assert files["tokenizer.json"] == tokenizer.files()["tokenizer.json"]
 
 
+GENERATIVE = [  # pieces behind the vocabulary of a GPT-2, settings, and the special ids
+    ([], {}, [0, 0, 0, 0, 0]),
+    (["<|pad|>", "[SEP]"], {"pad_token": "<|pad|>", "sep_token": "[SEP]"}, [400, 0, 0, 0, 0]),
+    (["<pad>", "<sep>"], {"pad_token": "<|endoftext|>"}, [0, 0, 0, 0, 0]),
+    (["<s>", "</s>", "<pad>", "<unk>"], {"eos_token": "</s>", "unk_token": "<unk>"}, [402, 403, 400, 401, 403]),
+]
+
+
+@pytest.mark.parametrize(("pieces", "names", "special_ids"), GENERATIVE)
+def test_special_pieces_of_a_gpt2_are_read_back(folders, tmp_path, pieces, names, special_ids):
+    added = [{"id": 400 + number, "content": piece, "special": True} for number, piece in enumerate(pieces)]
+    folder = edit(folders / "gpt2_tiny", tmp_path / "a", lambda spec: spec.update(added_tokens=added))
+    settings = {"eos_token": "<|endoftext|>"} | names
+    (folder / "config.json").write_text('{"model_type": "gpt2"}')
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    tokenizer = load_tokenizer(folder)
+    assert [getattr(tokenizer, f"{kind}_id") for kind in ("pad", "unk", "cls", "sep", "mask")] == special_ids
+    tokenizer.save(tmp_path / "b")
+    again = load_tokenizer(tmp_path / "b")
+    assert (again.fingerprint, again.frame) == (tokenizer.fingerprint, Frame())
+    saved = json.loads((tmp_path / "b" / "tokenizer_config.json").read_text())
+    assert saved["eos_token"] == settings["eos_token"]
+    assert saved.get("pad_token", "<|endoftext|>") == tokenizer.tokens[tokenizer.pad_id]
+    assert pieces or tokenizer.fingerprint == load_tokenizer(folders / "gpt2_tiny").fingerprint
+
+
+def test_decoding_leaves_added_special_pieces_out(folders, tmp_path):
+    folder = copy(folders / "gpt2_tiny", tmp_path, "vocab.json", "merges.txt")
+    (folder / "added_tokens.json").write_text('{"<|sep|>": 400, "<e>": 401}')
+    (folder / "tokenizer_config.json").write_text('{"additional_special_tokens": ["<|sep|>"]}')
+    tokenizer = load_tokenizer(folder)
+    ids = tokenizer.encode("a<|sep|> b<e>").ids
+    assert {400, 401} <= set(ids.tolist()) and tokenizer.decode(ids) == "a b<e>"
+
+
 def test_every_byte_has_a_character():
     assert sorted(BYTE_OF.values()) == list(range(256))
     assert (BYTE_OF["Ġ"], BYTE_OF["Ċ"], BYTE_OF["a"]) == (32, 10, 97)

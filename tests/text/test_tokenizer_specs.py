@@ -58,10 +58,19 @@ def test_special_pieces():
     assert find_special_ids(INDEX, {"pad_token": {"content": "</s>"}}, "x")["pad"] == 2
     assert set(find_special_ids({"<|endoftext|>": 0, "a": 1}, {}, "x").values()) == {0}
     assert find_special_ids({"<end>": 0, "<pad>": 1}, {"eos_token": "<end>"}, "x") == dict.fromkeys(IDS, 0) | {"pad": 1}
+    assert set(find_special_ids({"<|endoftext|>": 0, "[SEP]": 1}, {"eos_token": "<|endoftext|>"}, "x").values()) == {0}
     with pytest.raises(ValueError, match=re.escape("x does not hold mask_token '[MASK]' of its configuration files")):
         find_special_ids(INDEX, {"mask_token": "[MASK]"}, "x")
     with pytest.raises(ValueError, match=re.escape("x has no piece for: mask ([MASK] or <mask>). Encoders need")):
         find_special_ids({name: number for name, number in INDEX.items() if name != "<mask>"}, {}, "x")
+
+
+def test_a_gpt2_with_a_first_piece_needs_no_mask():
+    index = {"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3}
+    settings = {"tokenizer_class": "GPT2Tokenizer", "eos_token": "</s>"}
+    assert find_special_ids(index, settings, "x") == IDS | {"mask": 3}
+    with pytest.raises(ValueError, match="x has no piece for: mask"):
+        find_special_ids(index, {"eos_token": "</s>"}, "x")
 
 
 def test_special_pieces_are_marked():
