@@ -100,7 +100,8 @@ def test_korean_questions_without_an_answer_are_scored_over_characters():
     qas = [{"guid": "1", "answers": [{"text": "《토지》"}]}, {"guid": "2", "answers": [{"text": "서울특별시"}]},
            {"guid": "3", "answers": []}]  # fmt: skip
     klue = {"version": "v1.1_0", "data": [{"paragraphs": [{"context": "c", "qas": qas}]}]}
-    figures = score(klue, {"1": "토지", "2": "서울특별시에서", "3": ""}, {"1": 0.1, "2": 0.2, "3": 0.9}, rules="korean2")
+    answers, doubts = {"1": "토지", "2": "서울특별시에서", "3": ""}, {"1": 0.1, "2": 0.2, "3": 0.9}
+    figures = score(klue, answers, doubts, rules="korean2")
     assert figures["exact"] == pytest.approx(200 / 3)
     assert figures["f1"] == figures["best_f1"] == pytest.approx(100 * (1 + 10 / 12 + 1) / 3)
     assert figures["best_f1_thresh"] == 0.2
