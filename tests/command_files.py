@@ -12,7 +12,15 @@ from bert_elmo_jax.inference.convert import convert
 from bert_elmo_jax.sweeps.new_sweep import EXAMPLE
 
 from .data.conftest import inline, no_bar, random_documents, write_documents
-from .experiments.task_files import texts, write_choices, write_model, write_pairs, write_questions, write_texts
+from .experiments.task_files import (
+    drop_unanswerable,
+    texts,
+    write_choices,
+    write_model,
+    write_pairs,
+    write_questions,
+    write_texts,
+)
 from .inference.test_task_model import write as write_head
 from .page_files import GOLDENS, WRITER, write_page_files
 
@@ -167,7 +175,7 @@ def write_task_files(root: Path) -> None:
     lines["chunks"] = [line.replace("\t", "\tNN\t") for line in lines["tags"]]
     lines["iob2"] = [f"{n}\t{line}\t-\t-" if line else "" for n, line in enumerate(lines["tags"], 1)]
     files = {
-        "my.csv": ("my.csv", "dev.csv", "new.csv"), "nli": ("pairs.csv",), "rank": ("rank.csv",),
+        "my.csv": ("my.csv", "dev.csv", "new.csv"), "nli": ("pairs.csv",), "rank": ("rank.csv", "easy.csv"),
         "nsmc": ("nsmc/train.tsv", "nsmc/dev.tsv"),
         "cola": ("cola/in_domain_train.tsv", "cola/in_domain_dev.tsv"),
         "rte": ("rte/train.tsv", "rte/dev.tsv"), "mrpc": ("mrpc/train.tsv", "mrpc/dev.tsv"),
@@ -239,14 +247,6 @@ def write_sweeps_data(root: Path) -> None:
                           ("korean_pieces", "corpora/korean_pieces"), ("wmt", "data/wmt")):  # fmt: skip
         shutil.copytree(root / source, data / "corpora" / place)
     shutil.copytree(data, root / "shared" / "data")
-
-
-def drop_unanswerable(file: Path) -> None:
-    """Leave out the questions of a file that have no answer."""
-    content = json.loads(file.read_text(encoding="utf-8"))
-    for article in content["data"]:
-        article["paragraphs"] = [each for each in article["paragraphs"] if each["qas"][0]["answers"]]
-    file.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
 
 
 def write_treebanks(root: Path) -> None:

@@ -24,7 +24,7 @@ from bert_elmo_jax.runs.with_network import save_encoder
 from bert_elmo_jax.text import Lexicon, Tokenizer, WordVocabulary, load_tokenizer, train_wordpiece
 
 from .data.conftest import inline, no_bar
-from .experiments.task_files import write_questions
+from .experiments.task_files import drop_unanswerable, write_questions
 from .inference.test_task_model import write as write_classifier
 
 GOLDENS = Path(__file__).parent / "goldens"
@@ -67,6 +67,7 @@ def write_page_files(root: Path, layers: int = 2) -> None:
         (root / "stsb" / f"sts-{part}.csv").write_text("".join(lines), encoding="utf-8")
     (root / "squad").mkdir()
     write_questions(root / "squad" / "train-v1.1.json", random.Random(0), 8)
+    drop_unanswerable(root / "squad" / "train-v1.1.json")
     write_translator(root / "marian", load_tokenizer(GOLDENS / "tokenizers" / "marian"))
     sources = {MARIAN: root / "marian", WRITER: GOLDENS / "gpt2_tiny", BART: GOLDENS / "bart_tiny"}
     for name in (*HUB_NAMES, *sources):

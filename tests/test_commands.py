@@ -313,7 +313,7 @@ INPUT_RUNS = [
     ("python -m experiments.finetune --task=classification --train=my.csv --dev=dev.csv --text=review --label=stars "
      "--init=klue/bert-base --config.transfer=lora --workdir=runs/lora", [], ()),
 ]  # fmt: skip
-READS_RUN = ("model", "from", "run", "adapter", "reranker")  # flags that name a run directory or a folder of one
+READS_RUN = ("model", "from", "run", "adapter", "reranker", "init")  # flags that name a run directory or a folder of one
 
 
 def write_inputs(root, server):

@@ -2,6 +2,7 @@
 
 import json
 import random
+from pathlib import Path
 
 import jax
 
@@ -90,6 +91,14 @@ def write_questions(path, coins, count):
         paragraphs.append({"context": context, "qas": [qa]})
     content = {"version": "v2.0", "data": [{"title": "t", "paragraphs": paragraphs}]}
     path.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
+
+
+def drop_unanswerable(file: Path) -> None:
+    """Leave out the questions of a file that have no answer."""
+    content = json.loads(file.read_text(encoding="utf-8"))
+    for article in content["data"]:
+        article["paragraphs"] = [each for each in article["paragraphs"] if each["qas"][0]["answers"]]
+    file.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
 
 
 # task: (how its files are written, their ending, other fields of the config)
