@@ -82,8 +82,6 @@ PARSER = {"hidden_size": 4, "word_size": 4}
 ULMFIT = {"preset": "toy", "lm.epochs": 1, "lm.batch_size": 2, "lm.length": 8, "lm.spread": 1}
 READER = {"max_length": 32, "longest_answer": 4}
 BENCHMARKS = {
-    "attention --what=words": [],
-    "attention --what=words --language": ["--count=40"],
     "attention": ["--steps=3"],
     "ceilings": ["--share=0.01", "--places=400", "--topics=4", "--words=4"],
     "packing": ["--preset=tiny", "--lengths=64", "--positions=128", "--repeats=1"],
@@ -196,14 +194,11 @@ def start_of(command):
 
 
 def small_benchmark(words):
-    """Return the flags of the first entry all of whose words the command has."""
-    given = [words[0].removeprefix("experiments.benchmarks."), *words[1:]]
-
-    def are_given(wanted):
-        return all(any(word.split("=")[0] == part or word == part for word in given) for part in wanted.split())
-
-    fitting = [entry for entry in BENCHMARKS if are_given(entry)]
-    return BENCHMARKS[max(fitting, key=lambda entry: len(entry.split()))] if fitting else []
+    """Return the flags that make a benchmark small; the study of words reads others than those that train."""
+    name = words[0].removeprefix("experiments.benchmarks.")
+    if name == "attention" and "--what=words" in words:
+        return ["--count=40"] if value_of(words, "language") else []
+    return BENCHMARKS.get(name, [])
 
 
 def value_of(words, flag, default=""):
@@ -313,7 +308,7 @@ INPUT_RUNS = [
     ("python -m experiments.finetune --task=classification --train=my.csv --dev=dev.csv --text=review --label=stars "
      "--init=klue/bert-base --config.transfer=lora --workdir=runs/lora", [], ()),
 ]  # fmt: skip
-READS_RUN = ("model", "from", "run", "adapter", "reranker", "init")  # flags that name a run directory or a folder of one
+READS_RUN = ("model", "from", "run", "adapter", "reranker", "init")  # flags that name a run directory or a folder of it
 
 
 def write_inputs(root, server):
