@@ -1,5 +1,6 @@
 """Runs of an earlier version resume and load with the same results: tests/goldens/make_frozen_runs.py made them."""
 
+import dataclasses
 import json
 import shutil
 
@@ -12,6 +13,8 @@ from ..simulated_devices import DEVICES
 pytestmark = pytest.mark.skipif(DEVICES != 1, reason="was computed on one device")
 QUICK = ("bert",)  # in every run of the tests
 RUNS = sorted(file.stem for file in FROZEN.glob("*.zip"))
+# Fields of recipes that have changed since: the streams were computed with these.
+EARLIER = {"modernbert": {"optimizer.b2": 0.999, "optimizer.decay": 1e-5}}
 
 
 def compare(computed, expected, path, exact):
@@ -52,5 +55,7 @@ def test_a_run_of_an_earlier_version_resumes(name, tmp_path):
 @pytest.mark.long
 @pytest.mark.parametrize("name", sorted(file.stem for file in STREAMS.glob("*.json")))
 def test_losses_scores_and_encodings_of_an_earlier_version(name, tmp_path):
-    assert run(stream_cases()[name], tmp_path / "run") == 0
+    case = stream_cases()[name]
+    case = dataclasses.replace(case, fields={**case.fields, **EARLIER.get(name, {})})
+    assert run(case, tmp_path / "run") == 0
     check(read_results(tmp_path / "run"), STREAMS / f"{name}.json")

@@ -39,7 +39,7 @@ def test_a_state_is_refused():
         (lambda: encoder.encode(["a b"], state=state), "state"),
         (lambda: encoder.encode(["a b"], warmup=1), "warmup"),
         (lambda: encoder.encode_batches(["a b"], warmup=1), "warmup"),
-        (lambda: encoder.forward(words=[[3, 4]], state=state), "state"),
+        (lambda: encoder.forward(words=np.array([[3, 4]]), state=state), "state"),
     ):
         with pytest.raises(ValueError, match=f"weights reads with attention, and so has no state: leave out {name}="):
             call()
