@@ -19,6 +19,7 @@ text; `one_gpu` about a day on one GPU; `paper` has the paper's sizes. `--data` 
   qnli/{train,dev}.tsv, mrpc/{train,dev}.tsv   QNLI, and MRPC in its original columns
   nsmc/{train,dev}.tsv                     NSMC: id, document, label
   klue_ner/{train,dev}.tsv                 KLUE's named entities
+  rte/{train,dev}.tsv                      RTE, GLUE's columns
   snli/{train,dev}.tsv                     SNLI: sentence1, sentence2, gold_label
   squad/{train,dev}-v1.1.json              SQuAD 1.1
   corpora/wikitext103                      WikiText-103, prepared as the recipe awd_lstm:original says
@@ -161,6 +162,7 @@ SST2 = {"task": "sst2", **files("sst2", "train.tsv", "dev.tsv")}
 MNLI = {"task": "mnli", **files("mnli", "train.tsv", "dev_matched.tsv")}
 QNLI = {"task": "qnli", **files("qnli", "train.tsv", "dev.tsv")}
 MRPC = {"task": "mrpc", **files("mrpc", "train.tsv", "dev.tsv")}
+RTE = {"task": "rte", **files("rte", "train.tsv", "dev.tsv")}
 SNLI = {"task": "snli", **files("snli", "train.tsv", "dev.tsv")}
 NSMC = {"task": "nsmc", **files("nsmc", "train.tsv", "dev.tsv")}
 KLUE_NER = {"task": "klue_ner", "context": False, **files("klue_ner", "train.tsv", "dev.tsv")}
