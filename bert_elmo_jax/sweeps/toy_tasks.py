@@ -16,7 +16,7 @@ from bert_elmo_jax.toyworld.tasks import ENDINGS, EXAMPLES, write_examples
 
 TASK = r"toy-(\w+)-topics(\d+)-words(\d+)-train(\d+)-dev(\d+)/(\w+)/(train|dev)\.\w+"
 TEXTS = r"(toy-(\w+)-topics(\d+)-words(\d+)-train(\d+)-dev\d+)/(\w+)/train-texts-(wordpiece\S+)"
-CORPUS = r"toy-(\w+)-topics(\d+)-words(\d+)/(wordpiece|sentencepiece|words)-vocabulary(\d+)-documents(\d+)"
+CORPUS = r"toy-(\w+)-topics(\d+)-words(\d+)/(wordpiece|sentencepiece|byte_bpe|words)-vocabulary(\d+)-documents(\d+)"
 
 
 class ToyData(NamedTuple):

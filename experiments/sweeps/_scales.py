@@ -7,6 +7,7 @@ text; `one_gpu` about a day on one GPU; `paper` has the paper's sizes. `--data` 
   corpora/wiki, corpora/1b                 Wikipedia with books (pieces), the 1B-word benchmark (words), prepared
   corpora/wiki_words                       the text of corpora/wiki with --tokenizer=words --vocab_size=793471
   corpora/wiki_characters                  the text of corpora/wiki with --vocab_size=512: almost only characters
+  corpora/wiki_bytes                       the text of corpora/wiki with --tokenizer=byte_bpe
   corpora/wmt_words                        pairs of sentences, prepared as the recipe cove:original says
   corpora/ko_{wordpiece,sentencepiece}     one Korean text, prepared with each --tokenizer, --vocab_size=32000
   corpora/wmt                              WMT 2014, English and German, prepared with --source and --target
