@@ -291,7 +291,7 @@ def possible(choices) -> ElmoConfig:
     return ElmoConfig(**choices)
 
 
-@settings(max_examples=settings.default.max_examples // 6, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=settings.default.max_examples // 15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(choices=CHOICES, lm=st.booleans())
 def test_out_and_back_is_exact(tmp_path, choices, lm):
     config = possible(choices)
