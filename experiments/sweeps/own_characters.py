@@ -7,7 +7,7 @@ Paper and expected score: none. Characters must learn much that a vocabulary of 
 equal steps.
 Scales: toy (minutes on two cores, about four characters per word), one_gpu (BERT-small, 100,000 steps per row, rows of
 128 pieces or 512 characters), paper (BERT-base).
-Cost: toy, 310 seconds of processor time in 10 runs; the others are not measured yet.
+Cost: toy, 560 seconds of processor time in 15 runs; the others are not measured yet.
 Command: python -m experiments.sweep --sweep=own_characters --jobs=2 --workdir=runs/sweeps
 """
 
