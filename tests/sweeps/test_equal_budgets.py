@@ -1,4 +1,4 @@
-"""The pretrainings of own_three_encoders, of story and of elmo_to_bert do the same number of operations."""
+"""The pretrainings of own_three_encoders, story, compute_curves and elmo_to_bert do the same number of operations."""
 
 import jax
 import pytest
@@ -9,7 +9,7 @@ from bert_elmo_jax.runs.config_files import read_config, set_field, show_value
 from bert_elmo_jax.runs.pretraining import build_objective
 from bert_elmo_jax.runs.pretraining_budget import count_budget
 from bert_elmo_jax.sweeps.points import File
-from experiments.sweeps import _elmo_to_bert, _story
+from experiments.sweeps import _compute_curves, _elmo_to_bert, _story
 from experiments.sweeps._three_encoders import BUDGETS, SCALES
 
 # Words of ELMo, pieces of GPT and BERT: in the toy world, in the novels' corpora, and as the file says.
@@ -46,6 +46,16 @@ def test_budgets_of_the_story_are_equal(scale, language):
             assert operations < 0.1 * _story.BUDGETS[scale]
         else:
             assert operations == pytest.approx(_story.BUDGETS[scale], rel=0.01), name
+
+
+@pytest.mark.parametrize("scale", _compute_curves.OPERATIONS)
+def test_budgets_of_the_compute_curves_are_equal(scale):
+    for operations in _compute_curves.OPERATIONS[scale]:
+        for name in _compute_curves.NAMES:
+            config, settings = _story.SYSTEMS[scale]["en"][name]
+            steps = _compute_curves.count_steps(scale, name, operations)
+            counted = count(config, {**settings, "steps": steps}, *STORY[scale, "en"]).operations
+            assert counted == pytest.approx(operations, rel=0.01), name
 
 
 @pytest.mark.parametrize("scale", _elmo_to_bert.BUDGETS)
