@@ -125,6 +125,8 @@ def _cells(source: Source, tally: Tally) -> Iterator[tuple[int, str]]:
                     listed, near = ", ".join(map(repr, names)), did_you_mean(column, names)
                     problem = f"no column {column!r} among {listed}"
                     raise BadInput(source.path, number, problem, f"name one with {tally.column_flag}{near}")
+                if names.count(column) > 1:
+                    raise BadInput(source.path, number, f"two columns called {column!r}", "rename one of them")
             elif len(cells) != len(names):
                 problem, remedy = f"{len(cells)} columns, expected {len(names)}", "correct the row"
                 tally.bad(source.path, partial(int, number), problem, remedy, flag="pass --on_bad=skip")

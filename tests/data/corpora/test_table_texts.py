@@ -80,6 +80,7 @@ WRONG = {
         "texts,n\na,1\n",
         "no column 'text' among 'texts', 'n'; .*did you mean texts",
     ),
+    "a name that is there twice": ("a.csv", "text,n,text\na,1,b\n", "line 1: two columns called 'text'; rename one"),
     "a short row": ("a.csv", "text,n\na,1\nb\n", r"a.csv, line 3: 1 columns, expected 2"),
     "an open quote": ("a.csv", 'text,n\n"a,1\n', "invalid csv .*look for a quote"),
     "a carriage return": ("a.csv", "text,n\na\rb,1\n", "line 2: .*a carriage return inside a cell.*quote the cell, or"),
