@@ -150,7 +150,7 @@ def predict_file(
     if out.finished is not None:  # by an earlier start of the same command
         return out.finished
     if skipped:
-        print(f"warning: {describe_skipped(skipped, count + len(skipped))}", file=sys.stderr)
+        print(f"warning: {describe_skipped(skipped, count + len(skipped), _name_source(source))}", file=sys.stderr)
         if path is not None:
             write_skipped(f"{target}.skipped.jsonl", skipped)
             print(f"{target}.skipped.jsonl: all rows that are skipped", file=sys.stderr)

@@ -81,7 +81,7 @@ def read_data(config: ConfigDict) -> Data:
         options = {"encoding": config.encoding, "on_bad": stop if on_bad == "stop" else bad_rows.append}
         examples = read_examples(file, task, **options)
         if bad_rows:
-            say(f"warning: {describe_skipped(bad_rows, len(examples) + len(bad_rows))}")
+            say(f"warning: {describe_skipped(bad_rows, len(examples) + len(bad_rows), file)}")
             skipped.extend(bad_rows)
         return examples
 

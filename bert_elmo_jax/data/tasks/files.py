@@ -88,17 +88,23 @@ def write_skipped(path: str | Path, rows: Sequence[BadRow]) -> None:
     write_bytes(Path(path), text.encode("utf-8", "replace"))
 
 
-def describe_skipped(rows: Sequence[BadRow], total: int) -> str:
-    """Return the message about rows that were skipped among a total.
+def describe_skipped(rows: Sequence[BadRow], total: int, source: str | Path) -> str:
+    """Return the message about rows that were skipped among the total of an input; of several files, each is named.
 
-    >>> describe_skipped([BadRow("train.tsv", 3, "a blank line", "remove it")], 40)
+    >>> describe_skipped([BadRow("train.tsv", 3, "a blank line", "remove it")], 40, "train.tsv")
     '1 of 40 rows of train.tsv is skipped: line 3 (a blank line)'
+    >>> describe_skipped([BadRow("b.tsv", 3, "a blank line", "remove it")], 40, "a.tsv,b.tsv")
+    '1 of 40 rows of a.tsv,b.tsv is skipped: b.tsv, line 3 (a blank line)'
     """
-    in_order = sorted(rows, key=lambda row: row.line)
-    first = "; ".join(f"{row_or_line(row.file, row.line)} {row.line:,} ({row.problem})" for row in in_order[:3])
+    in_order = sorted(rows, key=lambda row: (row.file, row.line))
+    first = "; ".join(
+        f"{'' if row.file == str(source) else f'{row.file}, '}{row_or_line(row.file, row.line)} {row.line:,} "
+        f"({row.problem})"
+        for row in in_order[:3]
+    )
     more = f" and {len(rows) - 3:,} more" if len(rows) > 3 else ""
     verb = "is" if len(rows) == 1 else "are"
-    return f"{len(rows):,} of {total:,} rows of {rows[0].file} {verb} skipped: {first}{more}"
+    return f"{len(rows):,} of {total:,} rows of {source} {verb} skipped: {first}{more}"
 
 
 def list_files(names: str | Path) -> list[str]:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_elmo_jax.data.tasks import LAYOUTS, Layout, TextExample, find_labels, label_ids, read_swag, read_texts
-from bert_elmo_jax.data.tasks.files import describe_skipped
+from bert_elmo_jax.data.tasks.files import BadRow, describe_skipped
 from bert_elmo_jax.evals.glue import TASK_METRICS
 
 MNLI = (
@@ -94,9 +94,15 @@ def test_of_a_json_list_on_one_line_only_the_bad_row_is_skipped(tmp_path):
     skipped = []
     examples = read_texts(file, Layout("text"), labelled=False, on_bad=skipped.append)
     assert [example.text for example in examples] == ["good", "bad"]
-    assert describe_skipped(skipped, 3).endswith("is skipped: row 2 (the text in text is empty)")
+    assert describe_skipped(skipped, 3, file).endswith("is skipped: row 2 (the text in text is empty)")
     with pytest.raises(ValueError, match=r"a\.json, row 2: the guid 'x' of row 1 again"):
         read_texts(file, Layout("text", id="guid"), labelled=False)
+
+
+def test_the_message_about_skipped_rows_of_several_files_names_the_file_of_each():
+    skipped = [BadRow("b.csv", 2, "late", ""), BadRow("a.csv", 3, "blank", "")]
+    message = "2 of 9 rows of ?.csv are skipped: a.csv, line 3 (blank); b.csv, line 2 (late)"
+    assert describe_skipped(skipped, 9, "?.csv") == message
 
 
 def test_the_few_broken_rows_of_official_files_are_tolerated(tmp_path):
