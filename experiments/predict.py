@@ -36,7 +36,7 @@ def define() -> None:
     flags.DEFINE_bool("overwrite", False, "Replace --output if it exists.")
     flags.DEFINE_bool("guard_formulas", False, "Put a ' before cells of a table that a spreadsheet would compute.")
     flags.DEFINE_string("encoding", None, "Of the input. Default: the run's files'; of standard input the locale's.")
-    flags.DEFINE_string("text", None, "The column of texts, or questions; by default the training data's, or text.")
+    flags.DEFINE_string("text", None, "The column of texts, questions or words; default: the training data's, or text.")
     flags.DEFINE_string("pair", None, "The column of second texts, or of contexts.")
     flags.DEFINE_integer("n_best", None, "Candidates for each question; 20, or 1 of a released reader.", lower_bound=1)
     flags.DEFINE_enum("aggregation", None, AGGREGATIONS, "The entities of raw texts, from the labels of their pieces.")

@@ -176,6 +176,8 @@ def name_columns(task: Task, source: str, text: str | None, pair: str | None, ag
         return dataclasses.replace(task, layout=Layout(text or "text", pair))
     if task.kind == "questions" and (text or pair or _has_question_tables(task, source)):
         return dataclasses.replace(task, layout=Layout(text or "question", pair or "context"))
+    if task.kind == "tags" and text and not pair and not task.characters and _has_lists_of_words(source):
+        return dataclasses.replace(task, layout=task_named("tags", text=text, file=source).layout)
     if text or pair:
         if not isinstance(task.layout, Layout):
             reads = f"predicts {task.kind}" if task.pipeline else f"was fine-tuned on {task.name}"
@@ -197,6 +199,11 @@ def _has_question_tables(task: Task, source: str) -> bool:
     """Return True for tables with a question in each row; those of QAMR have other columns."""
     files = [] if source == "-" or task.name == "qamr" else list_files(source)
     return bool(files) and all(find_format(file) in ("csv", "tsv", "jsonl") for file in files)
+
+
+def _has_lists_of_words(source: str) -> bool:
+    """Return True for tables with a list of words in each row, whose columns have names."""
+    return all(is_arrow(file) or find_format(file) == "jsonl" for file in list_files(source))
 
 
 def _describe_request(model: Predictor, task: Task, source: str) -> dict[str, Any]:

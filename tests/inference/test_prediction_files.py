@@ -197,6 +197,14 @@ def test_options_without_a_meaning_are_refused(tmp_path, model, name, options, m
     assert not (tmp_path / "out.jsonl").exists()
 
 
+def test_a_tagger_reads_the_words_of_the_named_column(tmp_path):
+    source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    source.write_text('{"tokens": ["old", "강가"]}\n{"tokens": ["bank"]}\n', encoding="utf-8")
+    assert predict_file(TAGGER, str(source), str(target), text="tokens") == 2
+    lines = [json.loads(line)["words"] for line in target.read_text("utf-8").splitlines()]
+    assert lines == [["old", "강가"], ["bank"]]
+
+
 def test_documents_are_not_cut(tmp_path):
     file = tmp_path / "a.conll"
     file.write_text(
