@@ -15,7 +15,7 @@ from jaxtyping import Float32
 
 from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.files import write_bytes
-from bert_elmo_jax.text.vectors import WordVectors, leave_out_broken
+from bert_elmo_jax.text.vectors import WordVectors, leave_out_broken, refuse_packed
 
 VectorFormat = Literal["word2vec", "glove", "binary"]
 
@@ -63,6 +63,7 @@ def read_binary_vectors(path: str | Path) -> WordVectors:
     path = Path(path)
     if not path.stat().st_size:
         raise ValueError(f"{path} is empty; expected word2vec's binary format")
+    refuse_packed(path)
     with open(path, "rb") as file:
         data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     header, _, _ = data[:64].partition(b"\n")

@@ -130,17 +130,22 @@ def width_of(path: str | Path) -> int:
     return _layout(Path(path))[1]
 
 
+def refuse_packed(path: Path) -> None:
+    """Raise for a file that is packed."""
+    with open(path, "rb") as file:
+        sign = file.read(6)
+    for magic, tool in _PACKED.items():
+        if sign.startswith(magic):
+            raise ValueError(f"{path} is packed; unpack it with {tool}")
+
+
 def _layout(path: Path) -> tuple[tuple[int, int] | None, int]:
     """Return the two numbers of word2vec's first line (None if there is no such line) and the width."""
     if path.is_dir():
         raise ValueError(f"{path} is a folder; name the file of vectors in it")
     if not path.is_file():
         raise FileNotFoundError(f"{path}: there is no such file of vectors{near_file(path) or '; check the path'}")
-    with open(path, "rb") as file:
-        sign = file.read(6)
-    for magic, tool in _PACKED.items():
-        if sign.startswith(magic):
-            raise ValueError(f"{path} is packed; unpack it with {tool}")
+    refuse_packed(path)
     lines = [line for _, line in islice(_lines(path), SAMPLE)]
     if not lines:
         raise ValueError(f"{path} is empty; expected a word and its numbers on each line")

@@ -1,5 +1,6 @@
 """Static vectors: one step against a plain loop, vectors of gensim, files and refusals, training on a toy text."""
 
+import gzip
 import os
 import struct
 from unicodedata import normalize
@@ -362,6 +363,10 @@ def test_files_round_trip(vectors, tmp_path, name, format):
         ("v.bin", b"9000000000 300\na ", "its first line promises 9,000,000,000 vectors of 300 numbers"),
         ("v.bin", b"1 1\na \0\0\0\0b \0\0\0\0", "6 bytes follow the 1 vectors"),
         ("v.bin", b"1 1\n\xff \0\0\0\0", "the word of vector 1, b'.xff', is not UTF-8"),
+        ("v.vec.gz", gzip.compress(b"a 1 2\n"), r"v\.vec\.gz is packed; unpack it with gunzip"),
+        ("v.bin.gz", gzip.compress(b"1 1\na \0\0\0\0"), r"v\.bin\.gz is packed; unpack it with gunzip"),
+        ("v.bin", gzip.compress(b"1 1\na \0\0\0\0"), r"v\.bin is packed; unpack it with gunzip"),
+        ("v.vec.zip", b"PK\x03\x04", r"v\.vec\.zip is packed; unpack it with unzip"),
         ("v.bin", b"what is this", "expected the number of vectors and their width"),
         ("v.bin", b"\xba\x16\x4f\x2f\x0c", "is no complete model of fastText"),
     ],
