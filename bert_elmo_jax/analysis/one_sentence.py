@@ -104,16 +104,21 @@ def read_sentence(encoder: Any, words: Words, sentences: Sequence[Words], folder
 def find_near(
     encoder: Any, words: Words, sentences: Sequence[Words], folder: VectorFolder
 ) -> dict[int, list[list[Near]]]:
-    """Return for each layer and word the nearest occurrences in sentences, at most one of each word there."""
+    """Return for each layer and word the nearest occurrences in sentences, at most one of each word there.
+
+    A word whose vector is zero, as static vectors of unknown words are, has no neighbours and is none.
+    """
     occurrence_vectors, query = folder.compute(encoder, sentences), folder.compute(encoder, [words])
     occurrences = [(n, place) for n, sentence in enumerate(sentences) for place in range(len(sentence))]
     near: dict[int, list[list[Near]]] = {}
     for layer in occurrence_vectors.layers:
-        cosines = _normalise(query.layer(layer)) @ _normalise(occurrence_vectors.layer(layer)).T
+        directions, others = _normalise(query.layer(layer)), _normalise(occurrence_vectors.layer(layer))
+        with_vector = np.asarray(others.any(axis=1))
         near[layer] = []
-        for row in cosines:
+        for direction, row in zip(directions, directions @ others.T):
             nearest: dict[str, Near] = {}
-            for n in np.argsort(-np.round(row, 6), kind="stable").tolist():
+            order = np.argsort(-np.round(row, 6), kind="stable")
+            for n in order[with_vector[order]].tolist() if direction.any() else ():
                 sentence, place = occurrences[n]
                 nearest.setdefault(sentences[sentence][place].lower(), Near(float(row[n]), sentence, place))
                 if len(nearest) == TOP:
@@ -210,7 +215,8 @@ def draw_readings(readings: Mapping[str, Reading], sentences: Sequence[Words], w
         near = reading.near[layer][word]
         names = [sentences[n.sentence][n.place] for n in near]
         cosines = {_shorten([*words[:word], f"[{words[word]}]", *words[word + 1 :]], word): [n.cosine for n in near]}
-        figures.append(Bars(LABELS["near"][language].format(layer), names, cosines, LABELS["cosines"][language]))
+        if near:
+            figures.append(Bars(LABELS["near"][language].format(layer), names, cosines, LABELS["cosines"][language]))
         place = reading.places[word]
         if reading.maps is not None and place is not None:
             at, head, _ = strongest_head(reading, word)
@@ -269,7 +275,7 @@ def format_readings(readings: Mapping[str, Reading], sentences: Sequence[Words],
             lines.append(f"{name}, {LABELS[str(reading.guessed)]['en']}: {guesses or 'none, as no word stands before'}")
         layer = max(reading.near)
         near = ", ".join(f"{sentences[n.sentence][n.place]} {n.cosine:.2f}" for n in reading.near[layer][word])
-        lines.append(f"{name}, {LABELS['near']['en'].format(layer)}: {near}")
+        lines.append(f"{name}, {LABELS['near']['en'].format(layer)}: {near or 'none, as the word has no vector'}")
         if reading.maps is not None and (place := reading.places[word]) is not None:
             layer, head, other = strongest_head(reading, word)
             weight = reading.maps[layer, head, place, other]

@@ -11,13 +11,16 @@ CHUNK = 16_384  # rows read at a time from a memory-mapped file
 def neighbours(
     vectors: Float[np.ndarray, "N D"], query: Float[np.ndarray, " D"], count: int
 ) -> list[tuple[int, float]]:
-    """Return (row, cosine) of the vectors nearest to `query`, nearest first; `vectors` may be memory-mapped."""
+    """Return (row, cosine) of the vectors nearest to `query`, nearest first; `vectors` may be memory-mapped.
+
+    Zeros, such as static vectors of unknown words, are near to nothing.
+    """
     near = np.concatenate(
         [_cosines(np.asarray(vectors[at : at + CHUNK], np.float64), query) for at in range(0, len(vectors), CHUNK)]
         or [np.zeros(0)]
     )
     order = np.argsort(-np.round(near, 6), kind="stable")[:count]
-    return [(int(row), round(float(near[row]), 3)) for row in order]
+    return [(int(row), round(float(near[row]), 3)) for row in order if near[row] > -np.inf]
 
 
 def centroid_accuracy(vectors: Float[np.ndarray, "N D"], groups: Sequence[str], *, seed: int = 0) -> float:
@@ -52,4 +55,4 @@ def principal_plane(vectors: Float[np.ndarray, "N D"]) -> Float[np.ndarray, "N 2
 
 def _cosines(rows: Float[np.ndarray, "n D"], query: Float[np.ndarray, " D"]) -> Float[np.ndarray, " n"]:
     lengths = np.linalg.norm(rows, axis=1) * np.linalg.norm(query)
-    return rows @ np.asarray(query, np.float64) / np.maximum(lengths, 1e-12)
+    return np.where(lengths > 0, rows @ np.asarray(query, np.float64) / np.maximum(lengths, 1e-12), -np.inf)

@@ -10,7 +10,13 @@ import numpy as np
 import pytest
 
 from bert_elmo_jax import load
-from bert_elmo_jax.analysis.one_sentence import describe_reading, draw_readings, read_sentence, strongest_head
+from bert_elmo_jax.analysis.one_sentence import (
+    describe_reading,
+    draw_readings,
+    format_readings,
+    read_sentence,
+    strongest_head,
+)
 from bert_elmo_jax.files import write_text
 from bert_elmo_jax.inference.kept_vectors import VectorFolder
 from bert_elmo_jax.report.figures import Arcs, Bars
@@ -46,6 +52,15 @@ def test_each_model_shows_what_it_can(readings):
         for of_words in reading.near.values():
             assert [len(near) for near in of_words] == [5] * len(WORDS)  # the others have five different words
             assert all(a.cosine >= b.cosine - 1e-5 for near in of_words for a, b in itertools.pairwise(near))
+
+
+def test_a_word_without_a_vector_has_no_neighbours_and_is_none(tmp_path):
+    (tmp_path / "v.txt").write_text("배가 1 2\n간다 2 1\n", encoding="utf-8")
+    reading = read_sentence(load(tmp_path / "v.txt"), ["배가", "떴다"], CORPUS, VectorFolder(tmp_path))
+    [near, none] = reading.near[0]
+    assert ([CORPUS[n.sentence][n.place] for n in near], none) == (["배가", "간다"], [])
+    assert "layer 0: cosine: none, as the word has no vector" in format_readings({"v": reading}, CORPUS, 1)
+    assert show(draw_readings({"v": reading}, CORPUS, 1, "en")).document
 
 
 def test_guesses_are_those_of_fill_mask(readings, goldens):

@@ -221,6 +221,9 @@ def test_neighbours_of_a_word_in_a_sentence_of_ones_own(elmo, static, tmp_path):
     table = load("tests/goldens/static_tiny/gensim.bin")  # its only layer is not left out
     (around,) = find_neighbours({"static": table}, text, "배를", VectorFolder(tmp_path), asked=1)
     assert (around.layer, len(around.occurrences)) == (0, 2)
+    (tmp_path / "v.txt").write_text("다른 1 2\n", encoding="utf-8")  # a word without a vector is near to nothing
+    unknown = find_neighbours({"v": load(tmp_path / "v.txt")}, text, "배를", VectorFolder(tmp_path), asked=1)
+    assert [len(around.occurrences) for around in unknown] == [1]
     assert find_static_neighbours(static, "없다") == []
     assert {word for word, _ in find_static_neighbours(static, "w21", 3)} < set(VERBS)
 
