@@ -165,6 +165,9 @@ def build_lexicon(
     if width and (config.vectors or config.word_size or not config.tune_words):
         instead = "has a weight for each word and tag instead of vectors"
         raise ValueError(f"config.cell={config.cell} {instead}: leave out vectors, word_size and tune_words")
+    if width and config.unknown == "random":  # their weights would be zeros that never change
+        why = "has weights instead of vectors, and random weights of unknown words would say nothing"
+        raise ValueError(f"config.unknown=random: config.cell={config.cell} {why}: use unk or classes")
     vectors = later = None
     if config.unknown in FROM_FILE and not config.vectors:
         raise ValueError(f"config.unknown={config.unknown} needs a file: give --config.vectors=…, or another value")

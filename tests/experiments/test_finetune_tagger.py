@@ -236,6 +236,7 @@ REFUSED = [
     ({}, {"cell": "gur"}, r"cell='gur' is not known; use one of lstm, gru, window, linear; did you mean gru\?"),
     ({}, {"cell": "window", "window": 10}, "window=10: expected an odd number of words"),
     ({}, {"cell": "linear"}, "config.cell=linear has a weight for each word and tag instead of vectors: leave out"),
+    ({"word_size": 0}, {"cell": "linear", "unknown": "random"}, "config.unknown=random: .* use unk or classes"),
     ({"word_size": 0}, {"cell": "linear", "unknown": "characters"}, "cell=linear reads neither an encoder's layers"),
     ({}, {"suffix": -1}, "config.suffix=-1: expected a whole number from 0 to 20 letters; 0: no such feature"),
     ({}, {"character_vectors": "rnn"}, "config.character_vectors='rnn' is not known; use none, cnn, gru, lstm"),
