@@ -15,7 +15,7 @@ from jaxtyping import Float32
 
 from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.files import write_bytes
-from bert_elmo_jax.text.vectors import WordVectors, leave_out_broken, refuse_packed
+from bert_elmo_jax.text.vectors import BYTES, WordVectors, leave_out_broken, refuse_packed
 
 VectorFormat = Literal["word2vec", "glove", "binary"]
 
@@ -74,6 +74,10 @@ def read_binary_vectors(path: str | Path) -> WordVectors:
             "binary format"
         )
     count, width = map(int, cells)
+    if _is_text(data[len(header) + 1 : len(header) + 1 + BYTES].partition(b"\n")[0].rstrip(), width):
+        raise ValueError(
+            f"{path} is text, expected word2vec's binary format of a .bin: give it the ending .vec or .txt"
+        )
     if width < 1 or count * (4 * width + 2) > len(data):
         raise ValueError(
             f"{path}: its first line promises {count:,} vectors of {width:,} numbers, more than its {len(data):,} "
@@ -113,3 +117,18 @@ def read_binary_vectors(path: str | Path) -> WordVectors:
     if broken:
         leave_out_broken(path, broken, count, first_error)
     return WordVectors(tuple(places), vectors[: len(places)], count, repeated)
+
+
+def _is_text(line: bytes, width: int) -> bool:
+    r"""Return True for a word and its numbers in text.
+
+    >>> _is_text(b"sea 0.5 1", 2), _is_text(b"sea \0\0\0? \0\0\0", 2)
+    (True, False)
+    """
+    if not 0 < width <= line.count(b" "):
+        return False
+    try:
+        np.array(line.rsplit(b" ", width)[1:], np.float64)
+    except ValueError:
+        return False
+    return True

@@ -367,6 +367,7 @@ def test_files_round_trip(vectors, tmp_path, name, format):
         ("v.bin.gz", gzip.compress(b"1 1\na \0\0\0\0"), r"v\.bin\.gz is packed; unpack it with gunzip"),
         ("v.bin", gzip.compress(b"1 1\na \0\0\0\0"), r"v\.bin is packed; unpack it with gunzip"),
         ("v.vec.zip", b"PK\x03\x04", r"v\.vec\.zip is packed; unpack it with unzip"),
+        ("v.bin", b"2 2\na 0.1 0.2\nb 0.3 0.4\n", r"v\.bin is text, .*: give it the ending \.vec or \.txt"),
         ("v.bin", b"what is this", "expected the number of vectors and their width"),
         ("v.bin", b"\xba\x16\x4f\x2f\x0c", "is no complete model of fastText"),
     ],
