@@ -76,7 +76,8 @@ def save(
         _save_network(folder, encoder, params, _choose_task(params, task, labels, "tags"), network, lexicon, run)
         return folder
     _check_encoder(params, encoder)
-    if unknown := [name for name in params if name not in (*PARTS, *encoder.params)]:
+    reader = () if features is None else ("reader",)  # of a learned mix, or of BiLSTMs
+    if unknown := [name for name in params if name not in (*PARTS, *reader, *encoder.params)]:
         raise ValueError(
             f"params has the part {unknown[0]!r}, but load knows the heads {', '.join(USUAL_TASKS)}: save one head in "
             "a folder, under one of these names"
@@ -99,7 +100,7 @@ def save(
     chosen = _choose_task(params, task, labels, usual)
     positions = encoder.config.max_positions
     usual_length = 384 if chosen.kind == "questions" and not isinstance(task, Task) else chosen.max_length
-    chosen = dataclasses.replace(chosen, max_length=length or min(usual_length, positions))
+    chosen = dataclasses.replace(chosen, max_length=min(usual_length, positions) if length is None else length)
     check_length(chosen, positions)
     head = make_head(chosen, features, encoder.config)
     if head.pooled and not family.pooler:

@@ -20,6 +20,7 @@ from bert_elmo_jax.data.tasks.task import with_labels
 from bert_elmo_jax.families import get_family
 from bert_elmo_jax.families.init_params import PARTS, init_params
 from bert_elmo_jax.heads import Classify, Tag
+from bert_elmo_jax.heads.features import Features, Reader
 from bert_elmo_jax.inference import run_directory, write_run_directory
 from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.inference.task_networks import NETWORKS
@@ -249,6 +250,29 @@ def test_a_model_without_a_pooler_gets_one(tmp_path):
         load(GOLDENS / "bert_tiny").init_pooler(jax.random.key(0))
     with pytest.raises(ValueError, match="has what its heads read"):
         load(GOLDENS / "gpt2_tiny").init_pooler(jax.random.key(0))
+
+
+@pytest.mark.parametrize(
+    "features", [Features((0, -1), combine="mix"), Features((-1,), lstm_layers=1, lstm_size=4)], ids=["mix", "lstm"]
+)
+def test_a_reader_with_parameters_is_saved_with_its_head(tmp_path, features):
+    encoder = load(GOLDENS / "bert_tiny")
+    inputs = jax.tree.map(jnp.asarray, encoder.tokenizer.batch(["a b"]))
+    layers = encoder.module.apply(encoder.variables, **inputs, layers=features.layers).layers
+    reader = Reader(features).init(jax.random.key(0), layers, inputs["segments"] > 0)
+    reader = jax.tree.map(lambda x: x + 0.5, reader)
+    read = Reader(features).apply(reader, layers, inputs["segments"] > 0).mean(axis=1)
+    head = Classify(2).init(jax.random.key(1), read)
+    params = {"encoder": encoder.params["encoder"], "reader": reader["params"], "classify": head["params"]}
+    loaded = load(save(tmp_path / "mine", encoder, params, labels=["a", "b"], features=features))
+    expected = jax.nn.softmax(Classify(2).apply(head, read))[0]
+    np.testing.assert_allclose(list(loaded.predict(["a b"])[0].probabilities.values()), expected, atol=1e-5)
+    with pytest.raises(ValueError, match="params has the part 'reader', but load knows"):
+        save(tmp_path / "other", encoder, params, labels=["a", "b"])
+    with pytest.raises(ValueError, match=r"missing .*reader/"):
+        save(tmp_path / "other", encoder, {**params, "reader": {}}, labels=["a", "b"], features=features)
+    with pytest.raises(ValueError, match="max_length=0: use 8 to 48"):
+        save(tmp_path / "other", encoder, params, labels=["a", "b"], features=features, length=0)
 
 
 def test_a_packed_gpt_pools_the_last_pieces_as_single_rows_do():
