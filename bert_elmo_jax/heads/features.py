@@ -34,6 +34,8 @@ class Features:
         if self.combine not in get_args(Combine):
             hint = did_you_mean(self.combine, get_args(Combine))
             raise ValueError(f"features.combine={self.combine!r} is not known; use concat or mix{hint}")
+        if isinstance(self.layers, str):
+            raise ValueError(f"features.layers={self.layers!r} is a text; use numbers, such as (-4, -3, -2, -1)")
         if not self.layers:
             raise ValueError("features without layers; name some, such as -4,-3,-2,-1")
         if self.lstm_layers < 0 or self.lstm_size < 1 or not 0 <= self.dropout < 1:

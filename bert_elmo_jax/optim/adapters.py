@@ -179,9 +179,10 @@ def choose_targets(kernels: Mapping[str, Any], targets: Sequence[str], tables: M
             matching += [path for path in kernels if "layer_" in path]
         if not matching:
             names = list(dict.fromkeys(path.split("/")[-1] for path in paths))
+            every = ", and all" if any("layer_" in path for path in kernels) else ""
             raise ValueError(
                 f"the target {target!r} names no layer with a kernel, and no table of embeddings; there are "
-                f"{', '.join(names)}, and all{did_you_mean(target, names)}"
+                f"{', '.join(names)}{every}{did_you_mean(target, names)}"
             )
         chosen.update(matching)
     return [path for path in paths if path in chosen]

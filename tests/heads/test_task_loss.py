@@ -187,9 +187,14 @@ def test_a_bilstm_reads_both_ways_and_not_beyond_the_end():
 
 @pytest.mark.parametrize(
     ("fields", "message"),
-    [({"layers": ()}, "features without layers"), ({"lstm_size": 0}, "lstm_size=0"), ({"dropout": 1.0}, "dropout=1.0")],
+    [
+        ({"layers": ()}, "features without layers"),
+        ({"layers": "all"}, "features.layers='all' is a text"),
+        ({"lstm_size": 0}, "lstm_size=0"),
+        ({"dropout": 1.0}, "dropout=1.0"),
+    ],
 )
-def test_features_that_cannot_be_meant(fields, message):
+def test_features_that_cannot_be_meant(as_users_run, fields, message):
     with pytest.raises(ValueError, match=message):
         Features(**fields)
 
