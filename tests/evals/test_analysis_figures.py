@@ -45,7 +45,8 @@ def test_nearest_senses():
 def test_neighbours_by_cosine(monkeypatch):
     monkeypatch.setattr(nearest, "CHUNK", 2)
     rows = np.array([[3.0, 0.0], [0.0, 0.0], [1.0, 1.0], [-1.0, 0.0], [5.0, 0.1]])
-    assert [row for row, _ in nearest.neighbours(rows, np.array([2.0, 0.0]), 9)] == [0, 4, 2, 1, 3]
+    # The second row has zeros, which are near to nothing.
+    assert [row for row, _ in nearest.neighbours(rows, np.array([2.0, 0.0]), 9)] == [0, 4, 2, 3]
     assert nearest.neighbours(rows, np.array([2.0, 0.0]), 1) == [(0, 1.0)]
 
 
