@@ -2,6 +2,7 @@
 
 import contextlib
 import hashlib
+import os
 import re
 import shlex
 from collections.abc import Mapping
@@ -145,11 +146,14 @@ class Folders:
             match = recorded_path.fullmatch(value)
             return value if match is None else f"{self.workdir / match[1]}{match[2]}"
 
-        for file in self.run(point).rglob("run.json"):
-            with contextlib.suppress(OSError, ValueError):  # the run itself refuses a damaged record
-                record = read_json(file)
-                if (corrected := correct(record)) != record:
-                    write_json(file, corrected)
+        # A worker that outlives a killed sweep for a moment may still remove folders, which `rglob` would not bear.
+        for folder, _, names in os.walk(self.run(point)):
+            if "run.json" in names:
+                file = Path(folder, "run.json")
+                with contextlib.suppress(OSError, ValueError):  # the run itself refuses a damaged record
+                    record = read_json(file)
+                    if (corrected := correct(record)) != record:
+                        write_json(file, corrected)
 
     def _list_runs(self) -> dict[str, list[Path]]:
         """Return all run directories by identity; the folder is read again when it has changed."""

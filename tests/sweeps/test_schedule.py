@@ -1,6 +1,7 @@
 """The order of runs: needs first, at most as many as slots at once, failures retried and then reported."""
 
 import json
+import os
 import shutil
 import time
 
@@ -172,6 +173,22 @@ def test_a_begun_point_resumes_in_a_working_directory_that_has_moved(sweeps, tmp
     start("second/w", seed=0)
     with pytest.raises(ValueError, match=r"another configuration:\nseed: 0 then, 1 now\nResume"):
         start("second/w", seed=1)
+
+
+def test_a_point_is_claimed_while_a_folder_of_its_run_vanishes(sweeps, tmp_path, monkeypatch):
+    """A worker that outlives a killed sweep for a moment is still writing a checkpoint."""
+    point = sweeps.points.Point("BERT", "pretrain", "bert:toy", {"steps": 10})
+    folders = sweeps.folders.Folders(tmp_path)
+    (folders.claim(point) / "checkpoints" / "8.tmp").mkdir(parents=True)
+    scan = os.scandir
+
+    def vanish(path="."):
+        if os.fspath(path).endswith(".tmp"):
+            raise FileNotFoundError(2, "No such file or directory", path)
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", vanish)
+    assert folders.claim(point).is_dir()
 
 
 def test_refused_because_another_was_first(go, sweeps, write_small, tmp_path):
